@@ -1,0 +1,5 @@
+"""Hyperparameters: typed fields and registered sets, one module a model family."""
+
+from t2t_lite.hparams import lstm, transformer
+
+__all__ = ["lstm", "transformer"]

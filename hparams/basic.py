@@ -1,0 +1,63 @@
+"""Hyperparameters that every model shares: batching, optimizer, schedule, embeddings.
+
+Names and defaults are those of T2T's `basic_params1`.
+"""
+
+import dataclasses
+
+from t2t_lite.hyperparameters import HParams
+
+
+@dataclasses.dataclass
+class BasicHParams(HParams):
+    """Fields that the input pipeline, the loss and the training loop read."""
+
+    # --- batches
+    batch_size: int = 4096  # subwords per replica and step: max(source, target), padding included
+    max_length: int = 256  # subwords; training drops longer examples; 0: batch_size is the limit
+    min_length: int = 0  # subwords; training drops examples with a shorter side
+    min_length_bucket: int = 8  # subwords; the first bucket holds all that is shorter
+    length_bucket_step: float = 1.1  # ratio of one bucket's length to the one before
+    batch_shuffle_size: int = 512  # batches held to be shuffled, so that lengths mix; 0: none
+    eval_drop_long_sequences: bool = False  # drop over-long examples in evaluation too
+    max_input_seq_length: int = 0  # subwords; sources are cut there (EOS kept); 0: never
+    max_target_seq_length: int = 0  # subwords; targets are cut there (EOS kept); 0: never
+
+    # --- size
+    hidden_size: int = 512  # D: features of every position between layers (paper: d_model)
+    num_hidden_layers: int = 6  # layers of encoder and decoder each (paper: N)
+
+    # --- embeddings
+    shared_embedding_and_softmax_weights: bool = False  # one matrix for sources, targets, softmax
+    shared_embedding: bool = False  # one matrix for sources and targets, another for the softmax
+    multiply_embedding_mode: str = "sqrt_depth"  # sqrt_depth: embeddings times √hidden_size; none
+
+    # --- initialisation and regularisation
+    initializer: str = "uniform_unit_scaling"  # of dense kernels: uniform, variance by fan_avg
+    initializer_gain: float = 1.0  # scale of that variance
+    label_smoothing: float = 0.1  # probability mass taken from the right subword (paper: ε_ls)
+    clip_grad_norm: float = 2.0  # largest global norm of the gradient; 0: no clipping
+
+    # --- optimizer
+    optimizer: str = "adam"  # adam | multistep_adam (weighs micro-batches equally, as in T2T)
+    optimizer_adam_beta1: float = 0.9  # decay of the mean gradient
+    optimizer_adam_beta2: float = 0.999  # decay of the mean squared gradient
+    optimizer_adam_epsilon: float = 1e-6  # added to the root of the mean squared gradient
+    optimizer_multistep_accumulate_steps: int = 0  # micro-batches per update; 0 and 1: one
+
+    # --- learning rate (training/learning_rate.py)
+    learning_rate_schedule: str = "legacy"  # factors joined by *, or "legacy" (scheme below)
+    learning_rate_constant: float = 1.0  # the factor "constant"
+    learning_rate: float = 0.1  # scale of the legacy schemes
+    learning_rate_decay_scheme: str = "none"  # legacy: noam or none
+    learning_rate_warmup_steps: int = 100  # updates until the peak
+    learning_rate_decay_steps: int = 5000  # updates, of exp_decay
+    learning_rate_decay_rate: float = 1.0  # per decay_steps, of exp_decay
+    learning_rate_decay_staircase: bool = False  # exp_decay in jumps
+    learning_rate_cosine_cycle_steps: int = 250000  # updates, of cosdecay
+    learning_rate_minimum: float | None = None  # lower bound of the rate; none: no bound
+
+    @property
+    def accumulate_steps(self) -> int:
+        """Micro-batches per update and replica, at least 1."""
+        return max(1, self.optimizer_multistep_accumulate_steps)

@@ -1,0 +1,202 @@
+"""Hyperparameters of the Transformer, and its registered sets under T2T's names.
+
+Sets without the word `paper` in their docstring hold T2T's values; tests/hparams holds them.
+"""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
+
+
+@dataclasses.dataclass
+class TransformerHParams(BasicHParams):
+    """Fields of the Transformer beside those that every model has."""
+
+    num_encoder_layers: int = 0  # 0: num_hidden_layers
+    num_decoder_layers: int = 0  # 0: num_hidden_layers
+    num_heads: int = 8  # H: attention heads (paper: h)
+    filter_size: int = 2048  # features inside the feed-forward layer (paper: d_ff)
+    attention_key_channels: int = 0  # features of all heads' keys together; 0: hidden_size
+    attention_value_channels: int = 0  # features of all heads' values together; 0: hidden_size
+    pos: str = "timing"  # timing: sinusoids; emb: learned, up to max_length; none
+    use_target_space_embedding: bool = False  # T2T adds a learned row to all encoder inputs
+
+    # A sequence is a string of steps around each sub-layer: n normalise, d dropout, a add input.
+    layer_preprocess_sequence: str = "none"  # "n": pre-norm; "none": post-norm (paper)
+    layer_postprocess_sequence: str = "dan"  # "da": pre-norm; "dan": post-norm (paper)
+    layer_prepostprocess_dropout: float = 0.1  # of sub-layer outputs and embeddings (P_drop)
+    attention_dropout: float = 0.0  # of attention weights
+    relu_dropout: float = 0.0  # of the feed-forward layer's hidden features
+    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
+
+    @property
+    def encoder_layers(self) -> int:
+        """Number of encoder layers."""
+        return self.num_encoder_layers or self.num_hidden_layers
+
+    @property
+    def decoder_layers(self) -> int:
+        """Number of decoder layers."""
+        return self.num_decoder_layers or self.num_hidden_layers
+
+    @property
+    def key_channels(self) -> int:
+        """Features of the keys of all heads together (paper: h × d_k)."""
+        return self.attention_key_channels or self.hidden_size
+
+    @property
+    def value_channels(self) -> int:
+        """Features of the values of all heads together (paper: h × d_v)."""
+        return self.attention_value_channels or self.hidden_size
+
+
+@registry.register_hparams
+def transformer_base_v1() -> TransformerHParams:
+    """The base model of the paper: post-norm, one times the paper's learning rate."""
+    return TransformerHParams(
+        shared_embedding_and_softmax_weights=True,
+        clip_grad_norm=0.0,
+        optimizer_adam_beta2=0.98,
+        optimizer_adam_epsilon=1e-9,
+        learning_rate_decay_scheme="noam",
+        learning_rate=0.1,
+        learning_rate_warmup_steps=4000,
+    )
+
+
+@registry.register_hparams
+def transformer_base_v2() -> TransformerHParams:
+    """Pre-norm, with dropout in attention and feed-forward and twice the learning rate."""
+    return transformer_base_v1().copy(
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+        attention_dropout=0.1,
+        relu_dropout=0.1,
+        learning_rate_warmup_steps=8000,
+        learning_rate=0.2,
+    )
+
+
+@registry.register_hparams
+def transformer_base_v3() -> TransformerHParams:
+    """As v2, the schedule as a formula, Adam's beta2 0.997."""
+    return transformer_base_v2().copy(
+        optimizer_adam_beta2=0.997,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size",
+        learning_rate_constant=2.0,
+    )
+
+
+@registry.register_hparams
+def transformer_base() -> TransformerHParams:
+    """T2T's base model: `transformer_base_v3`."""
+    return transformer_base_v3()
+
+
+@registry.register_hparams
+def transformer_base_single_gpu() -> TransformerHParams:
+    """Base with small batches and a lower, longer-warmed learning rate."""
+    return transformer_base().copy(
+        batch_size=1024,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.1,
+        learning_rate_warmup_steps=16000,
+    )
+
+
+@registry.register_hparams
+def transformer_big() -> TransformerHParams:
+    """The big model for EN-DE: twice the width and heads, dropout 0.3."""
+    return transformer_base().copy(
+        hidden_size=1024,
+        filter_size=4096,
+        batch_size=2048,
+        num_heads=16,
+        layer_prepostprocess_dropout=0.3,
+    )
+
+
+@registry.register_hparams
+def transformer_big_single_gpu() -> TransformerHParams:
+    """Big with dropout 0.1 and a longer warm-up."""
+    return transformer_big().copy(
+        layer_prepostprocess_dropout=0.1, learning_rate_warmup_steps=16000
+    )
+
+
+@registry.register_hparams
+def transformer_big_enfr() -> TransformerHParams:
+    """T2T's big model for EN-FR: separate embeddings, wider feed-forward layers."""
+    return transformer_base().copy(
+        hidden_size=1024,
+        num_heads=16,
+        shared_embedding_and_softmax_weights=False,
+        filter_size=8192,
+        layer_prepostprocess_dropout=0.1,
+    )
+
+
+@registry.register_hparams
+def transformer_small() -> TransformerHParams:
+    """Two layers of 256 features."""
+    return transformer_base().copy(
+        num_hidden_layers=2, hidden_size=256, filter_size=1024, num_heads=4
+    )
+
+
+@registry.register_hparams
+def transformer_tiny() -> TransformerHParams:
+    """Two layers of 128 features."""
+    return transformer_base().copy(
+        num_hidden_layers=2, hidden_size=128, filter_size=512, num_heads=4
+    )
+
+
+@registry.register_hparams
+def transformer_test() -> TransformerHParams:
+    """Two layers of 16 features: for tests."""
+    return transformer_base().copy(
+        num_hidden_layers=2, hidden_size=16, filter_size=8, num_heads=2
+    )
+
+
+@registry.register_hparams
+def transformer_multi30k() -> TransformerHParams:
+    """For 29,000 captions: the Transformer-tiny of Wu et al. (ACL 2021).
+
+    Four post-norm layers of 128 features, dropout 0.3, a peak rate of 0.005 after 2,000 updates
+    (0.2236 = 0.005 √2000), then falling with the root of the step.
+    """
+    return transformer_base_v1().copy(
+        num_hidden_layers=4,
+        hidden_size=128,
+        filter_size=256,
+        num_heads=4,
+        layer_prepostprocess_dropout=0.3,
+        optimizer_adam_epsilon=1e-8,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.2236,
+        learning_rate_warmup_steps=2000,
+        batch_shuffle_size=64,
+    )
+
+
+@registry.register_hparams
+def transformer_quickstart() -> TransformerHParams:
+    """For the quick start: learns `translate_ende_locale` in minutes on two CPU cores."""
+    return transformer_base().copy(
+        num_hidden_layers=2,
+        hidden_size=128,
+        filter_size=512,
+        num_heads=4,
+        batch_size=2048,
+        max_length=64,
+        layer_prepostprocess_dropout=0.0,
+        attention_dropout=0.0,
+        relu_dropout=0.0,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.04,
+        learning_rate_warmup_steps=400,
+        batch_shuffle_size=64,
+    )

@@ -1,0 +1,148 @@
+"""Problem: what to learn, where its text comes from and which vocabulary it is written in.
+
+The classes keep T2T's names and members, so that a T2T user's problem ports by changing imports.
+This module imports neither TensorFlow nor Keras: naming problems must stay quick.
+"""
+
+import abc
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from t2t_lite import registry
+from t2t_lite.errors import UserError
+
+if TYPE_CHECKING:
+    from t2t_lite.data.text_encoder import TextEncoder
+
+
+class DatasetSplit:
+    """The parts of a data set; TRAIN is shuffled, EVAL watches training, TEST is reported."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+    TEST = "test"
+
+
+# What each split is called in file names.
+SPLIT_FILE_NAMES = {
+    DatasetSplit.TRAIN: "train",
+    DatasetSplit.EVAL: "dev",
+    DatasetSplit.TEST: "test",
+}
+
+
+def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
+    """T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
+    stem = f"{name}-{SPLIT_FILE_NAMES[split]}"
+    folder = pathlib.Path(data_dir)
+    return [str(folder / f"{stem}-{i:05d}-of-{shards:05d}") for i in range(shards)]
+
+
+class Problem(abc.ABC):
+    """A task with its data, from raw text to TFRecords and back to text.
+
+    Args:
+        was_reversed: the `_rev` form: sources and targets exchanged when read.
+        was_copy: the `_copy` form: targets are the sources.
+    """
+
+    def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
+        self._was_reversed = was_reversed
+        self._was_copy = was_copy
+        self._encoders: dict[str, dict[str, TextEncoder]] = {}
+
+    # ---- names
+
+    @property
+    def base_name(self) -> str:
+        """The registered name, without `_rev` and `_copy`: the name of the data files."""
+        return registry.problem_name(type(self))
+
+    @property
+    def name(self) -> str:
+        """The full name, as on the command line."""
+        suffix = ("_rev" if self._was_reversed else "") + ("_copy" if self._was_copy else "")
+        return self.base_name + suffix
+
+    @property
+    def was_reversed(self) -> bool:
+        """Whether sources and targets are exchanged."""
+        return self._was_reversed
+
+    @property
+    def was_copy(self) -> bool:
+        """Whether the targets are the sources."""
+        return self._was_copy
+
+    # ---- data
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """The splits and how many files each is spread over."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 100},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+        ]
+
+    def filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of a split, whether they exist or not.
+
+        Raises:
+            UserError: the problem has no such split.
+        """
+        for entry in self.dataset_splits:
+            if entry["split"] == split:
+                return shard_paths(data_dir, self.base_name, split, entry["shards"])
+        has = ", ".join(SPLIT_FILE_NAMES[entry["split"]] for entry in self.dataset_splits)
+        raise UserError(
+            f"problem {self.name!r} has no {SPLIT_FILE_NAMES[split]} split; it has {has}"
+        )
+
+    def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of a split, all of which exist.
+
+        Raises:
+            UserError: a file is missing; the message names it and the command that makes it.
+        """
+        paths = self.filepaths(data_dir, split)
+        for path in paths:
+            if not pathlib.Path(path).is_file():
+                raise UserError(
+                    f"no data for {self.name!r}: {path} is missing; make it with "
+                    f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
+                )
+        return paths
+
+    @abc.abstractmethod
+    def generate_data(self, data_dir: str, tmp_dir: str) -> None:
+        """Makes the vocabulary and the TFRecord files of every split that are not there yet."""
+
+    # ---- text and ids
+
+    @abc.abstractmethod
+    def feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+        """Loads the encoders of `inputs` and `targets` as they stand in the data files."""
+
+    def get_feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+        """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
+
+        Loaded once for each folder.
+        """
+        if data_dir not in self._encoders:
+            encoders = self.feature_encoders(data_dir)
+            if self._was_reversed:
+                encoders = {"inputs": encoders["targets"], "targets": encoders["inputs"]}
+            if self._was_copy:
+                encoders = {"inputs": encoders["inputs"], "targets": encoders["inputs"]}
+            self._encoders[data_dir] = encoders
+        return self._encoders[data_dir]
+
+    def vocab_files(self) -> list[str]:
+        """Names, in the data folder, of the vocabulary files that `feature_encoders` reads."""
+        return []
+
+    # ---- evaluation
+
+    # sacreBLEU's name of the score that `t2t-decoder` prints and evaluation logs for this problem.
+    metrics: ClassVar[tuple[str, ...]] = ("bleu",)

@@ -1,0 +1,202 @@
+"""Problems that turn text into text: a subclass says where the pairs come from, no more.
+
+    @registry.register_problem
+    class MyCorpus(text_problems.Text2TextProblem):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            for source, target in my_pairs(tmp_dir, dataset_split):
+                yield {"inputs": source, "targets": target}
+"""
+
+import abc
+import itertools
+import logging
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.errors import UserError
+
+if TYPE_CHECKING:
+    from t2t_lite.data.text_encoder import TextEncoder
+
+log = logging.getLogger(__name__)
+
+Sample = dict[str, str]
+
+
+class VocabType:
+    """How text becomes ids. pad is 0 and EOS is 1 in all of them."""
+
+    SUBWORD = "subwords"  # T2T's SubwordTextEncoder
+    CHARACTER = "character"  # UTF-8 bytes
+    TOKEN = "tokens"  # white space, from a file that the user gives
+    SENTENCEPIECE_BPE = "bpe"
+    SENTENCEPIECE_UNIGRAM = "unigram"
+
+
+class Text2TextProblem(Problem):
+    """Pairs of lines. T2T's members keep their names and meaning."""
+
+    # ---- what a subclass gives
+
+    @abc.abstractmethod
+    def generate_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[Sample]:
+        """Yields `{"inputs": text, "targets": text}` for each pair of a split.
+
+        Args:
+            data_dir: folder of the results.
+            tmp_dir: folder of the raw files; downloads go there.
+            dataset_split: a `DatasetSplit`; TRAIN alone if not `is_generate_per_split`.
+        """
+
+    @property
+    def is_generate_per_split(self) -> bool:
+        """Whether `generate_samples` makes each split; else one run is dealt out over all."""
+        return True
+
+    # ---- what a subclass may change
+
+    @property
+    def vocab_type(self) -> str:
+        """A `VocabType`."""
+        return VocabType.SUBWORD
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """Size of the vocabulary to build; SUBWORD comes near it, SentencePiece meets it."""
+        return 2**15
+
+    @property
+    def additional_reserved_tokens(self) -> Sequence[str]:
+        """Tokens that get the ids after EOS (SUBWORD)."""
+        return []
+
+    @property
+    def max_subtoken_length(self) -> int | None:
+        """Longest subtoken in characters (SUBWORD); None: no limit."""
+        return 200
+
+    @property
+    def max_samples_for_vocab(self) -> int | None:
+        """How many pairs the vocabulary is built from; None: all."""
+        return None
+
+    @property
+    def oov_token(self) -> str | None:
+        """What stands for an unknown token (TOKEN)."""
+        return None
+
+    @property
+    def use_vocab_from_other_problem(self) -> "Text2TextProblem | None":
+        """Another problem whose vocabulary this one is written in."""
+        return None
+
+    @property
+    def inputs_prefix(self) -> str:
+        """Text put before every source."""
+        return ""
+
+    @property
+    def targets_prefix(self) -> str:
+        """Text put before every target."""
+        return ""
+
+    # ---- vocabulary
+
+    @property
+    def vocab_filename(self) -> str:
+        """T2T's name of the vocabulary file: `vocab.{problem}.{size}.subwords` and the like."""
+        other = self.use_vocab_from_other_problem
+        if other is not None:
+            return other.vocab_filename
+        if self.vocab_type == VocabType.TOKEN:
+            return f"vocab.{self.base_name}.tokens"
+        stem = f"vocab.{self.base_name}.{self.approx_vocab_size}"
+        if self.vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+            return f"{stem}.{self.vocab_type}.model"
+        return f"{stem}.{VocabType.SUBWORD}"
+
+    def vocab_files(self) -> list[str]:
+        """The one vocabulary file; none for bytes."""
+        return [] if self.vocab_type == VocabType.CHARACTER else [self.vocab_filename]
+
+    def feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+        """One encoder for both sides; override for two vocabularies."""
+        encoder = self.load_vocab(data_dir)
+        return {"inputs": encoder, "targets": encoder}
+
+    def load_vocab(self, data_dir: str) -> "TextEncoder":
+        """Reads the vocabulary.
+
+        Raises:
+            UserError: the file is missing.
+        """
+        from t2t_lite.data import text_encoder
+
+        if self.vocab_type == VocabType.CHARACTER:
+            return text_encoder.ByteTextEncoder()
+        path = pathlib.Path(data_dir) / self.vocab_filename
+        if not path.is_file():
+            raise UserError(
+                f"no vocabulary for {self.name!r}: {path} is missing; make it with "
+                f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
+                if self.vocab_type != VocabType.TOKEN
+                else f"no vocabulary for {self.name!r}: put your tokens, one a line, into {path}"
+            )
+        return text_encoder.load(self.vocab_type, path, oov_token=self.oov_token)
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> "TextEncoder":
+        """Reads the vocabulary, after building it from the training text if it is missing."""
+        from t2t_lite.data import text_encoder
+
+        other = self.use_vocab_from_other_problem
+        if other is not None:
+            return other.get_or_create_vocab(data_dir, tmp_dir)
+        path = pathlib.Path(data_dir) / self.vocab_filename
+        if self.vocab_type not in (VocabType.CHARACTER, VocabType.TOKEN) and not path.is_file():
+            log.info("building the vocabulary %s", path)
+            text_encoder.build(
+                self.vocab_type,
+                path,
+                self.generate_text_for_vocab(data_dir, tmp_dir),
+                self.approx_vocab_size,
+                reserved_tokens=self.additional_reserved_tokens,
+                max_subtoken_length=self.max_subtoken_length,
+            )
+        return self.load_vocab(data_dir)
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the text that the vocabulary is built from: both sides of the training pairs."""
+        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        for sample in itertools.islice(samples, self.max_samples_for_vocab):
+            yield sample["inputs"]
+            yield sample["targets"]
+
+    # ---- files
+
+    def generate_data(self, data_dir: str, tmp_dir: str) -> None:
+        """Builds the vocabulary and the TFRecord files that are not there yet."""
+        from t2t_lite.data import generator
+
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        generator.generate_problem(self, data_dir, tmp_dir)
+
+    def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Puts `inputs_prefix` and `targets_prefix` before the text."""
+        for sample in samples:
+            yield {
+                "inputs": self.inputs_prefix + sample["inputs"],
+                "targets": self.targets_prefix + sample["targets"],
+            }
+
+
+class TranslateProblem(Text2TextProblem):
+    """Translation; joint vocabulary by SentencePiece BPE unless a subclass says otherwise."""
+
+    @property
+    def vocab_type(self) -> str:
+        """SentencePiece BPE, the default of problems that T2T did not have."""
+        return VocabType.SENTENCEPIECE_BPE

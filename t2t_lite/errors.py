@@ -1,0 +1,30 @@
+"""Errors that a user can mend, and the nearest name to a mistyped one.
+
+A command prints the message of a `UserError` as one line and exits with its `exit_code`;
+any other exception is a defect of this package and shows its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something outside the program is wrong; the message says what and how to mend it."""
+
+    exit_code = 1
+
+
+class UsageError(UserError):
+    """The command line itself is wrong: an unknown flag, name or value."""
+
+    exit_code = 2
+
+
+class DataError(UserError):
+    """A file does not hold what it should; the message names file and line or record."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns `"; did you mean 'x'?"` for the nearest known name, or `""` if none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,116 @@
+"""HParams: typed fields, changed by "name=value,..." strings, frozen once resolved, saved as JSON.
+
+A model's hyperparameters are a dataclass that derives from `HParams`, one field a line, its
+meaning and unit beside it. A registered set is a function that returns such an object.
+"""
+
+import dataclasses
+import json
+import math
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Self
+
+from t2t_lite.errors import UsageError, did_you_mean
+
+# Commas separate assignments, but not inside the brackets of a list value.
+_SEPARATOR = re.compile(r",(?![^\[]*\])")
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclasses.dataclass
+class HParams:
+    """Base of all hyperparameter sets."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.__dict__.get("_frozen"):
+            raise AttributeError(f"hparams are frozen: {name} cannot become {value!r}")
+        if name not in self.__dataclass_fields__:
+            raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, self.names())}")
+        super().__setattr__(name, value)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Returns the names of all fields."""
+        return [field.name for field in dataclasses.fields(cls)]
+
+    def freeze(self) -> Self:
+        """Forbids further changes and returns the object itself."""
+        self.__dict__["_frozen"] = True
+        return self
+
+    def copy(self, **changes: Any) -> Self:
+        """Returns an unfrozen copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def override(self, assignments: str) -> Self:
+        """Returns an unfrozen copy changed by a string such as `"batch_size=1024,pos=emb"`.
+
+        Booleans are true, false, 1 or 0; an int field takes no fraction; an empty string
+        changes nothing.
+
+        Raises:
+            UsageError: unknown or repeated name, missing `=`, or a value of the wrong type.
+        """
+        changes: dict[str, Any] = {}
+        hints = typing.get_type_hints(type(self))
+        for assignment in filter(None, map(str.strip, _SEPARATOR.split(assignments))):
+            name, equals, text = (part.strip() for part in assignment.partition("="))
+            if not equals:
+                raise UsageError(f"hparam {assignment!r}: expected name=value")
+            if name not in self.names():
+                raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, self.names())}")
+            if name in changes:
+                raise UsageError(f"hparam {name!r} is given twice in {assignments!r}")
+            changes[name] = _parse(name, text, hints[name])
+        return self.copy(**changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all fields by name."""
+        return dataclasses.asdict(self)
+
+    def to_json(self) -> str:
+        """Returns all fields as JSON, one a line, in the order of declaration."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Builds an object from `to_dict`'s result; unknown names are an error.
+
+        Raises:
+            UsageError: a name that this class does not have.
+        """
+        for name in values:
+            if name not in cls.names():
+                raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, cls.names())}")
+        return cls(**values)
+
+    def differences(self, other: "HParams") -> list[str]:
+        """Returns `"name: mine != theirs"` for every field in which two sets differ."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return [
+            f"{name}: {mine.get(name)!r} != {theirs.get(name)!r}"
+            for name in {**mine, **theirs}
+            if mine.get(name) != theirs.get(name)
+        ]
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    """Reads `text` as a value of the annotated type `kind`."""
+    if isinstance(kind, types.UnionType):  # "float | None"
+        if text.lower() == "none":
+            return None
+        kind = next(member for member in kind.__args__ if member is not type(None))
+    try:
+        if kind is bool:
+            return _BOOLS[text.lower()]
+        if kind is float:
+            value = float(text)
+            if not math.isfinite(value):
+                raise ValueError
+            return value
+        return kind(text)
+    except (KeyError, ValueError):
+        raise UsageError(f"hparam {name!r}: {text!r} is no {kind.__name__}") from None

@@ -1,0 +1,267 @@
+"""Registries: names on the command line to problems, models and hparams sets.
+
+Registering is a decorator, bare or with a name:
+
+    @registry.register_problem
+    class TranslateEndeMyCorpus(translate.TranslateProblem): ...   # translate_ende_my_corpus
+
+    @registry.register_hparams("transformer_mine")
+    def mine() -> TransformerHParams: ...
+
+Every problem also answers to its name with `_rev` (sources and targets exchanged) and `_copy`
+(targets are the sources), as in T2T. The package's own registrations are imported when a name is
+first asked for; a model may be registered by "module:Class", so that listing names does not
+import Keras.
+"""
+
+import dataclasses
+import importlib
+import importlib.util
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from t2t_lite.errors import UsageError, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from t2t_lite.data.problem import Problem
+    from t2t_lite.hyperparameters import HParams
+    from t2t_lite.models.seq2seq import Seq2Seq
+
+Value = TypeVar("Value")
+Registered = TypeVar("Registered", bound=Callable[..., Any])
+
+_SUFFIXES = ("_rev", "_copy")
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z0-9])")
+
+
+def snake_case(name: str) -> str:
+    """T2T's default name of a class: `TranslateEndeWmt32k` -> `translate_ende_wmt32k`."""
+    return _WORD_START.sub("_", name).lower()
+
+
+class Registry(Generic[Value]):
+    """Names of one kind, each registered once.
+
+    Args:
+        kind: what is registered, for messages ("problem").
+        package: the package whose import registers this package's own entries.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._entries: dict[str, Value] = {}
+
+    def add(self, name: str, value: Value) -> None:
+        """Registers `value`; raises KeyError if the name is taken."""
+        if name in self._entries:
+            raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
+        self._entries[name] = value
+
+    def names(self) -> list[str]:
+        """Returns every registered name, sorted."""
+        importlib.import_module(self._package)
+        return sorted(self._entries)
+
+    def __getitem__(self, name: str) -> Value:
+        known = self.names()
+        if name not in self._entries:
+            raise UsageError(
+                f"unknown {self.kind} {name!r}{did_you_mean(name, known)} "
+                f"(--registry_help lists every {self.kind})"
+            )
+        return self._entries[name]
+
+    def decorator(self, name: str | Callable[..., Any] | None) -> Callable[..., Any]:
+        """Returns what `@register`, `@register()` or `@register("name")` needs."""
+        if callable(name):
+            self.add(snake_case(name.__name__), name)  # type: ignore[arg-type]
+            return name
+
+        def register(value: Registered) -> Registered:
+            self.add(name or snake_case(value.__name__), value)  # type: ignore[arg-type]
+            return value
+
+        return register
+
+
+_problems: Registry["type[Problem]"] = Registry("problem", "t2t_lite.problems")
+_models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
+_hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
+
+
+@overload
+def register_problem(name: Registered) -> Registered: ...
+@overload
+def register_problem(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_problem(name: Any = None) -> Any:
+    """Registers a `Problem` class; its name may not end in `_rev` or `_copy`."""
+    own = snake_case(name.__name__) if callable(name) else name
+    if own and own.endswith(_SUFFIXES):
+        raise ValueError(
+            f"problem {own!r}: names ending in _rev or _copy are made from the base problem's"
+        )
+    return _problems.decorator(name)
+
+
+@overload
+def register_model(name: Registered) -> Registered: ...
+@overload
+def register_model(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_model(name: Any = None) -> Any:
+    """Registers a `Seq2Seq` class."""
+    return _models.decorator(name)
+
+
+def register_model_at(name: str, target: str) -> None:
+    """Registers the model class at `"module:Class"`, imported only when the model is built."""
+    _models.add(name, target)
+
+
+@overload
+def register_hparams(name: Registered) -> Registered: ...
+@overload
+def register_hparams(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_hparams(name: Any = None) -> Any:
+    """Registers a function without arguments that returns a fresh `HParams` object."""
+    return _hparams.decorator(name)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProblemName:
+    """A problem's name taken apart: `translate_ende_x_rev` -> base `translate_ende_x`, reversed."""
+
+    base: str
+    was_reversed: bool = False
+    was_copy: bool = False
+
+    @classmethod
+    def parse(cls, name: str) -> "ProblemName":
+        """Splits the `_rev` and `_copy` suffixes off, in any order, one of each at most."""
+        base, found = name, set()
+        while base.endswith(_SUFFIXES):
+            suffix = base[base.rindex("_") :]
+            if suffix in found:
+                raise UsageError(f"problem {name!r}: {suffix} may stand there only once")
+            found.add(suffix)
+            base = base.removesuffix(suffix)
+        return cls(base, "_rev" in found, "_copy" in found)
+
+
+def problem(name: str) -> "Problem":
+    """Builds the problem of that name, with `_rev` and `_copy` understood.
+
+    Raises:
+        UsageError: the name is not registered; the message gives the nearest one.
+    """
+    parsed = ProblemName.parse(name)
+    return _problems[parsed.base](was_reversed=parsed.was_reversed, was_copy=parsed.was_copy)
+
+
+def problem_name(cls: type) -> str:
+    """Returns the name under which a problem class is registered, else the one it would get."""
+    return next((k for k, v in _problems._entries.items() if v is cls), snake_case(cls.__name__))
+
+
+def model(name: str) -> "type[Seq2Seq]":
+    """Returns the model class of that name.
+
+    Raises:
+        UsageError: the name is not registered; the message gives the nearest one.
+    """
+    value = _models[name]
+    if isinstance(value, str):
+        module, _, attribute = value.partition(":")
+        value = getattr(importlib.import_module(module), attribute)
+    return value  # type: ignore[return-value]
+
+
+def hparams(name: str) -> "HParams":
+    """Returns a fresh, unfrozen copy of the hparams set of that name.
+
+    Raises:
+        UsageError: the name is not registered; the message gives the nearest one.
+        TypeError: the set's function returned None (a forgotten `return`).
+    """
+    made = _hparams[name]()
+    if made is None:
+        raise TypeError(f"hparams set {name!r} returned None: its function needs a `return hparams`")
+    return made
+
+
+def list_problems() -> list[str]:
+    """Returns the names of all problems, without `_rev` and `_copy`."""
+    return _problems.names()
+
+
+def list_models() -> list[str]:
+    """Returns the names of all models."""
+    return _models.names()
+
+
+def list_hparams() -> list[str]:
+    """Returns the names of all hparams sets."""
+    return _hparams.names()
+
+
+def registry_help() -> str:
+    """Returns a text that lists everything registered, grouped by the first word of the name."""
+    sections = {"Problems": list_problems(), "Models": list_models(), "HParams": list_hparams()}
+    lines = ["Registry contents:"]
+    for title, names in sections.items():
+        lines += ["", f"  {title}:"]
+        lines += [f"    {line}" for line in _grouped(names)]
+    return "\n".join(lines)
+
+
+def _grouped(names: list[str]) -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name.split("_")[0], []).append(name)
+    for prefix, members in groups.items():
+        yield f"{prefix}:"
+        yield from (f"  * {name}" for name in members)
+
+
+def import_usr_dir(usr_dir: str) -> None:
+    """Imports a user's folder as a package, so that its registrations are found (`--t2t_usr_dir`).
+
+    The folder's `__init__.py` must import the modules that register something, as in T2T.
+
+    Raises:
+        UserError: the folder is missing, has no `__init__.py`, or its import fails.
+    """
+    folder = pathlib.Path(usr_dir).expanduser().resolve()
+    init = folder / "__init__.py"
+    if not init.is_file():
+        raise UserError(
+            f"--t2t_usr_dir={usr_dir}: {init} is not there; it must import the modules "
+            "that register your problems, models or hparams"
+        )
+    name = folder.name
+    if not name.isidentifier():
+        raise UserError(f"--t2t_usr_dir={usr_dir}: the folder's name {name!r} is no Python name")
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if getattr(loaded, "__file__", None) != str(init):
+            raise UserError(f"--t2t_usr_dir={usr_dir}: a module named {name!r} is already loaded")
+        return
+    spec = importlib.util.spec_from_file_location(
+        name, init, submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(
+            f"--t2t_usr_dir={usr_dir}: importing {init} failed: {type(error).__name__}: {error}"
+        ) from error
