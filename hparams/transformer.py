@@ -5,8 +5,9 @@ Sets without the word `paper` in their docstring hold T2T's values; tests/hparam
 
 import dataclasses
 
-from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
+
+from t2t_lite import registry
 
 
 @dataclasses.dataclass
@@ -156,9 +157,7 @@ def transformer_tiny() -> TransformerHParams:
 @registry.register_hparams
 def transformer_test() -> TransformerHParams:
     """Two layers of 16 features: for tests."""
-    return transformer_base().copy(
-        num_hidden_layers=2, hidden_size=16, filter_size=8, num_heads=2
-    )
+    return transformer_base().copy(num_hidden_layers=2, hidden_size=16, filter_size=8, num_heads=2)
 
 
 @registry.register_hparams

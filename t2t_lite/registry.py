@@ -188,7 +188,9 @@ def hparams(name: str) -> "HParams":
     """
     made = _hparams[name]()
     if made is None:
-        raise TypeError(f"hparams set {name!r} returned None: its function needs a `return hparams`")
+        raise TypeError(
+            f"hparams set {name!r} returned None: its function needs a `return hparams`"
+        )
     return made
 
 

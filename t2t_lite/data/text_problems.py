@@ -194,9 +194,4 @@ class Text2TextProblem(Problem):
 
 
 class TranslateProblem(Text2TextProblem):
-    """Translation; joint vocabulary by SentencePiece BPE unless a subclass says otherwise."""
-
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE, the default of problems that T2T did not have."""
-        return VocabType.SENTENCEPIECE_BPE
+    """Translation: T2T's base class of its translation problems."""

@@ -1,0 +1,129 @@
+"""T2T's batching scheme: sentences of similar length together, as many as fit into `batch_size`.
+
+A length L (the longer of source and target, EOS counted) belongs to the bucket
+`bisect_right(boundaries, L)`; every bucket has its own number of sentences per batch.
+"""
+
+import bisect
+import dataclasses
+
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.basic import BasicHParams
+
+# T2T's "no limit" on the length of an example, in subwords.
+UNLIMITED = 10**9
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchingScheme:
+    """Which sentences share a batch, and how many.
+
+    Attributes:
+        boundaries: subwords, rising; bucket i holds lengths below `boundaries[i]`, the last one
+            all the others.
+        batch_sizes: sentences per batch and replica, one number for each bucket.
+        min_length: subwords; examples whose longer side is shorter are dropped.
+        max_length: subwords; examples whose longer side is longer are dropped.
+    """
+
+    boundaries: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    min_length: int
+    max_length: int
+
+    @classmethod
+    def from_hparams(cls, hparams: BasicHParams, training: bool) -> "BatchingScheme":
+        """Builds the scheme that `hparams` asks for.
+
+        Evaluation keeps examples of every length unless `eval_drop_long_sequences` is set. Its
+        buckets then go on up to `batch_size`, so that long sentences meet the same budget (in
+        T2T they share the bucket of `max_length`, and may run out of memory).
+
+        Raises:
+            UsageError: the hparams contradict each other.
+        """
+        drop = training or hparams.eval_drop_long_sequences
+        return batching_scheme(
+            hparams.batch_size,
+            max_length=hparams.max_length if drop else 0,
+            min_length_bucket=hparams.min_length_bucket,
+            length_bucket_step=hparams.length_bucket_step,
+            min_length=hparams.min_length if drop else 0,
+            drop_long_sequences=drop,
+        )
+
+    def bucket(self, length: int) -> int:
+        """Returns the number of the bucket that holds examples of `length` subwords."""
+        return bisect.bisect_right(self.boundaries, length)
+
+    @property
+    def worst_bucket(self) -> tuple[int, int]:
+        """The (sentences, subwords) of the largest batch: if it fits into memory, all do.
+
+        Meaningful for a scheme that drops long sequences; others have no largest batch.
+        """
+        longest = [*(boundary - 1 for boundary in self.boundaries), self.max_length]
+        return max(
+            zip(self.batch_sizes, longest, strict=True),
+            key=lambda shape: (shape[0] * shape[1], shape[1]),
+        )
+
+
+def batching_scheme(
+    batch_size: int,
+    max_length: int,
+    min_length_bucket: int,
+    length_bucket_step: float,
+    min_length: int = 0,
+    drop_long_sequences: bool = True,
+) -> BatchingScheme:
+    """Computes T2T's scheme (`data_reader.batching_scheme`).
+
+    Each bucket gets `batch_size // (its upper boundary)` sentences, rounded down to a divisor of
+    one window that has many of them. No batch exceeds `batch_size` cells a side, but a
+    single sentence that is longer than that.
+
+    Args:
+        batch_size: subwords per batch and replica, the longer side, padding included.
+        max_length: subwords of the longest example; 0: `batch_size`.
+        min_length_bucket: subwords; the first boundary.
+        length_bucket_step: ratio of each boundary to the one before.
+        min_length: subwords of the shortest example.
+        drop_long_sequences: whether examples longer than `max_length` are dropped; otherwise
+            they share the last bucket.
+
+    Raises:
+        UsageError: a size is not positive, or `min_length` exceeds `max_length`.
+    """
+    for name, value in (("batch_size", batch_size), ("min_length_bucket", min_length_bucket)):
+        if value < 1:
+            raise UsageError(f"hparam {name}={value}: at least 1 subword is needed")
+    max_length = max_length or batch_size
+    if max_length < min_length:
+        raise UsageError(f"hparams min_length={min_length} exceeds max_length={max_length}")
+    boundaries = []
+    boundary = min_length_bucket
+    while boundary < max_length:
+        boundaries.append(boundary)
+        boundary = max(boundary + 1, int(boundary * length_bucket_step))
+    fitting = [max(1, batch_size // length) for length in [*boundaries, max_length]]
+    window = _most_divisible(3 * max(fitting))
+    divisors = [d for d in range(1, window + 1) if window % d == 0]
+    return BatchingScheme(
+        boundaries=tuple(boundaries),
+        batch_sizes=tuple(divisors[bisect.bisect_right(divisors, n) - 1] for n in fitting),
+        min_length=min_length,
+        max_length=max_length if drop_long_sequences else UNLIMITED,
+    )
+
+
+def _most_divisible(limit: int) -> int:
+    """Returns the number up to `limit` with the most divisors, the smallest one of several.
+
+    These are the highly composite numbers, OEIS A002182.
+    """
+    counts = [0] * (limit + 1)
+    for divisor in range(1, limit + 1):
+        for multiple in range(divisor, limit + 1, divisor):
+            counts[multiple] += 1
+    return max(range(1, limit + 1), key=counts.__getitem__)

@@ -1,0 +1,93 @@
+"""TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64."""
+
+import contextlib
+import os
+import random
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_lite.errors import DataError, UserError
+
+# A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
+_LENGTH = struct.Struct("<Q")
+_CHECKSUM_BYTES = 4
+
+
+def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
+    """Returns the bytes of a `tf.train.Example`; equal features give equal bytes."""
+    example = tf.train.Example()
+    for name, ids in features.items():
+        example.features.feature[name].int64_list.value.extend(ids)
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+@contextlib.contextmanager
+def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes], Any]]:
+    """Opens a TFRecord file and yields the function that appends a record to it.
+
+    Raises:
+        OSError: the file cannot be written, for instance because the disk is full.
+    """
+    try:
+        with tf.io.TFRecordWriter(os.fspath(path)) as writer:
+            yield writer.write
+    except tf.errors.OpError as error:
+        raise OSError(f"cannot write TFRecords: {error.message}") from error
+
+
+def write_examples(
+    path: str | os.PathLike[str], examples: Iterable[Mapping[str, Sequence[int]]]
+) -> None:
+    """Writes a TFRecord file of examples; errors as in `record_writer`."""
+    with record_writer(path) as write:
+        for features in examples:
+            write(serialize(features))
+
+
+def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, list[int]]]:
+    """Yields the features of all examples, file by file.
+
+    Raises:
+        UserError: a file does not exist.
+        DataError: a file is cut, damaged, or holds something else; names file and record (from 1).
+    """
+    for path in paths:
+        number = 1
+        try:
+            for record in tf.data.TFRecordDataset(os.fspath(path)):
+                features = tf.train.Example.FromString(record.numpy()).features.feature
+                yield {name: list(features[name].int64_list.value) for name in sorted(features)}
+                number += 1
+        except tf.errors.NotFoundError:
+            raise UserError(f"{os.fspath(path)}: no such file") from None
+        except tf.errors.DataLossError as error:
+            raise DataError(
+                f"{os.fspath(path)}, record {number}: damaged or cut TFRecord file "
+                f"({error.message.splitlines()[0]}); delete it and run t2t-datagen again"
+            ) from None
+
+
+def shuffle_records(path: str | os.PathLike[str], seed: str) -> None:
+    """Shuffles the records of a file in place; holds the whole file in memory.
+
+    A record's checksums cover nothing but itself, so its bytes are moved as they are.
+
+    Args:
+        path: an intact TFRecord file.
+        seed: equal seeds shuffle equally.
+    """
+    with open(path, "rb") as file:
+        contents = memoryview(file.read())
+    records = []
+    start = 0
+    while start < len(contents):
+        (length,) = _LENGTH.unpack_from(contents, start)
+        end = start + _LENGTH.size + _CHECKSUM_BYTES + length + _CHECKSUM_BYTES
+        records.append(contents[start:end])
+        start = end
+    random.Random(seed).shuffle(records)
+    with open(path, "wb") as file:
+        file.writelines(records)

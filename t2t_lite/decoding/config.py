@@ -1,0 +1,26 @@
+"""What a decoding run is told, field by field as `t2t-decoder`'s flags; needs no TensorFlow."""
+
+import dataclasses
+
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderConfig:
+    """One run of `decoder.run`; an empty name or path means "not given"."""
+
+    output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
+    checkpoint_path: str = ""  # a checkpoint to use; empty: the newest in output_dir
+    problem: str = ""  # must agree with the run folder; empty: what stands there
+    model: str = ""  # must agree with the run folder; empty: what stands there
+    hparams_set: str = ""  # must agree with the run folder; empty: what stands there
+    hparams: str = ""  # changes to the run's hparams: "name=value,..."
+    data_dir: str = ""  # vocabulary and data files; empty: the run folder's vocabulary
+    decode_from_file: str = ""  # sentences to decode, one a line; empty: the dev split
+    decode_to_file: str = ""  # where results go; empty: a name made from the inputs'
+    decode_reference: str = ""  # right answers, one a line: BLEU is printed against them
+    decode_interactive: bool = False  # read sentences from the terminal
+    eval_use_test_set: bool = False  # decode the test split instead of dev
+    worker_gpu: int | None = None  # GPUs to use; None: all
+    keep_timestamp: bool = False  # give the result file the checkpoint's time
+    decode_hparams: DecodeHParams = dataclasses.field(default_factory=DecodeHParams)  # the search

@@ -1,0 +1,18 @@
+"""How to search for an output: the fields of `--decode_hparams`, under T2T's names."""
+
+import dataclasses
+
+from t2t_lite.hyperparameters import HParams
+
+
+@dataclasses.dataclass
+class DecodeHParams(HParams):
+    """Search settings; they belong to a decoding run, not to the model."""
+
+    beam_size: int = 4  # K: hypotheses kept per sentence; 1: greedy
+    alpha: float = 0.6  # exponent of the length penalty ((5 + length) / 6)^alpha
+    extra_length: int = 100  # subwords that an output may be longer than its source
+    batch_size: int = 0  # sentences decoded together; 0: as many as a budget of subwords allows
+    return_beams: bool = False  # write all K hypotheses, not the best alone
+    write_beam_scores: bool = False  # write each hypothesis's score beside it
+    max_input_size: int = -1  # subwords; longer sources are cut there (EOS kept); -1: never

@@ -1,0 +1,202 @@
+"""Multi-head attention (paper, section 3.2): over whole sequences, and step by step."""
+
+import dataclasses
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.base import Layer
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.dropout import Dropout
+
+# Added to the scores of positions that must not be seen: their softmax weight becomes 0.
+MASKED = -1e9
+
+
+def padding_bias(ids: keras.KerasTensor) -> keras.KerasTensor:
+    """Hides padding: [B, S] ids -> [B, 1, 1, S], 0 at tokens and `MASKED` at id 0."""
+    return ops.where(ops.equal(ids, 0), MASKED, 0.0)[:, None, None, :]
+
+
+def causal_bias(length: int | keras.KerasTensor) -> keras.KerasTensor:
+    """Hides the future: [1, 1, T, T], query position t sees key positions up to t."""
+    positions = ops.arange(length)
+    future = positions[None, :] > positions[:, None]  # [query, key]
+    return ops.where(future, MASKED, 0.0)[None, None]
+
+
+def split_heads(x: keras.KerasTensor, heads: int) -> keras.KerasTensor:
+    """[B, N, H·d] -> [B, H, N, d]."""
+    batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+    return ops.transpose(ops.reshape(x, (batch, length, heads, width // heads)), (0, 2, 1, 3))
+
+
+def merge_heads(x: keras.KerasTensor) -> keras.KerasTensor:
+    """[B, H, N, d] -> [B, N, H·d]."""
+    batch, length = ops.shape(x)[0], ops.shape(x)[2]
+    width = x.shape[1] * x.shape[3]
+    return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
+
+
+class KeysValues(NamedTuple):
+    """What attention looks at."""
+
+    keys: keras.KerasTensor  # [..., H, N, d_k]
+    values: keras.KerasTensor  # [..., H, N, d_v]
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionConfig:
+    """Sizes of an attention layer."""
+
+    channels: int  # D
+    heads: int  # H
+    key_channels: int  # features of the keys of all heads together (paper: h × d_k)
+    value_channels: int  # features of the values of all heads together (paper: h × d_v)
+    dropout: float = 0.0  # rate, of the attention weights
+    gain: float = 1.0  # scale of the initial variance
+
+
+class _Attention(Layer):
+    """What both kinds of attention share: sizes, the weighted mean, the output projection."""
+
+    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
+        super().__init__()
+        for name in ("key_channels", "value_channels"):
+            if getattr(config, name) % config.heads:
+                raise ValueError(
+                    f"{name}={getattr(config, name)} cannot be split over {config.heads} heads"
+                )
+        self.config = config
+        self.heads = config.heads
+        self.scale = (config.key_channels // config.heads) ** -0.5
+        self.dropout = Dropout(config.dropout, seeds)
+        self.output_projection = Projection(
+            config.value_channels, config.channels, gain=config.gain
+        )
+
+    def weights(
+        self, queries: keras.KerasTensor, keys: keras.KerasTensor, bias: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """softmax(Q Kᵀ / √d_k): [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N]."""
+        scores = ops.matmul(queries * self.scale, ops.transpose(keys, (0, 1, 3, 2)))
+        return ops.softmax(scores + ops.cast(bias, scores.dtype))
+
+    def attend(
+        self,
+        queries: keras.KerasTensor,
+        memory: KeysValues,
+        bias: keras.KerasTensor,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Equation 1 for all heads, then the output projection: -> [B, Q, D]."""
+        weights = self.weights(queries, memory.keys, bias)
+        mixed = ops.matmul(self.dropout(weights, training=training), memory.values)
+        return self.output_projection(merge_heads(mixed))
+
+
+class SelfAttention(_Attention):
+    """Queries, keys and values from one sequence, by one fused projection without bias.
+
+    Args:
+        config: sizes.
+        seeds: the model's seed generator.
+    """
+
+    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
+        super().__init__(config, seeds)
+        keys, values = config.key_channels, config.value_channels
+        self.qkv = Projection(config.channels, keys, keys, values, gain=config.gain)
+
+    def _project(self, x: keras.KerasTensor) -> tuple[keras.KerasTensor, KeysValues]:
+        keys = self.config.key_channels
+        borders = (keys, 2 * keys)
+        queries, keys, values = ops.split(self.qkv(x), borders, axis=-1)
+        return queries, KeysValues(keys, values)
+
+    def call(
+        self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, N, D] to [B, N, D]; `bias` broadcasts to [B, H, N, N]."""
+        queries, (keys, values) = self._project(x)
+        memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
+        return self.attend(split_heads(queries, self.heads), memory, bias, training)
+
+    def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
+        """A cache for `length` steps: [B, K, H, length, d]."""
+        shape = (batch, beams, self.heads, length)
+        return KeysValues(
+            ops.zeros((*shape, self.config.key_channels // self.heads), self.compute_dtype),
+            ops.zeros((*shape, self.config.value_channels // self.heads), self.compute_dtype),
+        )
+
+    def step(
+        self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, KeysValues]:
+        """One position of every hypothesis: sees the cache up to and including itself.
+
+        Args:
+            x: [B, K, D].
+            cache: [B, K, H, L, d].
+            step: position, a scalar below L.
+
+        Returns:
+            [B, K, D] and the cache with this position filled in.
+        """
+        batch, beams, channels = ops.shape(x)[0], x.shape[1], x.shape[2]
+        queries, new = self._project(x)  # [B, K, H·d]
+        cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
+        length = ops.shape(cache.keys)[3]
+        bias = ops.where(ops.arange(length) > step, MASKED, 0.0)  # [L]
+        rows = batch * beams
+        flat = KeysValues(
+            *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
+        )
+        queries = ops.reshape(
+            queries, (rows, self.heads, 1, self.config.key_channels // self.heads)
+        )
+        mixed = self.attend(queries, flat, bias)  # [B·K, 1, D]
+        return ops.reshape(mixed, (batch, beams, channels)), cache
+
+    def _store(
+        self, cache: keras.KerasTensor, new: keras.KerasTensor, step: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Writes `new` [B, K, H·d] at position `step` of `cache` [B, K, H, L, d]."""
+        batch, beams, width = ops.shape(new)[0], new.shape[1], cache.shape[-1]
+        column = ops.reshape(new, (batch, beams, self.heads, 1, width))
+        return ops.slice_update(cache, (0, 0, 0, step, 0), column)
+
+
+class EncoderDecoderAttention(_Attention):
+    """Queries from the decoder, keys and values from the encoder's output.
+
+    Args:
+        config: sizes.
+        seeds: the model's seed generator.
+    """
+
+    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
+        super().__init__(config, seeds)
+        keys, values = config.key_channels, config.value_channels
+        self.query = Projection(config.channels, keys, gain=config.gain)
+        self.kv = Projection(config.channels, keys, values, gain=config.gain)
+
+    def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
+        """Keys and values [B, H, S, d] of the encoder's output [B, S, D], made once a sentence."""
+        keys, values = ops.split(self.kv(encoder_output), (self.config.key_channels,), axis=-1)
+        return KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        memory: KeysValues,
+        bias: keras.KerasTensor,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, N, D] to [B, N, D]; `bias` [B, 1, 1, S] hides the source's padding.
+
+        N is T in training. In search it is K: the beams of a sentence are so many queries to the
+        same memory, which is never copied for them.
+        """
+        return self.attend(split_heads(self.query(x), self.heads), memory, bias, training)

@@ -1,0 +1,28 @@
+"""Dropout whose masks come from the model's one seed generator."""
+
+import keras
+
+from t2t_lite.layers.base import Layer
+
+
+class Dropout(Layer):
+    """Zeroes features with probability `rate` and scales the others by `1 / (1 - rate)`.
+
+    All dropout layers of a model draw from one generator, in the order in which they are called.
+    Setting its state from (seed, step, replica) makes every mask of a step repeatable.
+
+    Args:
+        rate: probability of a zero.
+        seeds: the model's generator.
+    """
+
+    def __init__(self, rate: float, seeds: keras.random.SeedGenerator) -> None:
+        super().__init__()
+        self.rate = rate
+        self.seeds = seeds
+
+    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Applies dropout to `x`, of any shape, if `training`."""
+        if not training or self.rate == 0.0:
+            return x
+        return keras.random.dropout(x, self.rate, seed=self.seeds)

@@ -1,0 +1,35 @@
+"""The matrix between ids and features, which may serve sources, targets and the softmax alike."""
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.base import Layer
+
+
+class Embedding(Layer):
+    """A matrix [V, D]: rows are embeddings (paper, section 3.4), and softmax weights.
+
+    Args:
+        vocab_size: V.
+        channels: D.
+        scaled: multiplies embeddings by √D; the softmax is not scaled.
+    """
+
+    def __init__(self, vocab_size: int, channels: int, scaled: bool = True) -> None:
+        super().__init__()
+        self.scale = channels**0.5 if scaled else 1.0
+        self.matrix = self.add_weight(
+            shape=(vocab_size, channels),
+            initializer=keras.initializers.RandomNormal(stddev=channels**-0.5),
+            name="matrix",
+        )
+
+    def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:
+        """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (id 0)."""
+        rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
+        present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
+        return rows * present[..., None]
+
+    def logits(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
+        """Maps `hidden` [..., D] to unnormalised log-probabilities [..., V]."""
+        return ops.matmul(hidden, ops.transpose(self.matrix))

@@ -1,0 +1,66 @@
+"""Positions, added to embeddings: sinusoids (paper, section 3.5) or a learned table."""
+
+import math
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.base import Layer
+
+
+def sinusoids(positions: keras.KerasTensor, channels: int) -> keras.KerasTensor:
+    """Sines in the first half of the features, cosines in the second, as in T2T.
+
+    The wavelengths form a geometric series from 2π to 20,000π. (The paper interleaves sines and
+    cosines, which is the same up to the order of features.) An odd last feature is 0.
+
+    Args:
+        positions: [N], counted from 0.
+        channels: D.
+
+    Returns:
+        [N, D], float32.
+    """
+    half = channels // 2
+    step = math.log(10_000.0) / max(half - 1, 1)
+    rates = ops.exp(ops.arange(half, dtype="float32") * -step)  # [D/2]
+    angles = ops.cast(positions, "float32")[:, None] * rates[None, :]  # [N, D/2]
+    signal = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
+    return ops.pad(signal, [[0, 0], [0, channels - 2 * half]])
+
+
+class Position(Layer):
+    """Adds to each embedding a vector for its position.
+
+    Args:
+        kind: "timing" (sinusoids), "emb" (learned) or "none".
+        channels: D.
+        max_length: rows of the learned table; later positions share its last row.
+    """
+
+    def __init__(self, kind: str, channels: int, max_length: int) -> None:
+        super().__init__()
+        if kind not in ("timing", "emb", "none"):
+            raise ValueError(f"hparam pos={kind!r}: expected timing, emb or none")
+        self.kind = kind
+        self.channels = channels
+        self.max_length = max_length
+        if kind == "emb":
+            self.table = self.add_weight(
+                shape=(max_length, channels), initializer="glorot_uniform", name="table"
+            )
+
+    def call(self, x: keras.KerasTensor, positions: keras.KerasTensor) -> keras.KerasTensor:
+        """Adds position vectors.
+
+        Args:
+            x: [B, N, D].
+            positions: [N], counted from 0.
+        """
+        if self.kind == "none":
+            return x
+        if self.kind == "timing":
+            signal = sinusoids(positions, self.channels)
+        else:
+            signal = ops.take(self.table, ops.minimum(positions, self.max_length - 1), axis=0)
+        return x + ops.cast(signal, x.dtype)[None]  # [1, N, D]

@@ -1,0 +1,78 @@
+"""Steps around each sub-layer: normalisation, dropout, residual connection."""
+
+from collections.abc import Callable
+
+import keras
+
+from t2t_lite.layers.base import Layer
+from t2t_lite.layers.dropout import Dropout
+
+
+class LayerSteps(Layer):
+    """A T2T sequence of steps: `n` normalise, `d` dropout, `a` add the sub-layer's input.
+
+    Args:
+        sequence: such as "dan"; "none" and "" do nothing.
+        channels: D.
+        dropout: rate of step `d`.
+        epsilon: added to the variance in step `n`.
+        seeds: the model's seed generator.
+    """
+
+    def __init__(
+        self,
+        sequence: str,
+        channels: int,
+        dropout: float,
+        epsilon: float,
+        seeds: keras.random.SeedGenerator,
+    ) -> None:
+        super().__init__()
+        self.sequence = "" if sequence == "none" else sequence
+        if not set(self.sequence) <= set("nda"):
+            raise ValueError(f"layer sequence {sequence!r}: expected letters n, d, a, or none")
+        self.dropout = Dropout(dropout, seeds)
+        if "n" in self.sequence:
+            self.norm = keras.layers.LayerNormalization(epsilon=epsilon)
+            self.norm.build((None, None, channels))
+
+    def call(
+        self, x: keras.KerasTensor, before: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
+        """Applies the steps to `x` [B, N, D]; `before` [B, N, D] is what `a` adds."""
+        for step in self.sequence:
+            if step == "n":
+                x = self.norm(x)
+            elif step == "d":
+                x = self.dropout(x, training=training)
+            else:
+                x = before + x
+        return x
+
+
+class Residual(Layer):
+    """Wraps one sub-layer in its steps before and after.
+
+    Post-norm (paper, section 3.1; T2T's v1) is `LayerNorm(x + Dropout(f(x)))`: "none" before,
+    "dan" after. Pre-norm (v2, v3) is `x + Dropout(f(LayerNorm(x)))`: "n" before, "da" after.
+
+    Args:
+        before: steps applied to the sub-layer's input.
+        after: steps applied to its output.
+    """
+
+    def __init__(self, before: LayerSteps, after: LayerSteps) -> None:
+        super().__init__()
+        self.before = before
+        self.after = after
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        *,
+        sublayer: Callable[[keras.KerasTensor], keras.KerasTensor],
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Returns the sub-layer's contribution joined with `x` [B, N, D]."""
+        y = sublayer(self.before(x, x, training=training))
+        return self.after(y, x, training=training)

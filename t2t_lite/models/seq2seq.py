@@ -1,0 +1,144 @@
+"""The seam between models and everything else: training, search, scoring, export.
+
+A model is a plain `keras.Model`. For training it maps whole sequences to logits; for search it
+takes one step of all hypotheses at a time. Search knows only this protocol.
+"""
+
+import abc
+from typing import Any, ClassVar, NamedTuple, Self
+
+import keras
+from keras import ops
+
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.layers.embedding import Embedding
+
+# {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
+Features = dict[str, keras.KerasTensor]
+
+
+class DecodeState(NamedTuple):
+    """What a model remembers between steps: two nests (dicts, lists, tuples) of tensors."""
+
+    sentence: Any  # leading dimension B; the same for all beams, never copied for them
+    hypothesis: Any  # leading dimensions [B, K]; what a reorder of the beams gathers
+
+
+class Seq2Seq(keras.Model, abc.ABC):
+    """Base of all models.
+
+    Args:
+        hparams: the hyperparameters, of the class's `hparams_class`.
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
+
+    def __init__(
+        self,
+        hparams: BasicHParams,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.hparams = hparams.copy().freeze()
+        self.inputs_vocab_size = inputs_vocab_size
+        self.targets_vocab_size = targets_vocab_size
+        # The only source of randomness; the trainer sets its state from (seed, step, replica).
+        self.seeds = keras.random.SeedGenerator(seed=0, name="seeds")
+        self._make_embeddings()
+
+    def _make_embeddings(self) -> None:
+        """One, two or three matrices; vocabularies of unlike size cannot share one, as in T2T."""
+        h = self.hparams
+        scaled = h.multiply_embedding_mode == "sqrt_depth"
+        same = self.inputs_vocab_size == self.targets_vocab_size
+        share_softmax = h.shared_embedding_and_softmax_weights and same
+        self.targets_embedding = Embedding(self.targets_vocab_size, h.hidden_size, scaled)
+        self.inputs_embedding = (
+            self.targets_embedding
+            if share_softmax or (h.shared_embedding and same)
+            else Embedding(self.inputs_vocab_size, h.hidden_size, scaled)
+        )
+        self.softmax_embedding = (
+            self.targets_embedding
+            if share_softmax
+            else Embedding(self.targets_vocab_size, h.hidden_size, scaled)
+        )
+
+    # ---- training
+
+    def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns logits [B, T, V]; those at position t depend on targets before t alone."""
+        return self.project(self.hidden(features, training=training))
+
+    @abc.abstractmethod
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the decoder's output [B, T, D], before the softmax matrix.
+
+        The targets stand in `features` as they are: shifting them right is the model's business.
+        """
+
+    def project(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
+        """Maps `hidden` [..., D] to logits [..., V]."""
+        return self.softmax_embedding.logits(hidden)
+
+    # ---- search
+
+    @abc.abstractmethod
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S] and makes room for `length` steps of `beams` hypotheses."""
+
+    @abc.abstractmethod
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Makes room for `length` steps in all, keeping what is there."""
+
+    @abc.abstractmethod
+    def decode_step(
+        self,
+        ids: keras.KerasTensor,
+        step: keras.KerasTensor,
+        state: DecodeState,
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis.
+
+        Args:
+            ids: [B, K], the tokens before this step; ignored at step 0, where the decoder starts
+                from a zero vector.
+            step: position of the token to predict, a scalar counted from 0.
+            state: as `start_decoding` or the step before returned it.
+
+        Returns:
+            Logits [B, K, V] and the new state.
+        """
+
+    def _embed_step(self, ids: keras.KerasTensor, step: keras.KerasTensor) -> keras.KerasTensor:
+        """Embeds `ids` [B, K] as the inputs [B, K, D] of a decoding step; zero at step 0."""
+        return self.targets_embedding(ops.where(ops.equal(step, 0), ops.zeros_like(ids), ids))
+
+    # ---- Keras
+
+    def build(self, input_shape: Any = None) -> None:
+        """All variables exist since construction."""
+        self.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` needs; the hparams are part of it."""
+        return {
+            "hparams": self.hparams.to_dict(),
+            "inputs_vocab_size": self.inputs_vocab_size,
+            "targets_vocab_size": self.targets_vocab_size,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        """Builds the model from `get_config`'s result."""
+        return cls(**{**config, "hparams": cls.hparams_class.from_dict(config["hparams"])})
+
+
+def shift_right(embedded: keras.KerasTensor) -> keras.KerasTensor:
+    """Delays targets [B, T, D] by one position; the first sees a zero vector (T2T's start)."""
+    return ops.pad(embedded, [[0, 0], [1, 0], [0, 0]])[:, :-1]

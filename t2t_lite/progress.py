@@ -1,0 +1,74 @@
+"""How far a long piece of work has come: a bar in a terminal, a log line now and then elsewhere."""
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+# Shows how many units are done and, as text, how many a second.
+_Show = Callable[[int, str], None]
+
+
+@contextlib.contextmanager
+def progress(
+    description: str, total: int | None = None, unit: str = "pairs"
+) -> Iterator[Callable[[int], None]]:
+    """Shows progress on standard error while the block runs.
+
+    Args:
+        description: what is being done.
+        total: number of units in all; None if unknown.
+        unit: what is counted.
+
+    Yields:
+        A function to call with the number of units done since the last call.
+    """
+    done = 0
+    start = time.monotonic()
+    display = _bar if sys.stderr.isatty() else _log_lines
+    with display(description, total) as show:
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            rate = done / max(time.monotonic() - start, 1e-9)
+            show(done, f"{unit}, {rate:,.0f} {unit}/s")
+
+        yield advance
+
+
+@contextlib.contextmanager
+def _bar(description: str, total: int | None) -> Iterator[_Show]:
+    from rich import console, progress  # here, because only a terminal needs it
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+    )
+    with progress.Progress(*columns, console=console.Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total, rate="")
+        yield lambda done, rate: bar.update(task, completed=done, rate=rate)
+
+
+@contextlib.contextmanager
+def _log_lines(description: str, total: int | None) -> Iterator[_Show]:
+    latest = ""
+    last_line = time.monotonic()
+
+    def show(done: int, rate: str) -> None:
+        nonlocal latest, last_line
+        latest = f"{description}: {done:,}{f' of {total:,}' if total else ''} {rate}"
+        if time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+            log.info(latest)
+            last_line = time.monotonic()
+
+    yield show
+    if latest:
+        log.info("%s, done", latest)

@@ -1,0 +1,30 @@
+"""What a training run is told, field by field as `t2t-trainer`'s flags; needs no TensorFlow."""
+
+import dataclasses
+
+SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainerConfig:
+    """One run of `trainer.run`; names and defaults are T2T's."""
+
+    data_dir: str  # folder of t2t-datagen's vocabulary and TFRecord files
+    output_dir: str  # run folder: checkpoints, hparams, metrics
+    problem: str  # registered name, `_rev` and `_copy` understood
+    model: str  # registered name
+    hparams_set: str  # registered name
+    hparams: str = ""  # changes to the set: "name=value,..."
+    train_steps: int = 250000  # updates in all, those before a resume included
+    eval_steps: int = 100  # batches per evaluation at most; fewer if the data ends
+    local_eval_frequency: int = 1000  # updates between checkpoints, and between evaluations
+    keep_checkpoint_max: int = 20  # newest checkpoints that stay on disk
+    save_checkpoints_secs: int = 0  # seconds between checkpoints; 0: local_eval_frequency decides
+    random_seed: int | None = None  # of initial weights, data order and dropout; None: drawn
+    schedule: str = "continuous_train_and_eval"  # one of SCHEDULES
+    worker_gpu: int | None = None  # GPUs to use; None: all
+    simulate_devices: int = 0  # logical CPU devices in place of GPUs; 0: none
+    log_step_count_steps: int = 100  # updates between progress lines
+    eval_use_test_set: bool = False  # evaluate on the test split instead of dev
+    decode_hparams: str = ""  # of the BLEU evaluation's search: "name=value,..."
+    max_train_minutes: float = 0.0  # minutes of training after which to save and stop; 0: no limit
