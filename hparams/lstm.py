@@ -2,9 +2,8 @@
 
 import dataclasses
 
-from t2t_lite.hparams.basic import BasicHParams
-
 from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
 
 
 @dataclasses.dataclass

@@ -5,9 +5,8 @@ Sets without the word `paper` in their docstring hold T2T's values; tests/hparam
 
 import dataclasses
 
-from t2t_lite.hparams.basic import BasicHParams
-
 from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
 
 
 @dataclasses.dataclass

@@ -7,7 +7,6 @@ meaning and unit beside it. A registered set is a function that returns such an 
 import dataclasses
 import json
 import math
-import re
 import types
 import typing
 from collections.abc import Mapping
@@ -15,8 +14,6 @@ from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
 
-# Commas separate assignments, but not inside the brackets of a list value.
-_SEPARATOR = re.compile(r",(?![^\[]*\])")
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -24,11 +21,13 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 class HParams:
     """Base of all hyperparameter sets."""
 
+    noun = "hparam"  # what messages call a field
+
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_frozen"):
             raise AttributeError(f"hparams are frozen: {name} cannot become {value!r}")
         if name not in self.__dataclass_fields__:
-            raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, self.names())}")
+            raise UsageError(f"unknown {self.noun} {name!r}{did_you_mean(name, self.names())}")
         super().__setattr__(name, value)
 
     @classmethod
@@ -56,15 +55,15 @@ class HParams:
         """
         changes: dict[str, Any] = {}
         hints = typing.get_type_hints(type(self))
-        for assignment in filter(None, map(str.strip, _SEPARATOR.split(assignments))):
+        for assignment in filter(None, map(str.strip, assignments.split(","))):
             name, equals, text = (part.strip() for part in assignment.partition("="))
             if not equals:
-                raise UsageError(f"hparam {assignment!r}: expected name=value")
+                raise UsageError(f"{self.noun} {assignment!r}: expected name=value")
             if name not in self.names():
-                raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, self.names())}")
+                raise UsageError(f"unknown {self.noun} {name!r}{did_you_mean(name, self.names())}")
             if name in changes:
-                raise UsageError(f"hparam {name!r} is given twice in {assignments!r}")
-            changes[name] = _parse(name, text, hints[name])
+                raise UsageError(f"{self.noun} {name!r} is given twice in {assignments!r}")
+            changes[name] = _parse(f"{self.noun} {name!r}", text, hints[name])
         return self.copy(**changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,14 +76,17 @@ class HParams:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Builds an object from `to_dict`'s result; unknown names are an error.
+        """Builds an object from `to_dict`'s result; a missing name keeps its default.
 
         Raises:
-            UsageError: a name that this class does not have.
+            UsageError: a name that this class does not have, or a value of the wrong type.
         """
-        for name in values:
+        hints = typing.get_type_hints(cls)
+        for name, value in values.items():
             if name not in cls.names():
-                raise UsageError(f"unknown hparam {name!r}{did_you_mean(name, cls.names())}")
+                raise UsageError(f"unknown {cls.noun} {name!r}{did_you_mean(name, cls.names())}")
+            if not _fits(value, hints[name]):
+                raise UsageError(f"{cls.noun} {name!r}: {value!r} is no {_type_name(hints[name])}")
         return cls(**values)
 
     def differences(self, other: "HParams") -> list[str]:
@@ -97,8 +99,18 @@ class HParams:
         ]
 
 
-def _parse(name: str, text: str, kind: Any) -> Any:
-    """Reads `text` as a value of the annotated type `kind`."""
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value read from JSON may stand in a field of the annotated type `kind`."""
+    kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
+    return type(value) in kinds or (type(value) is int and float in kinds)
+
+
+def _type_name(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _parse(field: str, text: str, kind: Any) -> Any:
+    """Reads `text` as a value of the annotated type `kind`; `field` is for the message."""
     if isinstance(kind, types.UnionType):  # "float | None"
         if text.lower() == "none":
             return None
@@ -113,4 +125,4 @@ def _parse(name: str, text: str, kind: Any) -> Any:
             return value
         return kind(text)
     except (KeyError, ValueError):
-        raise UsageError(f"hparam {name!r}: {text!r} is no {kind.__name__}") from None
+        raise UsageError(f"{field}: {text!r} is no {kind.__name__}") from None

@@ -176,7 +176,12 @@ def model(name: str) -> "type[Seq2Seq]":
     if isinstance(value, str):
         module, _, attribute = value.partition(":")
         value = getattr(importlib.import_module(module), attribute)
-    return value  # type: ignore[return-value]
+    return value
+
+
+def require_model(name: str) -> None:
+    """Raises UsageError unless a model of that name is registered; does not import it."""
+    _models[name]
 
 
 def hparams(name: str) -> "HParams":
@@ -257,11 +262,11 @@ def import_usr_dir(usr_dir: str) -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    for own in (_problems, _models, _hparams):
+        own.names()  # this package's names come first, so that a clash shows in the user's module
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except UserError:
-        raise
     except Exception as error:
         del sys.modules[name]
         raise UserError(

@@ -88,6 +88,12 @@ class Run:
         return int(step)
 
 
+def read_flags(output_dir: str) -> dict[str, Any] | None:
+    """Returns the settings that a run folder was made with; None if it is not one yet."""
+    path = pathlib.Path(output_dir) / FLAGS
+    return _read_json(path, output_dir) if path.is_file() else None
+
+
 def open_run(output_dir: str) -> Run:
     """Opens a run folder that a trainer has made.
 

@@ -2,8 +2,8 @@
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -127,9 +127,105 @@ def count_examples(
     Raises:
         DataError: a record cannot be read or lacks a side, or no example is left.
     """
-    chunks, seen, complete = [np.zeros([0, 2], np.int64)], 0, True
-    for path in paths:
-        for lengths in _lengths(path, reader):
+    remaining = itertools.chain.from_iterable(_lengths(path, reader) for path in paths)
+    chunks, seen = [np.zeros([0, 2], np.int64)], 0
+    for chunk in remaining:
+        chunks.append(chunk)
+        seen += len(chunk)
+        if limit is not None and seen >= limit:
+            break
+    lengths = np.concatenate(chunks)  # [n, 2]
+    longer = lengths.max(axis=1)  # [n]
+    long, short = longer > scheme.max_length, longer < scheme.min_length
+    kept = lengths[~long & ~short]
+    statistics = DataStatistics(
+        examples=len(kept),
+        dropped_long=int(long.sum()),
+        dropped_short=int(short.sum()),
+        source_tokens=int(kept[:, 0].sum()),
+        target_tokens=int(kept[:, 1].sum()),
+        longest=int(longer.max(initial=0)),
+        complete=next(remaining, None) is None,
+        scheme=scheme,
+    )
+    if not statistics.examples:
+        raise DataError(
+            f"no example is left in {', '.join(paths[:1])} and its {len(paths) - 1} sister files: "
+            f"{statistics}; change these hparams or make the files again with t2t-datagen"
+        )
+    return statistics
+
+
+def eval_examples(
+    paths: Sequence[str], reader: ExampleReader, limit: int | None = None
+) -> list[tuple[list[int], list[int]]]:
+    """Reads (source ids, target ids) in the order of the files, without padding.
+
+    Args:
+        paths: the TFRecord files.
+        reader: what an example becomes.
+        limit: how many to read; None: all.
+
+    Raises:
+        DataError: a record cannot be read.
+    """
+    records = tf.data.TFRecordDataset(list(paths)).take(-1 if limit is None else limit)
+    pairs: list[tuple[list[int], list[int]]] = []
+    with naming_bad_file(paths):
+        for chunk in records.batch(_CHUNK):
+            features = reader.parse(chunk)
+            pairs += zip(features["inputs"].to_list(), features["targets"].to_list(), strict=True)
+    return pairs
+
+
+@contextlib.contextmanager
+def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
+    """Turns TensorFlow's error about damaged data into one that names the file and the record.
+
+    An error of the same kind that comes from elsewhere passes unchanged.
+
+    Raises:
+        DataError: the block failed, and one of the files at `paths` has a bad record.
+    """
+    try:
+        yield
+    except _UNREADABLE:
+        for path in paths:
+            for _ in _lengths(path, ExampleReader()):
+                pass
+        raise
+
+
+def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
+    """Yields subwords of source and target, `[n, 2]`, of one file, chunk by chunk.
+
+    Raises:
+        DataError: a record cannot be read or lacks a side.
+    """
+    before = 0
+    try:
+        for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
+            lengths = reader.lengths(records).numpy()
             if not lengths.all():
-                number = seen_in_file + int(np.argmin(lengths.all(axis=1)))
-    ...
+                number = before + 1 + int(lengths.min(axis=1).argmin())
+                raise DataError(
+                    f"{path}: record {number} lacks inputs or targets; "
+                    "make the file again with t2t-datagen"
+                )
+            yield lengths
+            before += len(lengths)
+    except _UNREADABLE as error:
+        raise DataError(
+            f"{path}: record {_first_unreadable(path)} is damaged; "
+            "make the file again with t2t-datagen"
+        ) from error
+
+
+def _first_unreadable(path: str) -> int:
+    """Returns the number, from 1, of the first record that TensorFlow cannot read or parse."""
+    records = tf.data.TFRecordDataset(path).batch(1).map(ExampleReader().lengths)
+    number = itertools.count(1)
+    with contextlib.suppress(*_UNREADABLE):
+        for _ in records:
+            next(number)
+    return next(number)

@@ -57,28 +57,20 @@ def train_dataset(
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
     """
 
-    def epoch_records(epoch: tf.Tensor) -> tf.data.Dataset:
-        epoch_seed = tf.stack([tf.constant(seed, tf.int64), epoch])
-        files = tf.random.experimental.stateless_shuffle(list(paths), epoch_seed)
-        record_seed = tf.random.stateless_uniform(
-            [], epoch_seed, maxval=tf.int64.max, dtype=tf.int64
+    records = (
+        tf.data.Dataset.from_tensor_slices(list(paths))
+        .shuffle(len(paths), seed=seed)
+        .interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=_INTERLEAVED_FILES,
+            block_length=_INTERLEAVED_RECORDS,
         )
-        return (
-            tf.data.Dataset.from_tensor_slices(files)
-            .interleave(
-                tf.data.TFRecordDataset,
-                cycle_length=_INTERLEAVED_FILES,
-                block_length=_INTERLEAVED_RECORDS,
-            )
-            .shuffle(_SHUFFLED_RECORDS, seed=record_seed)
-        )
-
-    records = tf.data.Dataset.counter().flat_map(epoch_records)
+        .shuffle(_SHUFFLED_RECORDS, seed=seed)
+        .repeat()
+    )
     batches = _bucketed(records, scheme, reader, workers)
     if batch_shuffle_size:
-        batches = batches.shuffle(
-            max(1, batch_shuffle_size // workers), seed=seed, reshuffle_each_iteration=False
-        )
+        batches = batches.shuffle(max(1, batch_shuffle_size // workers), seed=seed)
     return _padded(batches, reader, workers)
 
 
@@ -140,7 +132,7 @@ def _padded(batches: tf.data.Dataset, reader: ExampleReader, workers: int) -> tf
         return tf.reshape(dense, [workers, -1, tf.shape(dense)[1]])  # [W, B, L]
 
     def parse(records: tf.Tensor) -> "Features":
-        return {name: split(ids) for name, ids in reader(records).items()}
+        return {name: split(ids) for name, ids in reader.parse(records).items()}
 
     options = tf.data.Options()
     options.deterministic = True

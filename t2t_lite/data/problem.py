@@ -31,6 +31,9 @@ SPLIT_FILE_NAMES = {
     DatasetSplit.TEST: "test",
 }
 
+# T2T's seed of data generation.
+RANDOM_SEED = 429459
+
 
 def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
     """T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
@@ -115,8 +118,14 @@ class Problem(abc.ABC):
         return paths
 
     @abc.abstractmethod
-    def generate_data(self, data_dir: str, tmp_dir: str) -> None:
-        """Makes the vocabulary and the TFRecord files of every split that are not there yet."""
+    def generate_data(self, data_dir: str, tmp_dir: str, seed: int = RANDOM_SEED) -> None:
+        """Makes the vocabulary and the TFRecord files of every split that are not there yet.
+
+        Args:
+            data_dir: folder of the results.
+            tmp_dir: folder of the raw files; downloads go there.
+            seed: decides the order inside the training files.
+        """
 
     # ---- text and ids
 

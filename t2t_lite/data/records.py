@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from t2t_lite.errors import DataError, UserError
 
 # A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
 _LENGTH = struct.Struct("<Q")
-_CHECKSUM_BYTES = 4
+_FRAME_BYTES = 16
 
 
 def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
@@ -55,19 +56,28 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
         DataError: a file is cut, damaged, or holds something else; names file and record (from 1).
     """
     for path in paths:
+        name = os.fspath(path)
         number = 1
+        size = 0
         try:
-            for record in tf.data.TFRecordDataset(os.fspath(path)):
-                features = tf.train.Example.FromString(record.numpy()).features.feature
-                yield {name: list(features[name].int64_list.value) for name in sorted(features)}
+            for record in tf.data.TFRecordDataset(name).as_numpy_iterator():
+                features = tf.train.Example.FromString(record).features.feature
+                yield {side: list(features[side].int64_list.value) for side in sorted(features)}
                 number += 1
+                size += _FRAME_BYTES + len(record)
         except tf.errors.NotFoundError:
-            raise UserError(f"{os.fspath(path)}: no such file") from None
-        except tf.errors.DataLossError as error:
-            raise DataError(
-                f"{os.fspath(path)}, record {number}: damaged or cut TFRecord file "
-                f"({error.message.splitlines()[0]}); delete it and run t2t-datagen again"
-            ) from None
+            raise UserError(f"{name}: no such file") from None
+        except (tf.errors.DataLossError, DecodeError):
+            raise _damaged(name, number) from None
+        # TensorFlow takes a file that ends inside a record's length for a whole one.
+        if size != os.path.getsize(name):
+            raise _damaged(name, number)
+
+
+def _damaged(name: str, number: int) -> DataError:
+    return DataError(
+        f"{name}, record {number}: damaged or cut file; delete it and run t2t-datagen again"
+    )
 
 
 def shuffle_records(path: str | os.PathLike[str], seed: str) -> None:
@@ -85,7 +95,7 @@ def shuffle_records(path: str | os.PathLike[str], seed: str) -> None:
     start = 0
     while start < len(contents):
         (length,) = _LENGTH.unpack_from(contents, start)
-        end = start + _LENGTH.size + _CHECKSUM_BYTES + length + _CHECKSUM_BYTES
+        end = start + _FRAME_BYTES + length
         records.append(contents[start:end])
         start = end
     random.Random(seed).shuffle(records)

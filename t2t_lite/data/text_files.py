@@ -24,6 +24,7 @@ def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         UserError: there is no such file.
         DataError: bytes that are not UTF-8, or a damaged or cut gzip file; names file and line.
+        OSError: the file may not be read.
     """
     number = 0
     try:
@@ -53,6 +54,8 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
 
 def _open(path: str | os.PathLike[str]) -> BinaryIO:
     # Binary files split lines at b"\n" only, and no other UTF-8 character contains that byte.
-    if os.fspath(path).endswith(".gz"):
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    return open(path, "rb")
+    if not os.fspath(path).endswith(".gz"):
+        return open(path, "rb")
+    if not os.path.getsize(path):
+        raise EOFError("it is empty")  # gzip would read it as no lines
+    return cast(BinaryIO, gzip.open(path, "rb"))

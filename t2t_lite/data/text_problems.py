@@ -5,6 +5,8 @@
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             for source, target in my_pairs(tmp_dir, dataset_split):
                 yield {"inputs": source, "targets": target}
+
+The members of `Text2TextProblem` say what else a subclass may change.
 """
 
 import abc
@@ -12,9 +14,9 @@ import itertools
 import logging
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.problem import RANDOM_SEED, DatasetSplit, Problem
 from t2t_lite.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,9 +43,7 @@ class Text2TextProblem(Problem):
     # ---- what a subclass gives
 
     @abc.abstractmethod
-    def generate_samples(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterable[Sample]:
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields `{"inputs": text, "targets": text}` for each pair of a split.
 
         Args:
@@ -177,12 +177,16 @@ class Text2TextProblem(Problem):
 
     # ---- files
 
-    def generate_data(self, data_dir: str, tmp_dir: str) -> None:
+    def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
+        """The entries of `dataset_splits` to generate: all, unless a split's text is optional."""
+        return self.dataset_splits
+
+    def generate_data(self, data_dir: str, tmp_dir: str, seed: int = RANDOM_SEED) -> None:
         """Builds the vocabulary and the TFRecord files that are not there yet."""
         from t2t_lite.data import generator
 
         self.get_or_create_vocab(data_dir, tmp_dir)
-        generator.generate_problem(self, data_dir, tmp_dir)
+        generator.generate_problem(self, data_dir, tmp_dir, seed)
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""

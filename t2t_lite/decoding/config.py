@@ -22,5 +22,4 @@ class DecoderConfig:
     decode_interactive: bool = False  # read sentences from the terminal
     eval_use_test_set: bool = False  # decode the test split instead of dev
     worker_gpu: int | None = None  # GPUs to use; None: all
-    keep_timestamp: bool = False  # give the result file the checkpoint's time
     decode_hparams: DecodeHParams = dataclasses.field(default_factory=DecodeHParams)  # the search

@@ -2,12 +2,15 @@
 
 import dataclasses
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
 
 
 @dataclasses.dataclass
 class DecodeHParams(HParams):
     """Search settings; they belong to a decoding run, not to the model."""
+
+    noun = "decode hparam"
 
     beam_size: int = 4  # K: hypotheses kept per sentence; 1: greedy
     alpha: float = 0.6  # exponent of the length penalty ((5 + length) / 6)^alpha
@@ -16,3 +19,9 @@ class DecodeHParams(HParams):
     return_beams: bool = False  # write all K hypotheses, not the best alone
     write_beam_scores: bool = False  # write each hypothesis's score beside it
     max_input_size: int = -1  # subwords; longer sources are cut there (EOS kept); -1: never
+
+    def __post_init__(self) -> None:
+        least = {"beam_size": 1, "extra_length": 0, "batch_size": 0, "max_input_size": -1}
+        for name, minimum in least.items():
+            if (value := getattr(self, name)) < minimum:
+                raise UsageError(f"{self.noun} {name!r}: {value} is less than {minimum}")

@@ -1,0 +1,288 @@
+"""What every command shares: flags in groups, `--help`, log lines, errors as one line.
+
+Values are parsed by absl (`--flagfile` and `--noswitch` included), into a set of flags that
+belongs to the command: no global state, so that commands can be called from Python too.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import logging
+import os
+import pathlib
+import sys
+import tempfile
+import textwrap
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from absl import flags
+
+from t2t_lite import registry
+from t2t_lite.bin import t2t_flags
+from t2t_lite.errors import UsageError, UserError, did_you_mean
+
+log = logging.getLogger("t2t_lite.bin")
+
+_HELP = {"-h", "-help", "--help"}
+_INTERRUPTED = 130  # the shell's 128 + SIGINT
+_SILENT = "3"  # of TF_CPP_MIN_LOG_LEVEL: what matters reaches us as a Python exception
+_PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """One flag of a command.
+
+    Args:
+        name: as on the command line, without dashes.
+        kind: str, int, float, bool, or pathlib.Path for a text in which `~` is the home folder.
+        default: the value when not given.
+        help: what it means, with its unit, for a newcomer.
+        choices: the allowed values of a str; empty: any.
+        minimum: the least allowed number.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+
+    def define(self, values: flags.FlagValues) -> None:
+        """Adds the flag to absl's set."""
+        if self.kind is bool:
+            flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
+        elif self.kind is int:
+            flags.DEFINE_integer(
+                self.name, self.default, self.help, self.minimum, flag_values=values
+            )
+        elif self.kind is float:
+            flags.DEFINE_float(self.name, self.default, self.help, self.minimum, flag_values=values)
+        elif self.choices:
+            flags.DEFINE_enum(self.name, self.default, self.choices, self.help, flag_values=values)
+        else:
+            flags.DEFINE_string(self.name, self.default, self.help, flag_values=values)
+
+    def describe(self) -> str:
+        """Returns the flag's part of `--help`."""
+        value = "|".join(self.choices) or _PLACEHOLDERS.get(self.kind)
+        head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
+        text = self.help
+        if self.default not in ("", None, False):
+            text += f" (default: {self.default})"
+        return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **_INDENT)
+
+
+_INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
+
+# The flags of every command that looks up registered names.
+REGISTRY_FLAGS = (
+    Flag(
+        "t2t_usr_dir",
+        pathlib.Path,
+        "",
+        "Folder of your own problems, models and hparams sets. Its __init__.py is imported and "
+        "must import the modules that register them.",
+    ),
+    Flag("registry_help", bool, False, "List all problems, models and hparams sets, and stop."),
+)
+
+
+class Command:
+    """A console command: its flags and the frame around its work.
+
+    Args:
+        name: as typed in the shell.
+        description: what it does, about two lines, for `--help`.
+        examples: whole command lines.
+        groups: flags by the title under which `--help` shows them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        examples: Sequence[str],
+        groups: Mapping[str, Sequence[Flag]],
+    ) -> None:
+        self.name = name
+        self._description = description
+        self._examples = examples
+        self._groups = groups
+        self.flags = {flag.name: flag for group in groups.values() for flag in group}
+
+    def run(
+        self, body: Callable[[types.SimpleNamespace], None], argv: Sequence[str] | None = None
+    ) -> NoReturn:
+        """Parses the command line, calls `body` with the flags' values, and exits.
+
+        Exit codes: 0 done, 2 the command line is wrong, 1 something else that the user can mend,
+        130 interrupted; each failure prints one line. Other exceptions are defects and pass.
+
+        Args:
+            body: the command's work.
+            argv: the words after the command's name; None: the process's own.
+        """
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
+        code = 0
+        try:
+            with _log_lines():
+                self._dispatch(body, arguments)
+            sys.stdout.flush()
+        except UserError as error:
+            code = self._fail(str(error), error.exit_code)
+        except BrokenPipeError:  # nobody reads on: `t2t-trainer --help | head -1`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            code = self._fail(_describe(error), UserError.exit_code)
+        except KeyboardInterrupt:
+            code = self._fail("interrupted", _INTERRUPTED)
+        sys.exit(code)
+
+    def parse(self, arguments: Sequence[str]) -> types.SimpleNamespace:
+        """Returns the value of every flag of the command, by name.
+
+        Raises:
+            UsageError: an unknown, refused or ill-typed flag, or a word that is no flag.
+        """
+        values = flags.FlagValues()
+        values.set_gnu_getopt(True)
+        for flag in self.flags.values():
+            flag.define(values)
+        accepted = t2t_flags.accepted(self.name)
+        for old in accepted:
+            kind = bool if isinstance(old.default, bool) else str
+            Flag(old.name, kind, None, old.note).define(values)
+        try:
+            _, *words = values([self.name, *arguments])
+        except flags.UnrecognizedFlagError as error:
+            raise self._unknown(error.flagname) from None
+        except (flags.Error, ValueError) as error:
+            raise UsageError(str(error)) from None
+        if words:
+            raise UsageError(
+                f"{words[0]!r} belongs to no flag: write --name=value, and --name or --noname "
+                "for a switch"
+            )
+        for old in accepted:
+            if values[old.name].present:
+                log.warning("--%s has no effect: %s", old.name, old.note)
+        return types.SimpleNamespace(
+            **{name: _expanded(flag, values[name].value) for name, flag in self.flags.items()}
+        )
+
+    def help(self) -> str:
+        """Returns the text of `--help`."""
+        parts = [
+            f"{self.name}: {self._description}",
+            f"Usage: {self.name} --flag=value ...",
+            "\n".join(["Examples:", *(f"  {example}" for example in self._examples)]),
+        ]
+        for title, group in self._groups.items():
+            parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
+        parts.append(
+            "Any command:\n"
+            "  --flagfile=PATH\n        Read flags from a file, one --name=value a line.\n"
+            "  --help\n        Show this text.\n\n"
+            "tensor2tensor's other flags are refused with what to write instead, or accepted "
+            "with a\nwarning where they no longer mean anything."
+        )
+        return "\n\n".join(parts)
+
+    def require(self, values: types.SimpleNamespace, *names: str) -> None:
+        """Raises UsageError unless all these flags were given."""
+        for name in names:
+            if not getattr(values, name):
+                raise UsageError(f"--{name} is missing: {self.flags[name].help.split('. ')[0]}")
+
+    def _dispatch(
+        self, body: Callable[[types.SimpleNamespace], None], arguments: list[str]
+    ) -> None:
+        if _HELP & set(arguments):
+            print(self.help())
+            return
+        values = self.parse(arguments)
+        if getattr(values, "t2t_usr_dir", ""):
+            registry.import_usr_dir(values.t2t_usr_dir)
+        if getattr(values, "registry_help", False):
+            print(registry.registry_help())
+            return
+        body(values)
+
+    def _unknown(self, name: str) -> UsageError:
+        if name.startswith("hp_"):
+            hparam = name.removeprefix("hp_")
+            return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
+        for candidate in (name, name.removeprefix("no")):
+            note = t2t_flags.refused(self.name).get(candidate)
+            if note is not None:
+                return UsageError(f"--{candidate} is refused: {note}")
+        return UsageError(f"unknown flag --{name}{did_you_mean(name, self.flags)}")
+
+    def _fail(self, message: str, code: int) -> int:
+        print(f"{self.name}: error: {' '.join(message.split())}", file=sys.stderr)
+        return code
+
+
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
+    """Holds back what TensorFlow's libraries write to stderr while they load.
+
+    They do so before TF_CPP_MIN_LOG_LEVEL takes effect. Shown after all if the block fails;
+    nothing is held back if the user has set that variable.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != _SILENT:
+        yield
+        return
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(stderr, held.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+class _CurrentStderr(logging.StreamHandler):
+    """Writes to what `sys.stderr` is now, so that a live progress display can catch the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+@contextlib.contextmanager
+def _log_lines() -> Iterator[None]:
+    """Prints this package's log messages, from INFO up, on stderr."""
+    logger = logging.getLogger("t2t_lite")
+    handler = _CurrentStderr()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def _expanded(flag: Flag, value: Any) -> Any:
+    return os.path.expanduser(value) if flag.kind is pathlib.Path else value
+
+
+def _describe(error: OSError) -> str:
+    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what

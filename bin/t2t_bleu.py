@@ -1,0 +1,51 @@
+"""t2t-bleu: BLEU of a translated file against its reference."""
+
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite.bin.command import Command, Flag
+from t2t_lite.errors import DataError
+
+COMMAND = Command(
+    "t2t-bleu",
+    "BLEU of a translation against its reference, as sacreBLEU counts it.\n"
+    "Both are plain text, one sentence a line, not tokenized. Quote the signature with the score.",
+    ["t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de"],
+    {
+        "Files": (
+            Flag("translation", pathlib.Path, "", "The system's output (UTF-8; .gz is read too)."),
+            Flag("reference", pathlib.Path, "", "The right translations, in the same order."),
+        )
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    COMMAND.require(args, "translation", "reference")
+    from t2t_lite.data.text_files import read_lines
+    from t2t_lite.evaluation.bleu import corpus_bleu
+
+    translation, reference = read_lines(args.translation), read_lines(args.reference)
+    if len(translation) != len(reference):
+        raise DataError(
+            f"{args.translation} has {len(translation)} lines but {args.reference} has "
+            f"{len(reference)}: they must pair line by line"
+        )
+    scores = {
+        "BLEU_uncased": corpus_bleu(translation, reference, lowercase=True),
+        "BLEU_cased": corpus_bleu(translation, reference),
+    }
+    for name, bleu in scores.items():
+        print(f"{name} = {bleu.score:6.2f}")
+    for name, bleu in scores.items():
+        print(f"{name} signature: {bleu.signature}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""Every flag of tensor2tensor 1.15's four commands, and what becomes of it here.
+
+One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.t2t_flags` prints.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+
+class Fate(enum.Enum):
+    """What the command does with a flag of T2T."""
+
+    HONOURED = "honoured"
+    ACCEPTED = "accepted with a warning"
+    REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True)
+class T2TFlag:
+    """A flag of T2T.
+
+    Args:
+        name: without dashes.
+        default: T2T's own.
+        fate: what becomes of it.
+        note: why it is without effect, what to write instead, or what differs from T2T.
+    """
+
+    name: str
+    default: str | int | float | bool | None
+    fate: Fate
+    note: str = ""
+
+
+def flags_of(command: str) -> tuple[T2TFlag, ...]:
+    """Returns every flag that T2T's command of this name defines."""
+    return _TABLE[command]
+
+
+def accepted(command: str) -> list[T2TFlag]:
+    """Returns T2T's flags that the command takes but ignores."""
+    return [flag for flag in _TABLE[command] if flag.fate is Fate.ACCEPTED]
+
+
+def refused(command: str) -> dict[str, str]:
+    """Returns, by name, what to do instead of using a flag that the command refuses."""
+    return {flag.name: flag.note for flag in _TABLE[command] if flag.fate is Fate.REFUSED}
+
+
+def markdown() -> str:
+    """Returns the text of docs/flags.md."""
+    return "\n".join(_markdown_lines()) + "\n"
+
+
+def _markdown_lines() -> Iterator[str]:
+    yield "# The flags of tensor2tensor"
+    yield ""
+    yield "What becomes of each flag that tensor2tensor 1.15's commands define. An unknown flag is"
+    yield "an error that names the nearest one. `t2t-trainer --help` and its like explain the flags"
+    yield "that count, those that tensor2tensor does not have included."
+    for command, table in _TABLE.items():
+        yield f"\n## {command}\n"
+        yield "| flag | default in T2T | here | note |"
+        yield "|---|---|---|---|"
+        for flag in sorted(table, key=lambda flag: flag.name):
+            default = "" if flag.default in (None, "") else f"`{flag.default}`"
+            yield f"| `--{flag.name}` | {default} | {flag.fate.value} | {flag.note} |"
+
+
+_HONOURED, _ACCEPTED, _REFUSED = Fate.HONOURED, Fate.ACCEPTED, Fate.REFUSED
+
+# Notes that several flags share.
+_NO_TPU = "there is no TPU support; GPUs are found without a flag"
+_NO_SERVERS = "there are no parameter servers; one process trains on all GPUs of the machine"
+_NO_CLOUD = "start the command on the machine that is to train"
+_NO_TUNING = "start one run for each value, with --hparams=name=value"
+_NO_EXPORT = "the trainer does not export; the run folder holds all that decoding needs"
+_NO_EARLY_STOP = (
+    "set --train_steps or --train_minutes, and decode with the --checkpoint_path you like"
+)
+_NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
+_NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
+_NO_SWITCH = "there is no such switch; leave it out"
+_ALL_GPUS = "T2T uses one GPU unless told otherwise; here the default is all of them"
+_ONE_PROCESS = "one process makes the data of a problem"
+_ONE_PAIR = "call t2t-bleu once for each translation, in a shell loop"
+_BY_TRAINING = "only training reads it"
+
+# Dead in both t2t-trainer and t2t-decoder.
+_SHARED = (
+    T2TFlag("tfdbg", False, _REFUSED, _NO_DEBUGGER),
+    T2TFlag("export_saved_model", False, _REFUSED, _NO_EXPORT),
+    T2TFlag("export_saved_model_api_version", 1, _REFUSED, _NO_EXPORT),
+    T2TFlag("use_guarantee_const_getter", False, _REFUSED, _NO_EXPORT),
+    T2TFlag("dbgprofile", False, _REFUSED, _NO_PROFILE),
+    T2TFlag("profile", False, _REFUSED, _NO_PROFILE),
+    T2TFlag("hparams_range", None, _REFUSED, _NO_TUNING),
+    T2TFlag("autotune_objective", None, _REFUSED, _NO_TUNING),
+    T2TFlag("autotune_maximize", True, _REFUSED, _NO_TUNING),
+    T2TFlag("autotune_max_trials", 10, _REFUSED, _NO_TUNING),
+    T2TFlag("autotune_parallel_trials", 1, _REFUSED, _NO_TUNING),
+    T2TFlag("cloud_mlengine", False, _REFUSED, _NO_CLOUD),
+    T2TFlag("cloud_mlengine_master_type", None, _REFUSED, _NO_CLOUD),
+    T2TFlag("job-dir", None, _REFUSED, "write --output_dir"),
+    T2TFlag("use_tpu", False, _REFUSED, _NO_TPU),
+    T2TFlag("use_tpu_estimator", False, _REFUSED, _NO_TPU),
+    T2TFlag("tpu_num_shards", 8, _REFUSED, _NO_TPU),
+    T2TFlag("tpu_job_name", None, _REFUSED, _NO_TPU),
+    T2TFlag("tpu_infeed_sleep_secs", None, _REFUSED, _NO_TPU),
+    T2TFlag("cloud_tpu_name", "$USER-tpu", _REFUSED, _NO_TPU),
+    T2TFlag("master", "", _REFUSED, _NO_SERVERS),
+    T2TFlag("std_server_protocol", "grpc", _REFUSED, _NO_SERVERS),
+    T2TFlag("worker_job", "/job:localhost", _REFUSED, _NO_SERVERS),
+    T2TFlag("worker_replicas", 1, _REFUSED, _NO_SERVERS),
+    T2TFlag("worker_id", 0, _REFUSED, _NO_SERVERS),
+    T2TFlag("ps_gpu", 0, _REFUSED, _NO_SERVERS),
+    T2TFlag("ps_job", "/job:ps", _REFUSED, _NO_SERVERS),
+    T2TFlag("ps_replicas", 0, _REFUSED, _NO_SERVERS),
+    T2TFlag("sync", False, _ACCEPTED, "training is always synchronous"),
+    T2TFlag("gpu_order", "", _ACCEPTED, "weights are not passed from GPU to GPU in a chain"),
+    T2TFlag("optionally_use_dist_strat", False, _ACCEPTED, "tf.distribute is always in use"),
+    T2TFlag(
+        "worker_gpu_memory_fraction",
+        0.95,
+        _ACCEPTED,
+        "TensorFlow decides; TF_FORCE_GPU_ALLOW_GROWTH=true makes it take memory by and by",
+    ),
+    T2TFlag("enable_graph_rewriter", False, _ACCEPTED, "TensorFlow rewrites graphs by default"),
+    T2TFlag("log_device_placement", False, _ACCEPTED, "the devices in use are always logged"),
+    T2TFlag("eval_timeout_mins", 240, _ACCEPTED, "no process waits for another's checkpoints"),
+    T2TFlag("eval_run_autoregressive", False, _ACCEPTED, "T2T itself never reads it"),
+    T2TFlag(
+        "inter_op_parallelism_threads",
+        0,
+        _REFUSED,
+        "set the environment variable TF_NUM_INTEROP_THREADS",
+    ),
+    T2TFlag(
+        "intra_op_parallelism_threads",
+        0,
+        _REFUSED,
+        "set the environment variable TF_NUM_INTRAOP_THREADS",
+    ),
+)
+
+# Alive in both.
+_COMMON = (
+    T2TFlag("registry_help", False, _HONOURED),
+    T2TFlag("model", None, _HONOURED),
+    T2TFlag("hparams_set", None, _HONOURED),
+    T2TFlag("hparams", "", _HONOURED),
+    T2TFlag("problem", None, _HONOURED),
+    T2TFlag("data_dir", None, _HONOURED),
+    T2TFlag("output_dir", "", _HONOURED),
+    T2TFlag("t2t_usr_dir", None, _HONOURED),
+    T2TFlag("eval_use_test_set", False, _HONOURED),
+    T2TFlag("worker_gpu", 1, _HONOURED, _ALL_GPUS),
+    T2TFlag("decode_hparams", "", _HONOURED),
+)
+
+_TRAINER = (
+    T2TFlag("train_steps", 250000, _HONOURED),
+    T2TFlag("eval_steps", 100, _HONOURED),
+    T2TFlag("local_eval_frequency", 1000, _HONOURED),
+    T2TFlag("keep_checkpoint_max", 20, _HONOURED),
+    T2TFlag("save_checkpoints_secs", 0, _HONOURED),
+    T2TFlag("log_step_count_steps", 100, _HONOURED),
+    T2TFlag("random_seed", None, _HONOURED),
+    T2TFlag("generate_data", False, _HONOURED),
+    T2TFlag("tmp_dir", "/tmp/t2t_datagen", _HONOURED),
+    T2TFlag(
+        "schedule",
+        "continuous_train_and_eval",
+        _HONOURED,
+        "continuous_train_and_eval, train or evaluate; decoding is t2t-decoder's",
+    ),
+    T2TFlag("eval_throttle_seconds", 600, _ACCEPTED, "--local_eval_frequency alone decides"),
+    T2TFlag("iterations_per_loop", 100, _ACCEPTED, "--local_eval_frequency alone decides"),
+    T2TFlag("eval_early_stopping_steps", None, _REFUSED, _NO_EARLY_STOP),
+    T2TFlag("eval_early_stopping_metric", "loss", _REFUSED, _NO_EARLY_STOP),
+    T2TFlag("eval_early_stopping_metric_delta", 0.1, _REFUSED, _NO_EARLY_STOP),
+    T2TFlag("eval_early_stopping_metric_minimize", True, _REFUSED, _NO_EARLY_STOP),
+    T2TFlag(
+        "keep_checkpoint_every_n_hours",
+        10000,
+        _REFUSED,
+        "raise --keep_checkpoint_max, or copy the checkpoints worth keeping",
+    ),
+    T2TFlag("warm_start_from", None, _REFUSED, "training goes on from --output_dir alone"),
+    T2TFlag("xla_compile", False, _REFUSED, _NO_SWITCH),
+    T2TFlag("xla_jit_level", -1, _REFUSED, _NO_SWITCH),
+    T2TFlag("gpu_automatic_mixed_precision", False, _REFUSED, _NO_SWITCH),
+    T2TFlag("decode_from_file", "", _REFUSED, "decode with t2t-decoder"),
+    T2TFlag("decode_to_file", "", _REFUSED, "decode with t2t-decoder"),
+    T2TFlag("decode_reference", "", _REFUSED, "decode with t2t-decoder"),
+)
+
+_DECODER_OWN = (
+    T2TFlag("checkpoint_path", None, _HONOURED),
+    T2TFlag("decode_from_file", "", _HONOURED),
+    T2TFlag("decode_to_file", "", _HONOURED),
+    T2TFlag("decode_reference", "", _HONOURED),
+    T2TFlag("decode_interactive", False, _HONOURED),
+    T2TFlag("keep_timestamp", False, _ACCEPTED, "no command reads the time of an output file"),
+    T2TFlag("decode_in_memory", False, _ACCEPTED, "outputs are always collected in memory"),
+    T2TFlag("disable_grappler_optimizations", False, _ACCEPTED, "no tensor format can go wrong"),
+    T2TFlag("decode_shards", 1, _REFUSED, "cut the input file into parts and decode each"),
+    T2TFlag("score_file", "", _REFUSED, "t2t-decoder does not score given targets"),
+)
+
+# T2T's decoder defines all flags of its trainer and reads few of them.
+_DECODER = _DECODER_OWN + tuple(
+    T2TFlag(flag.name, flag.default, _ACCEPTED, _BY_TRAINING)
+    for flag in _TRAINER
+    if flag.name not in {own.name for own in _DECODER_OWN}
+)
+
+_DATAGEN = (
+    T2TFlag("problem", "", _HONOURED, "a name ending in _rev or _copy stands for its base"),
+    T2TFlag("data_dir", "", _HONOURED, "T2T falls back on the system's tmp; here it must be given"),
+    T2TFlag("tmp_dir", "/tmp/t2t_datagen", _HONOURED),
+    T2TFlag("t2t_usr_dir", "", _HONOURED),
+    T2TFlag("only_list", False, _HONOURED),
+    T2TFlag("exclude_problems", "", _HONOURED),
+    T2TFlag("random_seed", 429459, _HONOURED),
+    T2TFlag("num_shards", 0, _REFUSED, "the problem's dataset_splits says how many"),
+    T2TFlag("max_cases", 0, _REFUSED, "stop early in the problem's generate_samples"),
+    T2TFlag("env_problem_max_env_steps", 0, _REFUSED, "there are no environment problems"),
+    T2TFlag("env_problem_batch_size", 0, _REFUSED, "there are no environment problems"),
+    T2TFlag("task_id", -1, _REFUSED, _ONE_PROCESS),
+    T2TFlag("task_id_start", -1, _REFUSED, _ONE_PROCESS),
+    T2TFlag("task_id_end", -1, _REFUSED, _ONE_PROCESS),
+    T2TFlag("num_concurrent_processes", None, _ACCEPTED, _ONE_PROCESS),
+    T2TFlag("parsing_path", "", _REFUSED, "put the trees into --tmp_dir"),
+    T2TFlag("timit_paths", "", _REFUSED, "there are no audio problems"),
+)
+
+_BLEU = (
+    T2TFlag("translation", None, _HONOURED),
+    T2TFlag("reference", None, _HONOURED),
+    T2TFlag("source", None, _ACCEPTED, "T2T itself never reads it"),
+    T2TFlag("bleu_variant", "both", _ACCEPTED, "both variants are always printed"),
+    T2TFlag("translations_dir", None, _REFUSED, _ONE_PAIR),
+    T2TFlag("event_dir", None, _REFUSED, _ONE_PAIR),
+    T2TFlag("tag_suffix", "", _REFUSED, _ONE_PAIR),
+    T2TFlag("min_steps", -1, _REFUSED, _ONE_PAIR),
+    T2TFlag("wait_minutes", 0, _REFUSED, _ONE_PAIR),
+    T2TFlag("report_zero", None, _REFUSED, _ONE_PAIR),
+)
+
+_TABLE = {
+    "t2t-datagen": _DATAGEN,
+    "t2t-trainer": _COMMON + _TRAINER + _SHARED,
+    "t2t-decoder": _COMMON + _DECODER + _SHARED,
+    "t2t-bleu": _BLEU,
+}
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

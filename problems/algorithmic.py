@@ -1,0 +1,165 @@
+"""T2T's algorithmic tasks: copying and reversing random symbols; a model that learns must do them.
+
+A sample's text is its symbols as numbers between spaces, such as `3 1 4`.
+"""
+
+import abc
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from t2t_lite import registry
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
+from t2t_lite.data.text_problems import Sample, Text2TextProblem
+from t2t_lite.errors import DataError
+
+
+class NumberTextEncoder(TextEncoder):
+    """Symbols 0 to `num_symbols - 1`, written as numbers, get the ids after padding and EOS.
+
+    Args:
+        num_symbols: how many symbols there are.
+    """
+
+    def __init__(self, num_symbols: int) -> None:
+        words = map(str, range(num_symbols))
+        self._ids = {word: id_ for id_, word in enumerate(words, len(RESERVED_TOKENS))}
+        self._words = {id_: word for word, id_ in self._ids.items()}
+
+    @property
+    def vocab_size(self) -> int:
+        """The symbols, padding and EOS."""
+        return len(self._ids) + len(RESERVED_TOKENS)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of numbers between white space.
+
+        Raises:
+            DataError: something that is not one of the symbols.
+        """
+        try:
+            return [self._ids[word] for word in text.split()]
+        except KeyError as error:
+            raise DataError(
+                f"{error} in {text!r} is not a symbol: write numbers from 0 to "
+                f"{len(self._ids) - 1} with spaces between"
+            ) from None
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the numbers with a space between them."""
+        return " ".join(self._words[id_] for id_ in self._text_ids(ids))
+
+
+class AlgorithmicProblem(Text2TextProblem):
+    """Random symbols in, what `solve` makes of them out; always the same for the same problem."""
+
+    @property
+    @abc.abstractmethod
+    def num_symbols(self) -> int:
+        """How many symbols there are."""
+
+    @abc.abstractmethod
+    def solve(self, symbols: list[int]) -> list[int]:
+        """Returns the targets of these inputs."""
+
+    @property
+    def train_length(self) -> int:
+        """Lengths of training inputs are drawn from 1 to this."""
+        return 40
+
+    @property
+    def dev_length(self) -> int:
+        """Lengths of evaluation and test inputs are drawn from 1 to this."""
+        return 400
+
+    @property
+    def train_size(self) -> int:
+        """Number of training samples."""
+        return 100_000
+
+    @property
+    def dev_size(self) -> int:
+        """Number of evaluation samples, and of test samples."""
+        return 10_000
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """T2T's numbers of files, and a test split."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 10},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+            {"split": DatasetSplit.TEST, "shards": 1},
+        ]
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the samples of a split; each split has random numbers of its own."""
+        is_training = dataset_split == DatasetSplit.TRAIN
+        max_length = self.train_length if is_training else self.dev_length
+        draw = random.Random(f"{self.base_name}/{dataset_split}")
+        for _ in range(self.train_size if is_training else self.dev_size):
+            symbols = draw.choices(range(self.num_symbols), k=draw.randint(1, max_length))
+            yield {
+                "inputs": " ".join(map(str, symbols)),
+                "targets": " ".join(map(str, self.solve(symbols))),
+            }
+
+    def vocab_files(self) -> list[str]:
+        """None: the vocabulary follows from `num_symbols`."""
+        return []
+
+    def load_vocab(self, data_dir: str) -> TextEncoder:
+        """Returns the encoder of the symbols."""
+        return NumberTextEncoder(self.num_symbols)
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
+        """Returns the encoder of the symbols; there is nothing to build."""
+        return self.load_vocab(data_dir)
+
+
+@registry.register_problem
+class AlgorithmicIdentityBinary40(AlgorithmicProblem):
+    """Copying zeros and ones."""
+
+    @property
+    def num_symbols(self) -> int:
+        """Two."""
+        return 2
+
+    def solve(self, symbols: list[int]) -> list[int]:
+        """The inputs themselves."""
+        return symbols
+
+
+@registry.register_problem
+class AlgorithmicIdentityDecimal40(AlgorithmicIdentityBinary40):
+    """Copying decimal digits."""
+
+    @property
+    def num_symbols(self) -> int:
+        """Ten."""
+        return 10
+
+
+@registry.register_problem
+class AlgorithmicReverseBinary40(AlgorithmicProblem):
+    """Reversing zeros and ones."""
+
+    @property
+    def num_symbols(self) -> int:
+        """Two."""
+        return 2
+
+    def solve(self, symbols: list[int]) -> list[int]:
+        """The inputs from last to first."""
+        return symbols[::-1]
+
+
+@registry.register_problem
+class AlgorithmicReverseDecimal40(AlgorithmicReverseBinary40):
+    """Reversing decimal digits."""
+
+    @property
+    def num_symbols(self) -> int:
+        """Ten."""
+        return 10

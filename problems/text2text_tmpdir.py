@@ -1,0 +1,110 @@
+"""Your own aligned text files, without a line of code.
+
+Put `inputs.train.txt`, `targets.train.txt`, `inputs.eval.txt` and `targets.eval.txt` into the
+folder `--tmp_dir`, one sentence a line, line n of the targets belonging to line n of the inputs;
+`inputs.test.txt` and `targets.test.txt` may be there too. Each may be compressed (`.gz`). Pairs
+with an empty side are dropped.
+"""
+
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from t2t_lite import files, registry
+from t2t_lite.data import corpora, text_encoder
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.text_files import iterate_lines
+from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
+from t2t_lite.errors import UserError
+
+
+@registry.register_problem
+class Text2textTmpdir(Text2TextProblem):
+    """T2T's problem of that name: a subword vocabulary, 100 training files."""
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training, evaluation and, if its files are there, test."""
+        return [*super().dataset_splits, {"split": DatasetSplit.TEST, "shards": 1}]
+
+    def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
+        """All splits, but no test split if neither of its files is there."""
+        has_test = any(map(corpora.find_file, self._text_files(tmp_dir, DatasetSplit.TEST)))
+        return [
+            entry
+            for entry in self.dataset_splits
+            if has_test or entry["split"] != DatasetSplit.TEST
+        ]
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the pairs of a split.
+
+        Raises:
+            UserError: a file is not there.
+            DataError: different numbers of lines, no pair at all, or an unreadable line.
+        """
+        inputs, targets = self._text_files(tmp_dir, dataset_split)
+        return corpora.aligned_pairs(
+            _existing(inputs, "the sources, one sentence a line"),
+            _existing(targets, "the targets, one sentence a line"),
+        )
+
+    def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        folder = pathlib.Path(tmp_dir)
+        return [folder / f"{side}.{split}.txt" for side in ("inputs", "targets")]
+
+
+@registry.register_problem
+class Text2textTmpdirBpe(Text2textTmpdir):
+    """The same with a SentencePiece BPE vocabulary: the choice for new work."""
+
+    @property
+    def vocab_type(self) -> str:
+        """SentencePiece BPE."""
+        return VocabType.SENTENCEPIECE_BPE
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that suits some ten thousand to some hundred thousand pairs."""
+        return 8_000
+
+
+@registry.register_problem
+class Text2textTmpdirTokens(Text2textTmpdir):
+    """The same with words between white space as tokens, listed in `vocab.txt` in `--tmp_dir`.
+
+    One token a line; padding, end of sentence and `<UNK>` for all other words are added.
+    """
+
+    @property
+    def vocab_type(self) -> str:
+        """White space separates the tokens."""
+        return VocabType.TOKEN
+
+    @property
+    def oov_token(self) -> str:
+        """T2T's token for words that are not listed."""
+        return "<UNK>"
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
+        """Reads the vocabulary, after making it from the user's list if it is missing.
+
+        Raises:
+            UserError: there is no list.
+            DataError: a line of it does not hold one token, or one that stood there before.
+        """
+        path = pathlib.Path(data_dir) / self.vocab_filename
+        if not path.is_file():
+            user_list = _existing(pathlib.Path(tmp_dir) / "vocab.txt", "your tokens, one a line")
+            text_encoder.TokenTextEncoder(user_list)  # whatever is wrong with it is said now
+            tokens = [*text_encoder.RESERVED_TOKENS, self.oov_token]
+            tokens += map(str.strip, iterate_lines(user_list))
+            files.write_text(path, "".join(f"{token}\n" for token in dict.fromkeys(tokens)))
+        return self.load_vocab(data_dir)
+
+
+def _existing(path: pathlib.Path, contents: str) -> pathlib.Path:
+    found = corpora.find_file(path)
+    if found is None:
+        raise UserError(f"{path} is missing; it should hold {contents}")
+    return found

@@ -1,0 +1,163 @@
+r"""SentencePiece subwords (BPE and unigram), trained so that every line decodes to itself.
+
+Text is not normalised, all white space is kept, and characters outside the vocabulary fall back
+to bytes. One character needs care: SentencePiece writes a space as U+2581 and would read a real
+U+2581 back as a space. So the model carries two rules, U+2581 -> "\u2582b" and U+2582 ->
+"\u2582a", and their inverse for decoding. They live in the model file: sentencepiece,
+tensorflow-text and whatever else loads it agree.
+"""
+
+import importlib
+import io
+import logging
+import pathlib
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sentencepiece
+
+from t2t_lite import files
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder
+from t2t_lite.errors import DataError, UserError
+
+log = logging.getLogger(__name__)
+
+_UNKNOWN_ID = 2
+
+# SentencePiece's rule files: characters, tab, characters; each character as a hexadecimal number.
+_ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
+_UNESCAPE_RULES = "2582 62\t2581\n2582 61\t2582\n"
+
+# The trainer passes over lines with these: NUL, and U+2585, which it uses itself.
+_UNTRAINABLE = {0x0: " ", 0x2585: " "}
+
+# A larger corpus is sampled down to this many lines, always the same ones, to bound memory.
+_MAX_TRAINING_LINES = 10_000_000
+
+_MAX_LINE_BYTES = 2**30
+_LOG_NOTHING = 3  # errors come as exceptions
+
+
+class SentencePieceEncoder(TextEncoder):
+    """Encodes with a SentencePiece model, of either kind.
+
+    Args:
+        path: a model file with pad 0 and EOS 1.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: the file is damaged, or its pad and EOS have other ids.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        try:
+            self._model = path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
+            raise UserError(f"{path}: no such file") from None
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._model)
+            pad, eos = self._processor.pad_id(), self._processor.eos_id()
+        except RuntimeError:
+            raise DataError(
+                f"{path} is no SentencePiece model, or damaged: copy or build it again"
+            ) from None
+        if (pad, eos) != (PAD_ID, EOS_ID):
+            raise DataError(
+                f"{path}: expected pad {PAD_ID} and EOS {EOS_ID}, got {pad} and {eos}; train it "
+                f"with --pad_id={PAD_ID} --eos_id={EOS_ID} --unk_id={_UNKNOWN_ID} --bos_id=-1"
+            )
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces."""
+        return len(self._processor)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the pieces of a line."""
+        return self._processor.encode(text)
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line, computed on all processor cores."""
+        return self._processor.encode(list(lines))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; bytes that are not UTF-8 become U+FFFD, the unknown id " ⁇ "."""
+        return self._processor.decode(self._text_ids(ids))
+
+    def graph_tokenizer(self) -> Any:
+        """Returns the `tensorflow_text.SentencepieceTokenizer` that does the same in a graph.
+
+        `tokenize([N] strings)` gives ragged `[N, None]` int32 ids, `detokenize` the strings.
+        A SavedModel that uses it loads only after `import tensorflow_text`.
+        """
+        import tensorflow as tf
+        import tensorflow_text
+
+        # Not FastSentencepieceTokenizer: it gives other ids for BPE.
+        return tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+
+
+def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:
+    """Trains a model and writes it, whole or not at all; the same lines give the same bytes.
+
+    If the text has too few distinct pieces the vocabulary is smaller, with a warning. The 256
+    bytes and nearly all characters of the text are part of it.
+
+    Args:
+        model_type: "bpe" or "unigram".
+        path: the model file to write.
+        lines: the text.
+        vocab_size: how many ids, pad, EOS and unknown included.
+
+    Raises:
+        DataError: `vocab_size` is too small for the bytes and the characters of the text.
+    """
+    # The protocol buffer's Python module has no static types.
+    protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
+    try:
+        model = protocol.ModelProto.FromString(_train(model_type, lines, vocab_size))
+    except RuntimeError as error:
+        too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
+        if not too_small:
+            raise
+        raise DataError(
+            f"cannot build {path}: bytes and characters alone take {too_small[1]} ids, "
+            f"and approx_vocab_size is {vocab_size}; raise it"
+        ) from None
+    # The rules themselves are compiled in; the names of their files would differ each time.
+    model.normalizer_spec.ClearField("normalization_rule_tsv")
+    model.denormalizer_spec.ClearField("normalization_rule_tsv")
+    if len(model.pieces) < vocab_size:
+        log.warning("%s: the text yields %d ids, not %d", path, len(model.pieces), vocab_size)
+    with files.whole_file(path) as temporary:
+        temporary.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
+    written = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        rules, inverse_rules = pathlib.Path(folder, "rules"), pathlib.Path(folder, "inverse_rules")
+        rules.write_text(_ESCAPE_RULES)
+        inverse_rules.write_text(_UNESCAPE_RULES)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line.translate(_UNTRAINABLE) for line in lines),
+            model_writer=written,
+            model_type=model_type,
+            vocab_size=vocab_size,
+            hard_vocab_limit=False,
+            pad_id=PAD_ID,
+            eos_id=EOS_ID,
+            unk_id=_UNKNOWN_ID,
+            bos_id=-1,
+            byte_fallback=True,
+            normalization_rule_tsv=rules,
+            denormalization_rule_tsv=inverse_rules,
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            max_sentence_length=_MAX_LINE_BYTES,
+            input_sentence_size=_MAX_TRAINING_LINES,
+            minloglevel=_LOG_NOTHING,
+        )
+    return written.getvalue()

@@ -1,0 +1,315 @@
+r"""T2T's subwords: its `.subwords` files are read, written, built and applied as T2T does.
+
+Text is split by `tokenizer`. A token is escaped so that it ends in "_" and holds no other one, and
+holds only characters of the vocabulary's alphabet: `\` becomes `\\`, `_` becomes `\u`, any other
+character outside the alphabet `\NNN;` (its number, decimal). Then, from the left, the longest
+subtoken that fits is taken. Nothing is ever unknown, and every line decodes to itself.
+
+A file has one subtoken a line, in quotes; the line number, from 0, is the id.
+"""
+
+import collections
+import logging
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from t2t_lite import files
+from t2t_lite.data import text_files, tokenizer
+from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
+from t2t_lite.errors import DataError
+
+log = logging.getLogger(__name__)
+
+_ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
+_ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
+_UNDEFINED = "\u3013"  # T2T's stand-in for a number that is no character
+_QUOTES = ("'", '"')
+_CACHED_TOKENS = 2**20
+_DAMAGED = "the vocabulary is damaged: copy or build it again"
+
+
+class SubwordTextEncoder(TextEncoder):
+    """Encodes with a list of subtokens.
+
+    Args:
+        subtokens: escaped subtokens by id; the first two stand for pad and EOS, and every
+            character in any of them, or used in escapes, is there as a subtoken.
+    """
+
+    def __init__(self, subtokens: Sequence[str]) -> None:
+        self._subtokens = list(subtokens)
+        self._ids = {subtoken: i for i, subtoken in enumerate(subtokens) if subtoken}
+        self._alphabet = _alphabet(subtokens)
+        self._longest = max(map(len, subtokens))
+        self._cache: dict[str, list[int]] = {}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SubwordTextEncoder":
+        """Reads a `.subwords` file, with quotes or without.
+
+        Raises:
+            UserError: there is no such file.
+            DataError: the file is damaged or no subword vocabulary; names file and line.
+        """
+        return cls(_read_subtokens(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a `.subwords` file, whole or not at all."""
+        files.write_text(path, "".join(f"'{subtoken}'\n" for subtoken in self._subtokens))
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of subtokens."""
+        return len(self._subtokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the subtokens of a line."""
+        ids: list[int] = []
+        for token in tokenizer.encode(text):
+            ids += self._cache.get(token) or self._encode_token(token)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; works for any ids, as a model may emit them."""
+        escaped = "".join([self._subtokens[i] for i in self._text_ids(ids)])
+        tokens = (_unescape(token) for token in escaped.split("_"))
+        return tokenizer.decode(token for token in tokens if token)
+
+    def _encode_token(self, token: str) -> list[int]:
+        escaped = _escape(token, self._alphabet)
+        ids = []
+        start = 0
+        while start < len(escaped):
+            for end in range(min(start + self._longest, len(escaped)), start, -1):
+                if escaped[start:end] in self._ids:
+                    break
+            ids.append(self._ids[escaped[start:end]])
+            start = end
+        if len(self._cache) >= _CACHED_TOKENS:
+            self._cache.clear()
+        self._cache[token] = ids
+        return ids
+
+    @classmethod
+    def build_to_target_size(
+        cls,
+        target_size: int,
+        token_counts: Mapping[str, int],
+        min_val: int = 1,
+        max_val: int = 1000,
+        *,
+        reserved_tokens: Sequence[str] = (),
+        max_subtoken_length: int | None = None,
+        num_iterations: int = 4,
+    ) -> "SubwordTextEncoder":
+        """Builds the vocabulary whose size comes nearest to a target, as T2T's bisection finds it.
+
+        Args:
+            target_size: number of subtokens to aim at; 1% off is near enough.
+            token_counts: how often each token occurs.
+            min_val: smallest `min_count` to try.
+            max_val: largest `min_count` to try.
+            reserved_tokens: tokens that get the ids after EOS.
+            max_subtoken_length: subtokens stay shorter than this many characters.
+            num_iterations: passes of `build_from_token_counts`.
+        """
+        tried = []
+        low, high = min_val, max_val
+        while True:
+            min_count = (low + high) // 2
+            encoder = cls.build_from_token_counts(
+                token_counts,
+                min_count,
+                num_iterations,
+                reserved_tokens=reserved_tokens,
+                max_subtoken_length=max_subtoken_length,
+            )
+            tried.append(encoder)
+            size = encoder.vocab_size
+            log.info("subtokens that occur at least %d times: %d", min_count, size)
+            if abs(size - target_size) * 100 < target_size or low >= high or min_count < 2:
+                return min(tried, key=lambda encoder: abs(encoder.vocab_size - target_size))
+            if size > target_size:
+                low = min_count + 1
+            else:
+                high = min_count - 1
+
+    @classmethod
+    def build_from_token_counts(
+        cls,
+        token_counts: Mapping[str, int],
+        min_count: int,
+        num_iterations: int = 4,
+        *,
+        reserved_tokens: Sequence[str] = (),
+        max_subtoken_length: int | None = None,
+    ) -> "SubwordTextEncoder":
+        """Builds the vocabulary of all substrings that pay their way.
+
+        In each pass every token is split by the subtokens so far, and each substring that starts
+        where a subtoken does is a candidate. Longest first, a candidate that occurs often enough
+        is taken, and its occurrences no longer count for its prefixes.
+
+        Args:
+            token_counts: how often each token occurs.
+            min_count: how often a subtoken must occur at least.
+            num_iterations: how many passes; the first splits into characters.
+            reserved_tokens: tokens that get the ids after EOS.
+            max_subtoken_length: subtokens stay shorter than this many characters.
+        """
+        min_count = max(min_count, 1)
+        reserved = [*RESERVED_TOKENS, *reserved_tokens]
+        alphabet = _alphabet([*token_counts, *reserved])
+        escaped_reserved = [_escape(token, alphabet) for token in reserved]
+        words = {_escape(token, alphabet): count for token, count in token_counts.items()}
+        longest = max(map(len, [*words, *escaped_reserved]))
+        if max_subtoken_length is not None:
+            longest = min(longest, max_subtoken_length - 1)
+        counts = _frequent_substrings(words, min_count, longest)
+        # Later passes count at fewer places: what is rare now stays rare. Reserved tokens are
+        # subtokens however rare they are, so matching must be able to reach them.
+        candidates = set(counts).union(*(_prefixes(token, longest) for token in escaped_reserved))
+        subtokens = _select(counts, min_count, alphabet)
+        for _ in range(num_iterations - 1):
+            counts = _count_at_boundaries(words, {*escaped_reserved, *subtokens}, candidates)
+            subtokens = _select(counts, min_count, alphabet)
+        return cls(escaped_reserved + subtokens)
+
+
+def count_tokens(lines: Iterable[str]) -> collections.Counter[str]:
+    """Returns how often each token occurs in the text."""
+    counts: collections.Counter[str] = collections.Counter()
+    for line in lines:
+        counts.update(tokenizer.encode(line))
+    return counts
+
+
+def _frequent_substrings(words: Mapping[str, int], min_count: int, longest: int) -> dict[str, int]:
+    """Counts substrings of up to `longest` characters that occur at least `min_count` times.
+
+    No substring is more frequent than its prefix, so one length is counted after the other, each
+    only where the one before was frequent: that bounds time and memory by what can matter.
+    Single characters are counted however rare they are.
+    """
+    frequent: dict[str, int] = {}
+    starts: dict[str, Sequence[int]] = {word: range(len(word)) for word in words}
+    for length in range(1, longest + 1):
+        counts: dict[str, int] = collections.defaultdict(int)
+        for word, places in starts.items():
+            count = words[word]
+            for start in places:
+                counts[word[start : start + length]] += count
+        kept = {s: n for s, n in counts.items() if n >= min_count}
+        frequent.update(counts if length == 1 else kept)
+        starts = {
+            word: left
+            for word, places in starts.items()
+            if (
+                left := [
+                    start
+                    for start in places
+                    if start + length < len(word) and word[start : start + length] in kept
+                ]
+            )
+        }
+    return frequent
+
+
+def _count_at_boundaries(
+    words: Mapping[str, int], subtokens: Collection[str], candidates: Collection[str]
+) -> dict[str, int]:
+    """Splits words into the longest subtokens that fit; counts candidates that start at a split.
+
+    Args:
+        words: escaped tokens and how often they occur.
+        subtokens: what to split into.
+        candidates: what to count; holds every prefix of each of its strings and every subtoken
+            that may be met.
+    """
+    counts: dict[str, int] = collections.defaultdict(int)
+    for word, count in words.items():
+        start = 0
+        while start < len(word):
+            next_start = start + 1
+            for end in range(start + 1, len(word) + 1):
+                substring = word[start:end]
+                if substring not in candidates:
+                    break
+                counts[substring] += count
+                if substring in subtokens:
+                    next_start = end
+            start = next_start
+    return counts
+
+
+def _select(counts: dict[str, int], min_count: int, alphabet: Iterable[str]) -> list[str]:
+    """Picks the subtokens; `counts` is used up. Returns the most frequent first."""
+    chosen = []
+    for subtoken in sorted(counts, key=len, reverse=True):
+        count = counts[subtoken]
+        if count < min_count or len(subtoken) == 1:  # the alphabet is in at any count, see below
+            continue
+        chosen.append((count, subtoken))
+        for prefix in _prefixes(subtoken, len(subtoken) - 1):
+            counts[prefix] -= count
+    chosen += [(counts.get(character, 0), character) for character in alphabet]
+    return [subtoken for _, subtoken in sorted(chosen, reverse=True)]
+
+
+def _prefixes(text: str, longest: int) -> list[str]:
+    return [text[:end] for end in range(1, min(len(text), longest) + 1)]
+
+
+def _alphabet(texts: Iterable[str]) -> set[str]:
+    # A line end cannot stand in a line of the file: it is always escaped.
+    return set().union(_ESCAPE_CHARACTERS, *texts) - {"\n"}
+
+
+def _escape(token: str, alphabet: set[str]) -> str:
+    token = token.replace("\\", "\\\\").replace("_", "\\u")
+    if not alphabet.issuperset(token):
+        token = "".join(c if c in alphabet else f"\\{ord(c)};" for c in token)
+    return token + "_"
+
+
+def _unescape(token: str) -> str:
+    return _ESCAPED.sub(_unescaped, token) if "\\" in token else token
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    number = match[1]
+    if number is None:
+        return "_" if match[0] == "\\u" else "\\"
+    code = int(number) if len(number) < 9 else -1
+    is_character = 0 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF  # surrogates are none
+    return chr(code) if is_character else _UNDEFINED
+
+
+def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
+    subtokens: list[str] = []
+    quoted = False
+    for number, line in enumerate(text_files.iterate_lines(path), 1):
+        text = line.strip()
+        in_quotes = text.startswith(_QUOTES) and text.endswith(text[0])
+        if number == 1:
+            quoted = in_quotes
+        if quoted and not in_quotes:
+            raise DataError(f"{path}, line {number}: {line!r} lacks a quote; {_DAMAGED}")
+        subtokens.append(text[1:-1] if in_quotes else text)
+    for number, token in enumerate(RESERVED_TOKENS, 1):
+        got = subtokens[number - 1] if number <= len(subtokens) else ""
+        if got not in (token, f"{token}_"):
+            raise DataError(f"{path}, line {number}: expected '{token}_', got {got!r}; {_DAMAGED}")
+    known = {subtoken for subtoken in subtokens if len(subtoken) == 1}
+    for number, subtoken in enumerate(subtokens, 1):
+        if not known.issuperset(subtoken):
+            missing = next(c for c in subtoken if c not in known)
+            raise DataError(
+                f"{path}, line {number}: {subtoken!r} has {missing!r}, which is missing as a "
+                f"subtoken of its own; {_DAMAGED}"
+            )
+    if not known.issuperset(_ESCAPE_CHARACTERS):
+        missing = min(_ESCAPE_CHARACTERS - known)
+        raise DataError(f"{path}, line {len(subtokens)}: ends without {missing!r}; {_DAMAGED}")
+    return subtokens

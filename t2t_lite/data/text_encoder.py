@@ -1,0 +1,208 @@
+"""Text to ids and back: the encoders' common face, bytes, and tokens from a list.
+
+The subword encoders have modules of their own, imported when one is asked for. All encoders agree
+on pad = 0 and EOS = 1. This module does not import TensorFlow.
+"""
+
+import abc
+import itertools
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from t2t_lite.data import text_files
+from t2t_lite.data.text_problems import VocabType
+from t2t_lite.errors import DataError, UserError, did_you_mean
+
+PAD_ID = 0
+EOS_ID = 1
+RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
+
+
+class TextEncoder(abc.ABC):
+    """Turns a line of text into ids, and ids into text."""
+
+    @property
+    @abc.abstractmethod
+    def vocab_size(self) -> int:
+        """Number of ids, pad and EOS included."""
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a line; EOS is not appended."""
+
+    @abc.abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; pad, EOS and ids outside the vocabulary stand for none."""
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line, as `encode` does."""
+        return [self.encode(line) for line in lines]
+
+    def _text_ids(self, ids: Sequence[int]) -> list[int]:
+        """Returns, as Python integers, those ids that stand for text."""
+        size = self.vocab_size
+        return [int(i) for i in ids if EOS_ID < i < size]
+
+
+class ByteTextEncoder(TextEncoder):
+    """UTF-8 bytes: an id is the byte plus 2."""
+
+    _OFFSET = len(RESERVED_TOKENS)
+
+    @property
+    def vocab_size(self) -> int:
+        """258."""
+        return 256 + self._OFFSET
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the bytes of a line as ids."""
+        return [byte + self._OFFSET for byte in text.encode("utf-8")]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; bytes that are not UTF-8 become U+FFFD."""
+        return bytes(i - self._OFFSET for i in self._text_ids(ids)).decode("utf-8", "replace")
+
+
+class TokenTextEncoder(TextEncoder):
+    """Tokens set off by white space, each known by a file that the user gives.
+
+    Ids follow the file, after pad and EOS: the file may name those two (`<pad>`, `<EOS>`) or leave
+    them out.
+
+    Args:
+        path: the vocabulary, one token a line.
+        oov_token: the token of the file that stands for every unknown one.
+
+    Raises:
+        DataError: a line does not hold exactly one token, a token stands there twice, or
+            `oov_token` is missing.
+    """
+
+    def __init__(self, path: pathlib.Path, oov_token: str | None = None) -> None:
+        self._path = path
+        self._oov_token = oov_token
+        self._ids = {token: i for i, token in enumerate(RESERVED_TOKENS)}
+        named = set()
+        for number, line in enumerate(text_files.iterate_lines(path), 1):
+            token = line.strip()
+            if len(token.split()) != 1:
+                raise DataError(f"{path}, line {number}: expected one token, got {line!r}")
+            if token in named:
+                raise DataError(f"{path}, line {number}: token {token!r} stands there twice")
+            named.add(token)
+            self._ids.setdefault(token, len(self._ids))
+        if not named:
+            raise DataError(f"{path} is empty; put your tokens there, one a line")
+        if oov_token is not None and oov_token not in self._ids:
+            raise DataError(f"{path} does not hold the oov_token {oov_token!r}; add it")
+        self._tokens = list(self._ids)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, pad and EOS included."""
+        return len(self._tokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the tokens of a line.
+
+        Raises:
+            DataError: a token is unknown, and there is no `oov_token`.
+        """
+        return [self._id(token) for token in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the tokens with a space between them."""
+        return " ".join(self._tokens[i] for i in self._text_ids(ids))
+
+    def _id(self, token: str) -> int:
+        if token in self._ids:
+            return self._ids[token]
+        if self._oov_token is None:
+            raise DataError(
+                f"token {token!r} is not in {self._path}{did_you_mean(token, self._tokens)}; "
+                "add it, or give the problem an oov_token"
+            )
+        return self._ids[self._oov_token]
+
+
+def load(vocab_type: str, path: pathlib.Path, oov_token: str | None = None) -> TextEncoder:
+    """Reads a vocabulary.
+
+    Args:
+        vocab_type: a `VocabType`.
+        path: the vocabulary file; not read for CHARACTER.
+        oov_token: what stands for an unknown token (TOKEN).
+
+    Raises:
+        UserError: there is no such type or file.
+        DataError: the file is damaged; the message names it, and the line of a text file.
+    """
+    if vocab_type == VocabType.CHARACTER:
+        return ByteTextEncoder()
+    if vocab_type == VocabType.TOKEN:
+        return TokenTextEncoder(path, oov_token)
+    if vocab_type == VocabType.SUBWORD:
+        from t2t_lite.data.subword_text_encoder import SubwordTextEncoder
+
+        return SubwordTextEncoder.load(path)
+    if vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+        from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
+
+        return SentencePieceEncoder(path)
+    raise _unknown(vocab_type)
+
+
+def build(
+    vocab_type: str,
+    path: pathlib.Path,
+    lines: Iterable[str],
+    approx_vocab_size: int,
+    *,
+    reserved_tokens: Sequence[str] = (),
+    max_subtoken_length: int | None = None,
+) -> None:
+    """Builds a vocabulary from text and writes its file, whole or not at all.
+
+    Args:
+        vocab_type: a `VocabType` that is built from text: SUBWORD or one of SentencePiece's.
+        path: the vocabulary file to write.
+        lines: the text; empty lines add nothing.
+        approx_vocab_size: how many ids to aim at; SUBWORD comes near, SentencePiece meets it
+            unless the text is too small.
+        reserved_tokens: tokens that get the ids after EOS (SUBWORD).
+        max_subtoken_length: subtokens stay shorter than this many characters (SUBWORD).
+
+    Raises:
+        UserError: there is no such type, or it is not built from text.
+        DataError: the text is empty, or the size too small for SentencePiece.
+    """
+    nonempty = filter(None, lines)
+    first = next(nonempty, None)
+    if first is None:
+        raise DataError(f"cannot build {path}: the training text is empty")
+    text = itertools.chain([first], nonempty)
+    if vocab_type == VocabType.SUBWORD:
+        from t2t_lite.data.subword_text_encoder import SubwordTextEncoder, count_tokens
+
+        SubwordTextEncoder.build_to_target_size(
+            approx_vocab_size,
+            count_tokens(text),
+            reserved_tokens=reserved_tokens,
+            max_subtoken_length=max_subtoken_length,
+        ).save(path)
+    elif vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+        from t2t_lite.data import sentencepiece_encoder
+
+        sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size)
+    elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN):
+        raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
+    else:
+        raise _unknown(vocab_type)
+
+
+def _unknown(vocab_type: str) -> UserError:
+    known = [value for name, value in vars(VocabType).items() if name.isupper()]
+    return UserError(
+        f"unknown vocab_type {vocab_type!r}{did_you_mean(vocab_type, known)}; "
+        f"known are {', '.join(known)}"
+    )

@@ -1,0 +1,48 @@
+"""T2T's invertible tokenizer: runs of letters and digits, and runs of everything else.
+
+A single space between two alphanumeric tokens is implied and makes no token of its own:
+
+    "Dude - that's so cool."  <->  ["Dude", " - ", "that", "'", "s", "so", "cool", "."]
+"""
+
+import re
+from collections.abc import Iterable
+
+# Python's `\w` less the underscore is exactly Unicode's letters (L*) and numbers (N*).
+_RUN = re.compile(r"[^\W_]+|[\W_]+")
+
+
+def encode(text: str) -> list[str]:
+    """Splits text into tokens; `decode` undoes it for every text.
+
+    Args:
+        text: any text.
+
+    Returns:
+        Tokens, none of them empty.
+    """
+    runs = _RUN.findall(text)
+    if len(runs) < 3:
+        return runs
+    # A lone space at either end has only one neighbour, so nothing would imply it.
+    return [runs[0], *(run for run in runs[1:-1] if run != " "), runs[-1]]
+
+
+def decode(tokens: Iterable[str]) -> str:
+    """Joins tokens, with a space between two that both start alphanumeric.
+
+    Args:
+        tokens: non-empty tokens, from `encode` or put together by a model.
+
+    Returns:
+        The text.
+    """
+    parts = []
+    after_word = False
+    for token in tokens:
+        is_word = token[0].isalnum()
+        if after_word and is_word:
+            parts.append(" ")
+        parts.append(token)
+        after_word = is_word
+    return "".join(parts)

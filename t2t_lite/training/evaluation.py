@@ -1,0 +1,81 @@
+"""Evaluation: loss and accuracy on right prefixes, and BLEU of real decoding."""
+
+import itertools
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.training.losses import smoothed_cross_entropy
+from t2t_lite.training.train_step import Features
+
+
+class _Sums(NamedTuple):
+    loss: tf.Tensor  # nats, without smoothing
+    tokens: tf.Tensor
+    right: tf.Tensor  # tokens whose most probable subword is the right one
+    sentences: tf.Tensor
+    all_right: tf.Tensor  # sentences in which every token is
+
+
+class Evaluation:
+    """Teacher-forced metrics of a model on every device.
+
+    Args:
+        strategy: where the replicas are.
+        model: made under the strategy's scope.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, model: Seq2Seq) -> None:
+        self.strategy = strategy
+        self.model = model
+        self._compiled = tf.function(self._sums, reduce_retracing=True)
+
+    def __call__(self, batches: Iterable[Features], limit: int) -> dict[str, float | int | str]:
+        """Returns T2T's metrics over at most `limit` batches [R, B, L].
+
+        loss (nats per token, no smoothing), neg_log_perplexity (its negative), accuracy (share of
+        tokens), accuracy_per_sequence (share of sentences that are right throughout).
+        """
+        sums = [0.0] * len(_Sums._fields)
+        for batch in itertools.islice(batches, limit):
+            more = self._compiled(batch)
+            sums = [total + float(value) for total, value in zip(sums, more, strict=True)]
+        totals = _Sums(*sums)
+        loss = totals.loss / max(totals.tokens, 1.0)
+        return {
+            "loss": loss,
+            "neg_log_perplexity": -loss,
+            "accuracy": totals.right / max(totals.tokens, 1.0),
+            "accuracy_per_sequence": totals.all_right / max(totals.sentences, 1.0),
+            "target_tokens": int(totals.tokens),
+        }
+
+    def _sums(self, features: Features) -> _Sums:
+        per_replica = self.strategy.run(self._replica_sums, (features,))
+        return self.strategy.reduce("SUM", per_replica, axis=None)
+
+    def _replica_sums(self, features: Features) -> _Sums:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        batch = {name: ids[replica] for name, ids in features.items()}
+        targets = batch["targets"]  # [B, T]
+        present = tf.not_equal(targets, 0)
+        logits = tf.cast(self.model(batch, training=False), tf.float32)  # [B, T, V]
+        flat = tf.reshape(logits, [-1, logits.shape[-1]])
+        losses = smoothed_cross_entropy(flat, tf.reshape(targets, [-1]), 0.0)  # [B·T]
+        right = tf.equal(tf.argmax(logits, axis=-1, output_type=targets.dtype), targets)
+        sentence = tf.reduce_any(present, axis=1)  # rows of padding fill up the last batch
+        all_right = tf.reduce_all(right | ~present, axis=1) & sentence
+        return _Sums(
+            *(
+                tf.reduce_sum(tf.cast(value, tf.float64))
+                for value in (
+                    tf.boolean_mask(losses, tf.reshape(present, [-1])),
+                    present,
+                    right & present,
+                    sentence,
+                    all_right,
+                )
+            )
+        )

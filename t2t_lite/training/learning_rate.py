@@ -1,0 +1,110 @@
+"""Learning-rate schedules by T2T's formula strings.
+
+A schedule is a product of named factors, such as the default of `transformer_base`,
+"constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"; "legacy" is the older form of v1 and v2.
+"""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.hparams.basic import BasicHParams
+
+# T2T scales the legacy schemes by this much for every optimizer of the Adam family.
+_LEGACY_ADAM_SCALE = 0.002
+
+Factor = Callable[[BasicHParams, tf.Tensor], tf.Tensor | float]
+
+
+def _warmup(hparams: BasicHParams) -> float:
+    return float(max(1, hparams.learning_rate_warmup_steps))
+
+
+def _constant(hparams: BasicHParams, step: tf.Tensor) -> float:
+    del step
+    return hparams.learning_rate_constant
+
+
+def _linear_warmup(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    return tf.minimum(1.0, step / _warmup(hparams))
+
+
+def _rsqrt_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    return tf.math.rsqrt(tf.maximum(step, _warmup(hparams)))
+
+
+def _rsqrt_normalized_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    return _warmup(hparams) ** 0.5 * _rsqrt_decay(hparams, step)
+
+
+def _rsqrt_hidden_size(hparams: BasicHParams, step: tf.Tensor) -> float:
+    del step
+    return hparams.hidden_size**-0.5
+
+
+def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    warmup = _warmup(hparams)
+    if hparams.learning_rate_decay_scheme == "noam":
+        # Paper, equation 3, counted from 1 and times 5000.
+        count = step + 1.0
+        rate = (
+            5000.0
+            * hparams.hidden_size**-0.5
+            * tf.minimum(count * warmup**-1.5, tf.math.rsqrt(count))
+        )
+    elif hparams.learning_rate_decay_scheme == "none":
+        # Rises exponentially from 0.01 to 1, then stays.
+        rate = tf.pow(0.01, tf.maximum(0.0, 1.0 - step / warmup))
+    else:
+        raise UsageError(
+            f"hparam learning_rate_decay_scheme={hparams.learning_rate_decay_scheme!r}: "
+            "expected noam or none"
+        )
+    return rate * (_LEGACY_ADAM_SCALE * hparams.learning_rate)
+
+
+_FACTORS: dict[str, Factor] = {
+    "constant": _constant,
+    "linear_warmup": _linear_warmup,
+    "rsqrt_decay": _rsqrt_decay,
+    "rsqrt_normalized_decay": _rsqrt_normalized_decay,
+    "rsqrt_hidden_size": _rsqrt_hidden_size,
+    "legacy": _legacy,
+}
+
+
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate as a function of the number of updates already made.
+
+    Args:
+        hparams: `learning_rate_schedule` names the factors, other fields their constants.
+
+    Raises:
+        UsageError: an unknown factor.
+    """
+
+    def __init__(self, hparams: BasicHParams) -> None:
+        super().__init__()
+        self.hparams = hparams
+        names = [name.strip() for name in hparams.learning_rate_schedule.split("*")]
+        for name in names:
+            if name not in _FACTORS:
+                raise UsageError(
+                    f"hparam learning_rate_schedule={hparams.learning_rate_schedule!r}: "
+                    f"unknown factor {name!r}{did_you_mean(name, _FACTORS)}"
+                )
+        self.factors = [_FACTORS[name] for name in names]
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """Returns the rate of the update after `step` updates, a float32 scalar."""
+        count = tf.cast(step, tf.float32)
+        rate = tf.constant(1.0)
+        for factor in self.factors:
+            rate = rate * factor(self.hparams, count)
+        return rate
+
+    def get_config(self) -> dict[str, object]:
+        """Keras asks for this when an optimizer is saved as a configuration."""
+        return {"hparams": self.hparams.to_dict()}

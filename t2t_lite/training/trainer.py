@@ -1,0 +1,241 @@
+"""The trainer: a loop over batches, with checkpoints, evaluations and log lines between them."""
+
+import dataclasses
+import logging
+import secrets
+import time
+
+import keras
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
+from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder, evaluate_bleu
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.training import devices
+from t2t_lite.training.checkpoints import Checkpoints
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.evaluation import Evaluation
+from t2t_lite.training.metrics import Metrics, ProgressLine, train_values
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep
+
+log = logging.getLogger(__name__)
+
+
+def run(config: TrainerConfig) -> None:
+    """Does what `--schedule` says: trains, evaluates, or both by turns.
+
+    Raises:
+        UserError: something in the settings, the data or the run folder is wrong.
+    """
+    trainer = Trainer(config)
+    if config.schedule == "evaluate":
+        trainer.evaluate_newest()
+    else:
+        trainer.train()
+
+
+class Trainer:
+    """One run: its model, its devices and its folder.
+
+    Args:
+        config: what to train, where and how long.
+    """
+
+    def __init__(self, config: TrainerConfig) -> None:
+        self.config = config
+        hparams = _resolve_hparams(config)
+        self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
+        self.seed, self.parts = _seed_and_parts(config, hparams, self.replicas)
+        flags = dataclasses.asdict(config) | {"random_seed": self.seed, "parts": self.parts}
+        self.run = run_folder.create_run(flags, hparams, config.data_dir)
+        self.hparams = self.run.hparams
+        self.reader = ExampleReader.of(self.run.problem, self.hparams)
+        keras.utils.set_random_seed(self.seed)
+        with self.strategy.scope():
+            self.model = self.run.build_model()
+        self.evaluation = Evaluation(self.strategy, self.model)
+        self.decoder = Decoder(
+            self.model,
+            self.run.problem.get_feature_encoders(str(self.run.folder)),
+            DecodeHParams().override(config.decode_hparams),
+        )
+        log.info(
+            "%s with %s: %s parameters on %d device(s)",
+            self.run.model_name,
+            self.run.hparams_set,
+            f"{self.model.count_params():,}",
+            self.replicas,
+        )
+
+    @property
+    def replicas(self) -> int:
+        """R, the number of devices that train."""
+        return self.strategy.num_replicas_in_sync
+
+    # ---- training
+
+    def train(self) -> None:
+        """Trains up to `train_steps`, going on from the newest checkpoint if there is one."""
+        config = self.config
+        with self.strategy.scope():
+            optimizer = make_optimizer(self.hparams)
+            optimizer.build(self.model.trainable_variables)
+        train_step = TrainStep(self.strategy, self.model, optimizer, self.parts, self.seed)
+        paths = self.run.problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN)
+        scheme = BatchingScheme.from_hparams(self.hparams, training=True)
+        log.info("training data: %s", count_examples(paths, scheme, self.reader))
+        batches = iter(
+            train_dataset(
+                paths,
+                scheme,
+                self.reader,
+                workers=self.parts,
+                seed=self.seed,
+                batch_shuffle_size=self.hparams.batch_shuffle_size,
+            )
+        )
+        checkpoints = Checkpoints(
+            self.run.folder, self.model, optimizer, batches, train_step, config.keep_checkpoint_max
+        )
+        step = checkpoints.restore()
+        metrics = Metrics(self.run.folder, step)
+        self._try_largest_batch(train_step, scheme)
+        if step:
+            log.info("going on after step %d", step)
+            self._evaluate_if_due(step, metrics)
+
+        timer = _Timer(config)
+        with naming_bad_file(paths), ProgressLine(step, config.train_steps) as progress:
+            while step < config.train_steps and not timer.out_of_time():
+                train_step(next(batches), step)
+                step += 1
+                if step % config.log_step_count_steps == 0:
+                    values = train_values(train_step.totals(), float(optimizer.learning_rate))
+                    metrics.write("train", step, values)
+                    metrics.summarize("speed", step, progress.show(step, values))
+                if timer.checkpoint_due(step):
+                    checkpoints.save(step)
+                    self._evaluate_if_due(step, metrics)
+                    progress.restart_clock()
+        if step > checkpoints.newest_step:
+            checkpoints.save(step)
+            self._evaluate_if_due(step, metrics, finished=True)
+        log.info("trained %d steps; the run folder is %s", step, self.run.folder)
+
+    def _try_largest_batch(self, train_step: TrainStep, scheme: BatchingScheme) -> None:
+        """Takes a step that changes nothing, so that lack of memory shows now and not in hours."""
+        sentences, length = scheme.worst_bucket
+        log.info(
+            "trying the largest batch, %d × %d subwords a side and device; if memory runs out "
+            "here, lower batch_size or max_length by --hparams",
+            sentences,
+            length,
+        )
+        ids = tf.ones((self.parts, sentences, length), tf.int32)
+        try:
+            train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
+        except tf.errors.ResourceExhaustedError as error:
+            raise UserError(
+                f"the largest batch, {sentences} × {length} subwords a side, does not fit into "
+                f"memory: lower batch_size={self.hparams.batch_size} or "
+                f"max_length={self.hparams.max_length} by --hparams"
+            ) from error
+
+    # ---- evaluation
+
+    def evaluate_newest(self) -> None:
+        """Evaluates the newest checkpoint."""
+        step = self.run.restore_weights(self.model)
+        self._evaluate(step, Metrics(self.run.folder, step))
+
+    def _evaluate_if_due(self, step: int, metrics: Metrics, finished: bool = False) -> None:
+        """Evaluates at `local_eval_frequency` and at the end, once a step."""
+        config = self.config
+        due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
+        if config.schedule != "train" and due and step not in metrics.evaluated:
+            self._evaluate(step, metrics)
+
+    def _evaluate(self, step: int, metrics: Metrics) -> None:
+        split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
+        paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
+        scheme = BatchingScheme.from_hparams(self.hparams, training=False)
+        batches = eval_dataset(paths, scheme, self.reader, workers=self.replicas)
+        with naming_bad_file(paths):
+            values = self.evaluation(batches, self.config.eval_steps)
+            bleu = evaluate_bleu(self.decoder, paths, self.reader)
+        values |= {"bleu": bleu.score, "bleu_signature": bleu.signature}
+        metrics.write("eval", step, values)
+        log.info(
+            "step %d, %s split: loss %.4f  accuracy %.4f  per sequence %.4f  BLEU %.2f (%s)",
+            step,
+            split,
+            *(values[name] for name in ("loss", "accuracy", "accuracy_per_sequence")),
+            bleu.score,
+            bleu.signature,
+        )
+
+
+class _Timer:
+    """Says when a checkpoint is due and when the time for training is over."""
+
+    def __init__(self, config: TrainerConfig) -> None:
+        self.config = config
+        self.start = self.saved = time.monotonic()
+
+    def checkpoint_due(self, step: int) -> bool:
+        seconds = self.config.save_checkpoints_secs
+        if not seconds:
+            return step % self.config.local_eval_frequency == 0
+        due = time.monotonic() - self.saved >= seconds
+        if due:
+            self.saved = time.monotonic()
+        return due
+
+    def out_of_time(self) -> bool:
+        minutes = self.config.max_train_minutes
+        return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
+
+
+def _resolve_hparams(config: TrainerConfig) -> BasicHParams:
+    """Returns the set with its changes, if it is one for the model."""
+    hparams = registry.hparams(config.hparams_set).override(config.hparams)
+    wanted = registry.model(config.model).hparams_class
+    if not isinstance(hparams, wanted):
+        raise UsageError(
+            f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "
+            f"but model {config.model!r} needs a {wanted.__name__}"
+        )
+    return hparams.freeze()
+
+
+def _seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:
+    """Returns the run's seed and W, the parts of a batch; both stay as long as the run lives.
+
+    Another number of devices then takes another number of parts each, with the same result.
+
+    Raises:
+        UserError: W cannot be dealt out evenly to these devices, or the seed is another one.
+    """
+    old = run_folder.read_flags(config.output_dir)
+    if old is None:
+        seed = secrets.randbelow(2**31) if config.random_seed is None else config.random_seed
+        return seed, replicas * hparams.accumulate_steps
+    seed, parts = old["random_seed"], old["parts"]
+    if config.random_seed not in (None, seed):
+        raise UserError(
+            f"{config.output_dir} was started with --random_seed={seed}, "
+            f"not {config.random_seed}; leave the flag out, or name another --output_dir"
+        )
+    if parts % replicas:
+        raise UserError(
+            f"{config.output_dir} was started with batches of {parts} parts (devices × "
+            f"accumulation), which {replicas} devices cannot share evenly"
+        )
+    return seed, parts

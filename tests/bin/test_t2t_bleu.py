@@ -1,0 +1,79 @@
+"""t2t-bleu, from files to printed lines."""
+
+import json
+import pathlib
+
+import pytest
+import sacrebleu
+
+from t2t_lite.bin import t2t_bleu
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_bleu.main(argv)
+    return end.value.code
+
+
+def write(path: pathlib.Path, content: str | bytes) -> str:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def test_scores_are_sacrebleus(
+    golden: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+):
+    corpora = json.loads((golden / "bleu.json").read_text(encoding="utf-8"))["corpora"]
+    corpus = max(corpora, key=lambda corpus: len(corpus["reference"]))
+    hypotheses, references = corpus["hypothesis"], corpus["reference"]
+    translation = write(tmp_path / "out", "".join(line + "\n" for line in hypotheses))
+    reference = write(tmp_path / "ref", "".join(line + "\n" for line in references))
+    assert run(f"--translation={translation}", f"--reference={reference}") == 0
+    cased = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    uncased = sacrebleu.corpus_bleu(hypotheses, [references], lowercase=True).score
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"BLEU_uncased = {uncased:6.2f}", f"BLEU_cased = {cased:6.2f}"]
+    assert lines[2].startswith("BLEU_uncased signature: nrefs:1|case:lc|eff:no|tok:13a|smooth:exp")
+    assert lines[3].startswith("BLEU_cased signature: nrefs:1|case:mixed|")
+
+
+def test_odd_line_breaks_do_not_split_lines(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+):
+    text = "the quick\u2028brown fox\u0085jumps over it\nand so on and so on\n"
+    translation, reference = write(tmp_path / "out", text), write(tmp_path / "ref", text[:-1])
+    assert run("--translation", translation, "--reference", reference) == 0
+    assert capsys.readouterr().out.startswith("BLEU_uncased = 100.00\nBLEU_cased = 100.00\n")
+
+
+def test_unequal_line_counts_name_both_files(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+):
+    translation = write(tmp_path / "out", "a\nb\nc\n")
+    reference = write(tmp_path / "ref", "a\nb\n")
+    assert run(f"--translation={translation}", f"--reference={reference}") == 1
+    error = capsys.readouterr().err
+    assert f"{translation} has 3 lines but {reference} has 2" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no such file"), (b"a\n\xffb\n", ", line 2: byte 0xff"), (b"", "no sentences")],
+)
+def test_unusable_files(
+    tmp_path: pathlib.Path,
+    content: bytes | None,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+):
+    path = str(tmp_path / "file") if content is None else write(tmp_path / "file", content)
+    assert run(f"--translation={path}", f"--reference={path}") == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+
+
+def test_both_files_are_needed(capsys: pytest.CaptureFixture[str]):
+    assert run("--translation=x") == 2
+    assert "--reference is missing: The right translations" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""t2t-decoder's flags and their way into the configuration."""
+
+import dataclasses
+
+import pytest
+
+from t2t_lite.bin.t2t_decoder import COMMAND, configure, main
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(argv)
+    return end.value.code
+
+
+def test_the_run_folder_is_enough():
+    assert configure(COMMAND.parse(["--output_dir=runs/x"])) == DecoderConfig(output_dir="runs/x")
+
+
+def test_a_checkpoint_is_enough():
+    config = configure(COMMAND.parse(["--checkpoint_path=runs/x/model.ckpt-7"]))
+    assert config == DecoderConfig(checkpoint_path="runs/x/model.ckpt-7")
+
+
+def test_every_flag_arrives():
+    given = {
+        "output_dir": "runs/x",
+        "checkpoint_path": "runs/x/model.ckpt-7",
+        "problem": "text2text_tmpdir",
+        "model": "transformer",
+        "hparams_set": "transformer_tiny",
+        "hparams": "max_length=9",
+        "data_dir": "data",
+        "decode_from_file": "in",
+        "decode_to_file": "out",
+        "decode_reference": "ref",
+        "eval_use_test_set": True,
+        "worker_gpu": 0,
+    }
+    words = [f"--{name}={value}" for name, value in given.items()]
+    search = "--decode_hparams=beam_size=8,alpha=1,return_beams=true"
+    config = configure(COMMAND.parse([*words, search]))
+    assert dataclasses.asdict(config).items() >= given.items()
+    assert config.decode_hparams == DecodeHParams(beam_size=8, alpha=1.0, return_beams=True)
+    assert configure(COMMAND.parse([*words[:1], "--decode_interactive"])).decode_interactive
+
+
+def test_t2ts_search_defaults():
+    assert DecodeHParams().to_dict() == {
+        "beam_size": 4,
+        "alpha": 0.6,
+        "extra_length": 100,
+        "batch_size": 0,
+        "return_beams": False,
+        "write_beam_scores": False,
+        "max_input_size": -1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "--output_dir is missing: Run folder of t2t-trainer"),
+        (["--decode_interactive", "--decode_from_file=x"], "exclude each other"),
+        (["--decode_reference=x"], "goes with --decode_from_file only"),
+        (["--problem=text2text_tmpdri"], "unknown problem 'text2text_tmpdri'; did you mean"),
+        (["--model=transfomer"], "did you mean 'transformer'?"),
+        (["--hparams_set=transformer_tyni"], "did you mean 'transformer_tiny'?"),
+        (["--decode_hparams=alpa=1"], "unknown decode hparam 'alpa'; did you mean 'alpha'?"),
+        (["--decode_hparams=beam_size=two"], "decode hparam 'beam_size': 'two' is no int"),
+        (["--decode_hparams=extra_length=-1"], "'extra_length': -1 is less than 0"),
+    ],
+)
+def test_mistakes(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    folder = ["--output_dir=runs/x"] if argv else []
+    assert run(*folder, *argv) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,88 @@
+"""The table of T2T's flags, the parser and docs/flags.md say the same."""
+
+import importlib
+import pathlib
+
+import pytest
+
+from t2t_lite.bin import t2t_flags
+from t2t_lite.bin.command import Command
+from t2t_lite.bin.t2t_flags import Fate
+from t2t_lite.errors import UsageError
+
+_COMMANDS = ("t2t-datagen", "t2t-trainer", "t2t-decoder", "t2t-bleu")
+
+
+def command(name: str) -> Command:
+    return importlib.import_module(f"t2t_lite.bin.{name.replace('-', '_')}").COMMAND
+
+
+def flags(fate: Fate) -> list[tuple[str, t2t_flags.T2TFlag]]:
+    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.fate is fate]
+
+
+def ids(cases: list[tuple[str, t2t_flags.T2TFlag]]) -> list[str]:
+    return [f"{name} {flag.name}" for name, flag in cases]
+
+
+def test_the_page_is_the_table():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
+    assert page.read_text(encoding="utf-8") == t2t_flags.markdown()
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_flag_stands_there_once(name: str):
+    names = [flag.name for flag in t2t_flags.flags_of(name)]
+    assert len(names) == len(set(names))
+
+
+def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
+    trainer, decoder = (
+        {(flag.name, flag.default) for flag in t2t_flags.flags_of(name)}
+        for name in ("t2t-trainer", "t2t-decoder")
+    )
+    assert trainer < decoder
+    # 40 in T2T's utils/flags.py, 33 in bin/t2t_trainer.py, 7 more in bin/t2t_decoder.py.
+    assert (len(trainer), len(decoder)) == (40 + 33, 40 + 33 + 7)
+
+
+@pytest.mark.parametrize(("name", "flag"), flags(Fate.HONOURED), ids=ids(flags(Fate.HONOURED)))
+def test_honoured_flags_exist_with_t2ts_default(name: str, flag: t2t_flags.T2TFlag):
+    ours = command(name).flags[flag.name]
+    same = (ours.default if ours.default != "" else None) == (
+        flag.default if flag.default != "" else None
+    )
+    assert same or flag.note
+
+
+@pytest.mark.parametrize(("name", "flag"), flags(Fate.ACCEPTED), ids=ids(flags(Fate.ACCEPTED)))
+def test_accepted_flags_warn_when_given(
+    name: str, flag: t2t_flags.T2TFlag, caplog: pytest.LogCaptureFixture
+):
+    assert flag.name not in command(name).flags
+    command(name).parse([])
+    assert not caplog.messages
+    value = [] if isinstance(flag.default, bool) else ["5"]
+    command(name).parse([f"--{flag.name}", *value])
+    assert caplog.messages == [f"--{flag.name} has no effect: {flag.note}"]
+    assert flag.note
+
+
+@pytest.mark.parametrize(("name", "flag"), flags(Fate.REFUSED), ids=ids(flags(Fate.REFUSED)))
+def test_refused_flags_say_what_to_do(name: str, flag: t2t_flags.T2TFlag):
+    assert flag.name not in command(name).flags
+    assert flag.note
+    for word in (f"--{flag.name}", f"--{flag.name}=1", f"--no{flag.name}"):
+        with pytest.raises(UsageError) as error:
+            command(name).parse([word])
+        assert str(error.value) == f"--{flag.name} is refused: {flag.note}"
+
+
+def test_flags_that_notes_mention_exist():
+    for name in _COMMANDS:
+        for flag in t2t_flags.flags_of(name):
+            mentioned = {word.strip(",.;").partition("=")[0] for word in flag.note.split()}
+            mentioned = {word.removeprefix("--") for word in mentioned if word.startswith("--")}
+            if flag.note != "only training reads it":
+                known = command(name).flags.keys() | {"checkpoint_path"}  # t2t-decoder's
+                assert mentioned <= known, flag.name

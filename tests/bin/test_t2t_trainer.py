@@ -1,0 +1,97 @@
+"""t2t-trainer's flags and their way into the configuration."""
+
+import dataclasses
+import os
+
+import pytest
+
+from t2t_lite.bin.t2t_trainer import COMMAND, configure, main
+from t2t_lite.training.config import SCHEDULES, TrainerConfig
+
+_PROBLEM = "text2text_tmpdir"
+_NEEDED = (
+    f"--problem={_PROBLEM}_rev",
+    "--model=transformer",
+    "--hparams_set=transformer_tiny",
+    "--data_dir=~/data",
+    "--output_dir=runs/x",
+)
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(argv)
+    return end.value.code
+
+
+def test_flags_and_configuration_have_the_same_defaults():
+    renamed = {"max_train_minutes": "train_minutes"}
+    for field in dataclasses.fields(TrainerConfig):
+        flag = COMMAND.flags[renamed.get(field.name, field.name)]
+        expected = "" if field.default is dataclasses.MISSING else field.default
+        assert flag.default == expected, field.name
+
+
+def test_needed_flags_alone():
+    assert configure(COMMAND.parse(_NEEDED)) == TrainerConfig(
+        data_dir=os.path.expanduser("~/data"),
+        output_dir="runs/x",
+        problem=f"{_PROBLEM}_rev",
+        model="transformer",
+        hparams_set="transformer_tiny",
+    )
+
+
+def test_every_flag_arrives():
+    given = {
+        "hparams": "batch_size=64",
+        "train_steps": 10,
+        "eval_steps": 2,
+        "local_eval_frequency": 5,
+        "keep_checkpoint_max": 3,
+        "save_checkpoints_secs": 60,
+        "random_seed": 1,
+        "schedule": "evaluate",
+        "worker_gpu": 2,
+        "simulate_devices": 4,
+        "log_step_count_steps": 7,
+        "eval_use_test_set": True,
+        "decode_hparams": "beam_size=2",
+    }
+    words = [f"--{name}={value}" for name, value in given.items()]
+    config = configure(COMMAND.parse([*_NEEDED, *words, "--train_minutes=1.5"]))
+    assert dataclasses.asdict(config).items() >= given.items()
+    assert config.max_train_minutes == 1.5
+
+
+@pytest.mark.parametrize("missing", range(len(_NEEDED)))
+def test_needed_flags(missing: int, capsys: pytest.CaptureFixture[str]):
+    assert run(*_NEEDED[:missing], *_NEEDED[missing + 1 :]) == 2
+    name = _NEEDED[missing].partition("=")[0]
+    assert f"error: {name} is missing: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--problem=text2text_tmpdri", "unknown problem 'text2text_tmpdri'; did you mean"),
+        ("--model=transfomer", "unknown model 'transfomer'; did you mean 'transformer'?"),
+        ("--hparams_set=transformer_tyni", "did you mean 'transformer_tiny'?"),
+        ("--hparams=hiden_size=8", "unknown hparam 'hiden_size'; did you mean 'hidden_size'?"),
+        ("--hparams=hidden_size=8.5", "hparam 'hidden_size': '8.5' is no int"),
+        ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
+        ("--decode_hparams=beam_size=0", "decode hparam 'beam_size': 0 is less than 1"),
+        ("--schedule=train_and_evaluate", "|".join(SCHEDULES)),
+        ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
+        ("--train_steps=0", "--train_steps=0"),
+        ("--worker_gpu=-1", "--worker_gpu=-1"),
+    ],
+)
+def test_mistakes_are_found_before_anything_starts(
+    word: str, message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(*_NEEDED, word) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("t2t-trainer: error: ")
+    assert error.count("\n") == 1

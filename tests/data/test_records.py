@@ -1,0 +1,131 @@
+import pathlib
+import random
+import resource
+import struct
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_lite.data import records
+from t2t_lite.errors import DataError, UserError
+
+ids = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30)
+examples = st.lists(st.fixed_dictionaries({"inputs": ids, "targets": ids}), max_size=20)
+
+
+@given(examples)
+@settings(max_examples=50, deadline=None)
+def test_what_is_written_is_read(tmp_path_factory, written):
+    path = tmp_path_factory.mktemp("records") / "shard"
+    records.write_examples(path, written)
+    assert list(records.read_examples([path])) == written
+
+
+def test_files_are_read_one_after_the_other(tmp_path):
+    for name in "ab":
+        records.write_examples(tmp_path / name, [{"inputs": [ord(name)]}] * 2)
+    found = records.read_examples([tmp_path / "b", tmp_path / "a"])
+    assert [example["inputs"] for example in found] == [[98], [98], [97], [97]]
+
+
+def test_equal_features_give_equal_bytes_in_any_order():
+    assert records.serialize({"inputs": [1], "targets": [2]}) == records.serialize(
+        {"targets": [2], "inputs": [1]}
+    )
+
+
+def test_reads_a_file_that_t2t_wrote(golden):
+    path = golden / "tfrecord/text2text_tmpdir-dev-00000-of-00001"
+    found = list(records.read_examples([path]))
+    assert len(found) == 30
+    assert all(sorted(example) == ["inputs", "targets"] for example in found)
+    assert all(example["targets"][-1] == 1 for example in found)
+
+
+@pytest.fixture
+def shard(tmp_path) -> pathlib.Path:
+    path = tmp_path / "shard"
+    records.write_examples(path, ({"inputs": [i], "targets": [i, i]} for i in range(50)))
+    return path
+
+
+def test_shuffling_keeps_the_records_and_follows_the_seed(shard):
+    original = shard.read_bytes()
+    before = [str(example) for example in records.read_examples([shard])]
+    records.shuffle_records(shard, "seed")
+    once = shard.read_bytes()
+    after = [str(example) for example in records.read_examples([shard])]
+    assert after != before
+    assert Counter(after) == Counter(before)
+
+    for seed, equal in (("seed", True), ("another", False)):
+        shard.write_bytes(original)
+        records.shuffle_records(shard, seed)
+        assert (shard.read_bytes() == once) is equal
+
+
+def test_shuffling_an_empty_file_leaves_it_empty(tmp_path):
+    records.write_examples(tmp_path / "empty", [])
+    records.shuffle_records(tmp_path / "empty", "seed")
+    assert list(records.read_examples([tmp_path / "empty"])) == []
+
+
+def offset_of_record(contents: bytes, number: int) -> int:
+    start = 0
+    for _ in range(number - 1):
+        start += 16 + struct.unpack_from("<Q", contents, start)[0]
+    return start
+
+
+@pytest.mark.parametrize("number", [1, 17, 50])
+def test_a_changed_byte_is_an_error_that_names_file_and_record(shard, number):
+    contents = bytearray(shard.read_bytes())
+    contents[offset_of_record(contents, number) + 14] ^= 1
+    shard.write_bytes(contents)
+    with pytest.raises(DataError, match=f"{shard}, record {number}: damaged"):
+        list(records.read_examples([shard]))
+
+
+@pytest.mark.parametrize("kept", [5, 14, 25])
+def test_a_cut_file_is_an_error_that_names_file_and_record(shard, kept):
+    contents = shard.read_bytes()
+    shard.write_bytes(contents[: offset_of_record(contents, 9) + kept])
+    with pytest.raises(DataError, match=f"{shard}, record 9: damaged"):
+        list(records.read_examples([shard]))
+
+
+def test_a_file_of_another_kind_is_an_error(tmp_path):
+    path = tmp_path / "noise"
+    path.write_bytes(random.Random(1).randbytes(1000))
+    with pytest.raises(DataError, match=f"{path}, record 1"):
+        list(records.read_examples([path]))
+
+
+def test_records_that_are_no_examples_are_an_error(tmp_path):
+    path = tmp_path / "shard"
+    with records.record_writer(path) as write:
+        write(records.serialize({"inputs": [1]}))
+        write(b"\xff\xff\xff")
+    with pytest.raises(DataError, match=f"{path}, record 2"):
+        list(records.read_examples([path]))
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(UserError, match=f"{tmp_path / 'absent'}: no such file"):
+        list(records.read_examples([tmp_path / "absent"]))
+
+
+@pytest.fixture
+def small_files_only():
+    """No file of this process may grow beyond 10,000 bytes, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_an_os_error(tmp_path, small_files_only):
+    with pytest.raises(OSError, match="cannot write"):
+        records.write_examples(tmp_path / "shard", ({"inputs": [i]} for i in range(1000)))

@@ -1,0 +1,49 @@
+"""BLEU is sacreBLEU's, with its signature."""
+
+import pytest
+
+from t2t_lite.errors import DataError
+from t2t_lite.evaluation.bleu import corpus_bleu
+
+
+def test_identical_texts_score_100():
+    lines = ["The quick brown fox jumps over the lazy dog.", "It is quick, isn't it?"]
+    assert corpus_bleu(lines, lines).score == pytest.approx(100)
+
+
+def test_score_by_hand():
+    # n-gram precisions 5/6, 3/5, 1/4, and 0/3 smoothed to 1/(2·3); no brevity penalty.
+    bleu = corpus_bleu(["the cat sat on a mat"], ["the cat sat in a mat"])
+    assert bleu.score == pytest.approx(100 * (5 / 6 * 3 / 5 * 1 / 4 * 1 / 6) ** 0.25)
+
+
+def test_short_output_is_penalised():
+    # All n-grams are right; brevity penalty exp(1 - 8/4).
+    bleu = corpus_bleu(["a b c d"], ["a b c d e f g h"])
+    assert bleu.score == pytest.approx(100 * 2.718281828459045 ** (1 - 8 / 4))
+
+
+def test_case_matters_unless_told_otherwise():
+    hypotheses, references = ["THE CAT SAT ON IT"], ["the cat sat on it"]
+    cased, uncased = (corpus_bleu(hypotheses, references, lowercase=low) for low in (False, True))
+    assert cased.score < 1
+    assert uncased.score == pytest.approx(100)
+    assert "case:mixed" in cased.signature
+    assert "case:lc" in uncased.signature
+
+
+def test_the_signature_tells_tokenization_and_smoothing():
+    signature = corpus_bleu(["a"], ["a"]).signature
+    assert "nrefs:1" in signature
+    assert "tok:13a" in signature
+    assert "smooth:exp" in signature
+
+
+def test_counts_must_agree():
+    with pytest.raises(DataError, match="2 hypotheses but 1 references"):
+        corpus_bleu(["a", "b"], ["a"])
+
+
+def test_nothing_to_score_is_an_error():
+    with pytest.raises(DataError, match="no sentences"):
+        corpus_bleu([], [])

@@ -1,0 +1,128 @@
+"""The registered sets hold T2T's values: a named set never changes its meaning."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from t2t_lite import registry
+
+# What T2T adds to every encoder input; off here unless a T2T checkpoint is imported.
+_DIFFERENT_HERE = {"use_target_space_embedding"}
+
+# T2T 1.15, transformer_base, and what other sets change in it.
+_BASE = {
+    "attention_dropout": 0.1,
+    "batch_size": 4096,
+    "clip_grad_norm": 0.0,
+    "filter_size": 2048,
+    "hidden_size": 512,
+    "initializer_gain": 1.0,
+    "label_smoothing": 0.1,
+    "layer_postprocess_sequence": "da",
+    "layer_prepostprocess_dropout": 0.1,
+    "layer_preprocess_sequence": "n",
+    "learning_rate_constant": 2.0,
+    "learning_rate_schedule": "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size",
+    "learning_rate_warmup_steps": 8000,
+    "max_length": 256,
+    "num_heads": 8,
+    "num_hidden_layers": 6,
+    "optimizer_adam_beta1": 0.9,
+    "optimizer_adam_beta2": 0.997,
+    "optimizer_adam_epsilon": 1e-9,
+    "pos": "timing",
+    "relu_dropout": 0.1,
+    "shared_embedding_and_softmax_weights": True,
+}
+_CHANGES: dict[str, dict[str, Any]] = {
+    "transformer_base": {},
+    "transformer_base_v3": {},
+    "transformer_base_v2": {
+        "optimizer_adam_beta2": 0.98,
+        "learning_rate_schedule": "legacy",
+        "learning_rate_constant": 1.0,
+    },
+    "transformer_base_v1": {
+        "attention_dropout": 0.0,
+        "relu_dropout": 0.0,
+        "layer_preprocess_sequence": "none",
+        "layer_postprocess_sequence": "dan",
+        "optimizer_adam_beta2": 0.98,
+        "learning_rate_schedule": "legacy",
+        "learning_rate_constant": 1.0,
+        "learning_rate_warmup_steps": 4000,
+    },
+    "transformer_base_single_gpu": {
+        "batch_size": 1024,
+        "learning_rate_schedule": "constant*linear_warmup*rsqrt_decay",
+        "learning_rate_constant": 0.1,
+        "learning_rate_warmup_steps": 16000,
+    },
+    "transformer_big": {
+        "hidden_size": 1024,
+        "filter_size": 4096,
+        "num_heads": 16,
+        "batch_size": 2048,
+        "layer_prepostprocess_dropout": 0.3,
+    },
+    "transformer_big_single_gpu": {
+        "hidden_size": 1024,
+        "filter_size": 4096,
+        "num_heads": 16,
+        "batch_size": 2048,
+        "learning_rate_warmup_steps": 16000,
+    },
+    "transformer_big_enfr": {
+        "hidden_size": 1024,
+        "filter_size": 8192,
+        "num_heads": 16,
+        "shared_embedding_and_softmax_weights": False,
+    },
+    "transformer_small": {
+        "num_hidden_layers": 2,
+        "hidden_size": 256,
+        "filter_size": 1024,
+        "num_heads": 4,
+    },
+    "transformer_tiny": {
+        "num_hidden_layers": 2,
+        "hidden_size": 128,
+        "filter_size": 512,
+        "num_heads": 4,
+    },
+    "transformer_test": {
+        "num_hidden_layers": 2,
+        "hidden_size": 16,
+        "filter_size": 8,
+        "num_heads": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_values(name: str):
+    expected = _BASE | _CHANGES[name]
+    ours = registry.hparams(name).to_dict()
+    assert {field: ours[field] for field in expected} == expected
+
+
+def test_recorded_values(golden: pathlib.Path):
+    recorded = json.loads((golden / "hparams_sets.json").read_text(encoding="utf-8"))
+    base = recorded["transformer_base"]
+    shared = [name for name in registry.list_hparams() if name in recorded]
+    assert set(_CHANGES) <= set(shared)
+    for name in shared:
+        theirs = base | recorded[name].get("differs_from_transformer_base", {})
+        ours = registry.hparams(name).to_dict()
+        fields = (ours.keys() & theirs.keys()) - _DIFFERENT_HERE
+        assert len(fields) > 40
+        assert {f: ours[f] for f in fields} == {f: theirs[f] for f in fields}, name
+
+
+@pytest.mark.parametrize("name", registry.list_hparams())
+def test_every_set_survives_json_and_says_what_it_is(name: str):
+    hparams = registry.hparams(name)
+    assert type(hparams).from_dict(json.loads(hparams.to_json())) == hparams
+    assert registry._hparams[name].__doc__

@@ -1,0 +1,91 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite import registry
+from t2t_lite.data import records
+from t2t_lite.errors import DataError
+from t2t_lite.problems import algorithmic
+
+TASKS = {
+    "algorithmic_identity_binary40": (2, lambda symbols: symbols),
+    "algorithmic_identity_decimal40": (10, lambda symbols: symbols),
+    "algorithmic_reverse_binary40": (2, lambda symbols: symbols[::-1]),
+    "algorithmic_reverse_decimal40": (10, lambda symbols: symbols[::-1]),
+}
+
+
+class Short(algorithmic.AlgorithmicReverseDecimal40):
+    base_name = "short"
+    train_length = 5
+    dev_length = 9
+    train_size = 300
+    dev_size = 200
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks_and_sizes_are_those_of_t2t(name):
+    num_symbols, solve = TASKS[name]
+    problem = registry.problem(name)
+    assert (problem.train_length, problem.dev_length) == (40, 400)
+    assert (problem.train_size, problem.dev_size) == (100_000, 10_000)
+    assert problem.get_feature_encoders("")["inputs"].vocab_size == num_symbols + 2
+    assert problem.vocab_files() == []
+
+    samples = list(problem.generate_samples("", "", "eval"))
+    assert len(samples) == 10_000
+    inputs = [sample["inputs"].split() for sample in samples]
+    assert [sample["targets"].split() for sample in samples] == [solve(words) for words in inputs]
+    assert {len(words) for words in inputs} == set(range(1, 401))
+    assert set().union(*inputs) == set(map(str, range(num_symbols)))
+
+
+def test_a_subclass_can_shorten_its_samples(tmp_path):
+    Short().generate_data(str(tmp_path), "")
+    assert len(list(tmp_path.iterdir())) == 12
+
+    def lengths(split):
+        paths = Short().existing_filepaths(str(tmp_path), split)
+        return [len(example["inputs"]) - 1 for example in records.read_examples(paths)]
+
+    assert len(lengths("train")) == 300
+    assert set(lengths("train")) == set(range(1, 6))
+    assert len(lengths("eval")) == len(lengths("test")) == 200
+    assert set(lengths("eval")) == set(lengths("test")) == set(range(1, 10))
+
+
+def test_generating_twice_gives_the_same_bytes_and_each_split_its_own_samples(tmp_path):
+    found = []
+    for name in "ab":
+        Short().generate_data(str(tmp_path / name), "")
+        files = sorted((tmp_path / name).iterdir())
+        found.append([path.read_bytes() for path in files])
+        assert len(set(found[-1])) == len(files)
+    assert found[0] == found[1]
+
+
+def test_ids_follow_padding_and_eos(tmp_path):
+    Short().generate_data(str(tmp_path), "")
+    (sample, *_) = Short().generate_samples("", "", "eval")
+    (example, *_) = records.read_examples([tmp_path / "short-dev-00000-of-00001"])
+    assert example["inputs"] == [*(int(word) + 2 for word in sample["inputs"].split()), 1]
+    assert example["targets"] == [*example["inputs"][-2::-1], 1]
+
+
+def test_encodes_numbers_as_t2t():
+    encoder = algorithmic.NumberTextEncoder(10)
+    assert encoder.encode("3 1 4") == [5, 3, 6]
+    assert encoder.decode([5, 3, 6]) == "3 1 4"
+
+
+@given(st.lists(st.integers(0, 19)))
+def test_encoding_is_undone_by_decoding(symbols):
+    encoder = algorithmic.NumberTextEncoder(20)
+    text = " ".join(map(str, symbols))
+    assert encoder.decode(encoder.encode(text)) == text
+
+
+@pytest.mark.parametrize("text", ["3 x", "10", "-1", "1.0", "٣"])
+def test_anything_but_a_symbol_is_an_error_that_names_it(text):
+    with pytest.raises(DataError, match=f"'{text.split()[-1]}' in '{text}' is not a symbol"):
+        algorithmic.NumberTextEncoder(10).encode(text)

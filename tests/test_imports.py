@@ -1,0 +1,108 @@
+"""Imports point downward only, and what `--help` loads imports neither TensorFlow nor Keras."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+# The layers of the house from the bottom up (docs: "Imports point downward only").
+# A module may import from its own package and from the layers below its own.
+_FLOORS = (
+    {"version", "errors"},
+    {"files", "progress", "registry", "hyperparameters"},
+    {"hparams"},
+    {"layers"},
+    {"models", "data"},
+    {"problems"},
+    {"run_folder"},
+    {"evaluation"},
+    {"decoding"},
+    {"training", "export"},
+    {"bin"},
+)
+_FLOOR = {package: height for height, packages in enumerate(_FLOORS) for package in packages}
+_HEAVY = ("tensorflow", "tensorflow_text", "keras")
+
+
+def _modules() -> dict[str, pathlib.Path]:
+    """Every module of the package by its dotted name without the leading `t2t_lite`."""
+    found = {}
+    for folder in ("t2t_lite", "problems", "hparams", "bin"):
+        for path in (_ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(_ROOT).with_suffix("").parts
+            parts = parts[1:] if folder == "t2t_lite" else parts
+            found[".".join(parts).removesuffix("__init__").removesuffix(".")] = path
+    found.pop("")  # t2t_lite/__init__.py has the version alone
+    return found
+
+
+_MODULES = _modules()
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _imports(node: ast.AST, inside_functions: bool) -> Iterator[str]:
+    """Yields the dotted names that run-time code imports, `from a import b` as `a.b`."""
+    for child in ast.iter_child_nodes(node):
+        if _is_type_checking(child):
+            continue
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, "imports are absolute"
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif inside_functions or not isinstance(child, ast.FunctionDef):
+            yield from _imports(child, inside_functions)
+
+
+def _imports_of(module: str, inside_functions: bool = True) -> list[str]:
+    tree = ast.parse(_MODULES[module].read_text(encoding="utf-8"))
+    return list(_imports(tree, inside_functions))
+
+
+@pytest.mark.parametrize("module", _MODULES)
+def test_imports_point_downward(module: str):
+    package = module.split(".")[0]
+    for name in _imports_of(module):
+        parts = name.split(".")
+        if parts[0] == "t2t_lite":
+            other = parts[1]
+            assert other == package or _FLOOR[other] < _FLOOR[package], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in _MODULES if m.startswith(("layers", "models"))])
+def test_models_know_keras_alone(module: str):
+    imported = {name.split(".")[0] for name in _imports_of(module)}
+    assert not imported & {"tensorflow", "tensorflow_text"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [m for m in _MODULES if m.startswith(("hparams", "problems", "bin"))]
+    + ["registry", "hyperparameters", "data.problem", "data.text_problems"],
+)
+def test_names_are_listed_without_tensorflow(module: str):
+    imported = {name.split(".")[0] for name in _imports_of(module, inside_functions=False)}
+    assert not imported & set(_HEAVY)
+
+
+def test_help_loads_neither_tensorflow_nor_keras():
+    script = f"""
+import importlib, sys
+for command in ("t2t_datagen", "t2t_trainer", "t2t_decoder", "t2t_bleu"):
+    main = importlib.import_module("t2t_lite.bin." + command).main
+    for flag in ("--help", "--registry_help")[: 1 if command == "t2t_bleu" else 2]:
+        try:
+            main([flag])
+        except SystemExit as end:
+            assert end.code == 0, (command, flag)
+assert not set({_HEAVY!r}) & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)

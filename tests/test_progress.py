@@ -1,0 +1,63 @@
+import io
+import logging
+
+import pytest
+
+from t2t_lite import progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_logs_a_line_every_ten_seconds_and_one_at_the_end(clock, caplog):
+    caplog.set_level(logging.INFO)
+    with progress.progress("data", total=3000, unit="lines") as advance:
+        for seconds in (4, 4, 4):
+            clock[0] += seconds
+            advance(1000)
+    assert caplog.messages == [
+        "data: 3,000 of 3,000 lines, 250 lines/s",
+        "data: 3,000 of 3,000 lines, 250 lines/s, done",
+    ]
+
+
+def test_an_unknown_total_is_not_shown(clock, caplog):
+    caplog.set_level(logging.INFO)
+    with progress.progress("data") as advance:
+        clock[0] += 2
+        advance(10)
+    assert caplog.messages == ["data: 10 pairs, 5 pairs/s, done"]
+
+
+def test_failed_work_is_not_called_done(caplog):
+    caplog.set_level(logging.INFO)
+
+    def fail():
+        with progress.progress("data") as advance:
+            advance(1)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert not caplog.messages
+
+
+def test_draws_a_bar_in_a_terminal(monkeypatch, caplog):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.progress("data", total=7) as advance:
+        advance(7)
+    assert "data" in terminal.getvalue()
+    assert "7/7" in terminal.getvalue()
+    assert "pairs/s" in terminal.getvalue()
+    assert not caplog.messages

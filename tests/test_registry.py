@@ -1,0 +1,218 @@
+"""Names: how they are made, taken apart, looked up, and mistyped."""
+
+import pathlib
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data import text_problems
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hyperparameters import HParams
+
+
+@pytest.fixture(autouse=True)
+def _forget_registrations() -> Iterator[None]:
+    """Takes back what a test registers."""
+    registries = (registry._problems, registry._models, registry._hparams)
+    for known in registries:
+        known.names()
+    before = [dict(known._entries) for known in registries]
+    yield
+    for known, entries in zip(registries, before, strict=True):
+        known._entries.clear()
+        known._entries.update(entries)
+
+
+class Pairs(text_problems.Text2TextProblem):
+    def generate_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[text_problems.Sample]:
+        return [{"inputs": "a", "targets": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("class_name", "name"),
+    [
+        ("TranslateEndeWmt32k", "translate_ende_wmt32k"),
+        ("TranslateEndeWmt32kPacked", "translate_ende_wmt32k_packed"),
+        ("LSTMSeq2SeqAttention", "lstm_seq2_seq_attention"),
+        ("TypicalCamelCase", "typical_camel_case"),
+        ("NumbersFuse2gether", "numbers_fuse2gether"),
+        ("NumbersFuse2Gether", "numbers_fuse2_gether"),
+        ("LSTMSeq2Seq", "lstm_seq2_seq"),
+        ("starting", "starting"),
+        ("Transformer", "transformer"),
+    ],
+)
+def test_default_names(class_name: str, name: str):
+    assert registry.snake_case(class_name) == name
+
+
+def test_a_decorator_may_be_bare_called_or_named():
+    @registry.register_problem
+    class BareOne(Pairs): ...
+
+    @registry.register_problem()
+    class CalledOne(Pairs): ...
+
+    @registry.register_problem("another_name")
+    class NamedOne(Pairs): ...
+
+    assert type(registry.problem("bare_one")) is BareOne
+    assert type(registry.problem("called_one")) is CalledOne
+    assert type(registry.problem("another_name")) is NamedOne
+    assert registry.problem("another_name").name == "another_name"
+
+
+def test_a_name_is_registered_once():
+    registry.register_hparams("mine")(HParams)
+    with pytest.raises(KeyError, match="'mine' is already registered"):
+        registry.register_hparams("mine")(HParams)
+
+
+@pytest.mark.parametrize("name", ["x_rev", "x_copy"])
+def test_reserved_endings(name: str):
+    with pytest.raises(ValueError, match="_rev or _copy"):
+        registry.register_problem(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("x", registry.ProblemName("x", False, False)),
+        ("x_rev", registry.ProblemName("x", True, False)),
+        ("x_copy", registry.ProblemName("x", False, True)),
+        ("x_rev_copy", registry.ProblemName("x", True, True)),
+        ("x_copy_rev", registry.ProblemName("x", True, True)),
+        ("x_review", registry.ProblemName("x_review", False, False)),
+    ],
+)
+def test_endings_are_taken_off(name: str, parsed: registry.ProblemName):
+    assert registry.ProblemName.parse(name) == parsed
+
+
+@pytest.mark.parametrize("name", ["x_rev_rev", "x_copy_rev_copy"])
+def test_an_ending_stands_once(name: str):
+    with pytest.raises(UsageError, match="only once"):
+        registry.ProblemName.parse(name)
+
+
+def test_reversed_and_copied_problems():
+    registry.register_problem("pairs")(Pairs)
+    problem = registry.problem("pairs_copy_rev")
+    assert (problem.was_reversed, problem.was_copy) == (True, True)
+    assert problem.base_name == "pairs"
+    assert problem.name == "pairs_rev_copy"
+    assert problem.filepaths("data", "eval") == ["data/pairs-dev-00000-of-00001"]
+
+
+def test_unknown_names_bring_the_nearest():
+    with pytest.raises(UsageError, match=r"hparams set 'transformer_bsae'.*'transformer_base'"):
+        registry.hparams("transformer_bsae")
+    with pytest.raises(UsageError, match="unknown model 'transfomer'; did you mean 'transformer'"):
+        registry.model("transfomer")
+    with pytest.raises(UsageError, match="unknown model 'transfomer'; did you mean 'transformer'"):
+        registry.require_model("transfomer")
+    with pytest.raises(UsageError, match="unknown problem 'zzz' "):
+        registry.problem("zzz_rev")
+
+
+def test_a_set_without_return_is_a_type_error():
+    registry.register_hparams("forgetful")(lambda: None)
+    with pytest.raises(TypeError, match="'forgetful' returned None"):
+        registry.hparams("forgetful")
+
+
+def test_every_lookup_gives_a_fresh_set():
+    registry.hparams("transformer_base").batch_size = 1
+    assert registry.hparams("transformer_base").batch_size == 4096
+
+
+def test_a_model_by_address_is_loaded_when_asked_for():
+    registry.register_model_at("late", "fractions:Fraction")
+    registry.register_model_at("absent", "no_such_module:Model")
+    assert "absent" in registry.list_models()
+    registry.require_model("absent")
+    assert registry.model("late").__name__ == "Fraction"
+    with pytest.raises(ModuleNotFoundError):
+        registry.model("absent")
+
+
+def test_registry_help_groups_names_by_first_word():
+    registry.register_problem("zebra_one")(Pairs)
+    registry.register_problem("zebra_two")(Pairs)
+    text = registry.registry_help()
+    assert "    zebra:\n      * zebra_one\n      * zebra_two\n" in text
+    assert text.index("Problems:") < text.index("Models:") < text.index("HParams:")
+    assert "      * transformer_base\n" in text
+
+
+# ---- --t2t_usr_dir
+
+
+def usr_dir(tmp_path: pathlib.Path, name: str, init: str, **modules: str) -> str:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "__init__.py").write_text(textwrap.dedent(init))
+    for module, text in modules.items():
+        (folder / f"{module}.py").write_text(textwrap.dedent(text))
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules() -> Iterator[None]:
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("usr_"):
+            del sys.modules[name]
+
+
+def test_usr_dir_registers(tmp_path: pathlib.Path):
+    folder = usr_dir(
+        tmp_path,
+        "usr_good",
+        "from . import sets",
+        sets="""
+            from t2t_lite import registry
+
+            @registry.register_hparams
+            def usr_set():
+                return registry.hparams("transformer_tiny").copy(batch_size=7)
+        """,
+    )
+    registry.import_usr_dir(folder)
+    registry.import_usr_dir(folder + "/")  # the same folder again does nothing
+    assert registry.hparams("usr_set").batch_size == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "init", "message"),
+    [
+        ("usr_raises", "1 / 0", "importing .*usr_raises/__init__.py failed: ZeroDivisionError"),
+        ("usr_syntax", "def", "failed: SyntaxError"),
+        ("usr-dashed", "", "'usr-dashed' is no Python name"),
+        ("json", "", "a module named 'json' is already loaded"),
+        (
+            "usr_clash",
+            """
+            from t2t_lite import registry
+            registry.register_hparams("transformer_base")(dict)
+            """,
+            "'transformer_base' is already registered",
+        ),
+    ],
+)
+def test_a_bad_usr_dir_is_named(tmp_path: pathlib.Path, name: str, init: str, message: str):
+    folder = usr_dir(tmp_path, name, init)
+    for _ in range(2):  # a failed import leaves nothing behind
+        with pytest.raises(UserError, match=message):
+            registry.import_usr_dir(folder)
+
+
+def test_usr_dir_without_init(tmp_path: pathlib.Path):
+    with pytest.raises(UserError, match=r"__init__\.py is not there"):
+        registry.import_usr_dir(str(tmp_path))
