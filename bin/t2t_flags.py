@@ -120,12 +120,7 @@ _SHARED = (
     T2TFlag("sync", False, _ACCEPTED, "training is always synchronous"),
     T2TFlag("gpu_order", "", _ACCEPTED, "weights are not passed from GPU to GPU in a chain"),
     T2TFlag("optionally_use_dist_strat", False, _ACCEPTED, "tf.distribute is always in use"),
-    T2TFlag(
-        "worker_gpu_memory_fraction",
-        0.95,
-        _ACCEPTED,
-        "TensorFlow decides; TF_FORCE_GPU_ALLOW_GROWTH=true makes it take memory by and by",
-    ),
+    T2TFlag("worker_gpu_memory_fraction", 0.95, _ACCEPTED, "GPU memory is taken as needed"),
     T2TFlag("enable_graph_rewriter", False, _ACCEPTED, "TensorFlow rewrites graphs by default"),
     T2TFlag("log_device_placement", False, _ACCEPTED, "the devices in use are always logged"),
     T2TFlag("eval_timeout_mins", 240, _ACCEPTED, "no process waits for another's checkpoints"),

@@ -89,9 +89,9 @@ _TEXTS = (
         "{few:# chiffre|# chiffres}.",
     ),
     (
-        "The result is {number:scientific} with an error of {percent}.",
-        "Das Ergebnis ist {number:scientific} mit einem Fehler von {percent}.",
-        "Le résultat est {number:scientific} avec une erreur de {percent}.",
+        "The result is {scientific} with an error of {percent}.",
+        "Das Ergebnis ist {scientific} mit einem Fehler von {percent}.",
+        "Le résultat est {scientific} avec une erreur de {percent}.",
     ),
     (
         "Session opened by {name} on {moment:short}.",

@@ -67,7 +67,8 @@ GERMAN_PLACE = {
 }
 ENGLISH_WITH_ARTICLE = ("GB", "NL", "US")
 
-# Units of each kind of measure, each with its smallest and largest value.
+# Units of each kind of measure, each with its smallest and largest value. Those shown short are
+# not 1: Babel mixes up the German long and short forms of the singular ("1 Meilen").
 MEASURES = {
     "area": (("area-square-meter", 20, 900), ("area-square-foot", 200, 3000)),
     "distance": (("length-kilometer", 20, 900), ("length-mile", 20, 600)),
@@ -83,7 +84,7 @@ MEASURES = {
     "speed": (("speed-kilometer-per-hour", 5, 130), ("speed-mile-per-hour", 5, 90)),
     "temperature": (("temperature-celsius", -25, 40), ("temperature-fahrenheit", 0, 105)),
     "volume": (("volume-liter", 10, 150), ("volume-gallon", 5, 40)),
-    "walk": (("length-meter", 50, 900), ("length-kilometer", 1, 20), ("length-mile", 1, 12)),
+    "walk": (("length-meter", 50, 900), ("length-kilometer", 2, 20), ("length-mile", 2, 12)),
     "weight": (("mass-gram", 50, 999), ("mass-kilogram", 1, 60), ("mass-pound", 1, 99)),
 }
 # Durations: a unit's seconds, and the most of them that CLDR does not round to the next unit.
@@ -194,6 +195,10 @@ def _draw_number(rng: random.Random) -> Decimal:
     return Decimal(rng.randint(1, 10 ** rng.randint(2, 5))) / rng.choice((1, 10, 100))
 
 
+def _draw_scientific(rng: random.Random) -> Decimal:
+    return Decimal(rng.randint(101, 999)).scaleb(rng.randint(2, 10))
+
+
 def _draw_percent(rng: random.Random) -> Decimal:
     return Decimal(rng.choice((rng.randint(1, 999), 10 * rng.randint(1, 99)))) / 1000
 
@@ -277,9 +282,11 @@ def _show_count(value: int, locale: Locale, style: str) -> str:
 
 
 def _show_number(value: Decimal, locale: Locale, style: str) -> str:
-    if style == "scientific":
-        return numbers.format_scientific(value, locale=locale, decimal_quantization=False)
     return numbers.format_decimal(value, locale=locale)
+
+
+def _show_scientific(value: Decimal, locale: Locale, style: str) -> str:
+    return numbers.format_scientific(value, locale=locale, decimal_quantization=False)
 
 
 def _show_percent(value: Decimal, locale: Locale, style: str) -> str:
@@ -367,6 +374,7 @@ SLOTS = {
     "price": Slot(_draw_price, _show_price),
     "revenue": Slot(_draw_revenue, _show_revenue),
     "route": Slot(lambda rng: rng.sample(CITIES, 2), _show_route),
+    "scientific": Slot(_draw_scientific, _show_scientific),
     "time": Slot(_draw_time, _show_time),
     "version": Slot(_draw_version, _show_text),
     "wait": Slot(_duration(WAITS), _show_duration),

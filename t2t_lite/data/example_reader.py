@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,14 +11,15 @@ import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.problem import Problem
+from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams
 
-_FEATURES = {name: tf.io.RaggedFeature(tf.int64) for name in ("inputs", "targets")}
+_FEATURES = {
+    name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")
+}
 # Records parsed in one call.
 _CHUNK = 1024
-# What TensorFlow raises for a damaged file and for a record that is no tf.Example.
-_UNREADABLE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,33 +129,59 @@ def count_examples(
     Raises:
         DataError: a record cannot be read or lacks a side, or no example is left.
     """
-    remaining = itertools.chain.from_iterable(_lengths(path, reader) for path in paths)
-    chunks, seen = [np.zeros([0, 2], np.int64)], 0
-    for chunk in remaining:
-        chunks.append(chunk)
-        seen += len(chunk)
-        if limit is not None and seen >= limit:
-            break
-    lengths = np.concatenate(chunks)  # [n, 2]
+    chunks = itertools.chain.from_iterable(_lengths(path, reader) for path in paths)
+    seen = [np.zeros([0, 2], np.int64)]
+    with naming_bad_file(paths):
+        for chunk in chunks:
+            seen.append(chunk)
+            if limit is not None and sum(map(len, seen)) >= limit:
+                break
+        complete = next(chunks, None) is None
+    lengths = np.concatenate(seen)  # [n, 2]
     longer = lengths.max(axis=1)  # [n]
-    long, short = longer > scheme.max_length, longer < scheme.min_length
-    kept = lengths[~long & ~short]
+    too_long, too_short = longer > scheme.max_length, longer < scheme.min_length
+    kept = lengths[~too_long & ~too_short]
     statistics = DataStatistics(
         examples=len(kept),
-        dropped_long=int(long.sum()),
-        dropped_short=int(short.sum()),
+        dropped_long=int(too_long.sum()),
+        dropped_short=int(too_short.sum()),
         source_tokens=int(kept[:, 0].sum()),
         target_tokens=int(kept[:, 1].sum()),
         longest=int(longer.max(initial=0)),
-        complete=next(remaining, None) is None,
+        complete=complete,
         scheme=scheme,
     )
     if not statistics.examples:
         raise DataError(
-            f"no example is left in {', '.join(paths[:1])} and its {len(paths) - 1} sister files: "
-            f"{statistics}; change these hparams or make the files again with t2t-datagen"
+            f"{paths[0]} and the files beside it hold no example to use: {statistics}; change "
+            "these hparams, or make the files again with t2t-datagen"
         )
     return statistics
+
+
+def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
+    """Yields subwords of source and target, int64 `[n, 2]`, of one file, chunk by chunk.
+
+    Raises:
+        DataError: a record lacks a side, or the file ends early.
+        tf.errors.OpError: a record cannot be read.
+    """
+    number = 0  # of the records before this chunk
+    size = 0  # bytes of them
+    for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
+        lengths = reader.lengths(records).numpy()
+        if not lengths.all():
+            number += 1 + int(lengths.min(axis=1).argmin())
+            raise DataError(
+                f"{path}, record {number}: inputs or targets are missing; "
+                "delete the file and run t2t-datagen again"
+            )
+        yield lengths
+        number += len(lengths)
+        size += int(tf.reduce_sum(tf.strings.length(records))) + FRAME_BYTES * len(lengths)
+    # TensorFlow takes a file that ends inside a record's length for a whole one.
+    if size != os.path.getsize(path):
+        _raise_for_damage([path])
 
 
 def eval_examples(
@@ -189,43 +217,12 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
     """
     try:
         yield
-    except _UNREADABLE:
-        for path in paths:
-            for _ in _lengths(path, ExampleReader()):
-                pass
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+        _raise_for_damage(paths)
         raise
 
 
-def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
-    """Yields subwords of source and target, `[n, 2]`, of one file, chunk by chunk.
-
-    Raises:
-        DataError: a record cannot be read or lacks a side.
-    """
-    before = 0
-    try:
-        for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
-            lengths = reader.lengths(records).numpy()
-            if not lengths.all():
-                number = before + 1 + int(lengths.min(axis=1).argmin())
-                raise DataError(
-                    f"{path}: record {number} lacks inputs or targets; "
-                    "make the file again with t2t-datagen"
-                )
-            yield lengths
-            before += len(lengths)
-    except _UNREADABLE as error:
-        raise DataError(
-            f"{path}: record {_first_unreadable(path)} is damaged; "
-            "make the file again with t2t-datagen"
-        ) from error
-
-
-def _first_unreadable(path: str) -> int:
-    """Returns the number, from 1, of the first record that TensorFlow cannot read or parse."""
-    records = tf.data.TFRecordDataset(path).batch(1).map(ExampleReader().lengths)
-    number = itertools.count(1)
-    with contextlib.suppress(*_UNREADABLE):
-        for _ in records:
-            next(number)
-    return next(number)
+def _raise_for_damage(paths: Sequence[str]) -> None:
+    """Reads all records one by one; the first bad one raises a DataError with its number."""
+    for _ in read_examples(paths):
+        pass

@@ -52,7 +52,7 @@ def generate_problem(
             continue
         source = run[0] if problem.is_generate_per_split else DatasetSplit.TRAIN
         samples = problem.generate_samples(data_dir, tmp_dir, source)
-        pass
+        _remove_remains(files)
         with progress(f"{problem.base_name} {' and '.join(run)}") as advance:
             examples = _encode(problem, data_dir, samples, advance)
             _write(examples, files, problem.base_name, seed)

@@ -14,7 +14,7 @@ from t2t_lite.errors import DataError, UserError
 
 # A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
 _LENGTH = struct.Struct("<Q")
-_FRAME_BYTES = 16
+FRAME_BYTES = 16
 
 
 def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
@@ -64,7 +64,7 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
                 features = tf.train.Example.FromString(record).features.feature
                 yield {side: list(features[side].int64_list.value) for side in sorted(features)}
                 number += 1
-                size += _FRAME_BYTES + len(record)
+                size += FRAME_BYTES + len(record)
         except tf.errors.NotFoundError:
             raise UserError(f"{name}: no such file") from None
         except (tf.errors.DataLossError, DecodeError):
@@ -95,7 +95,7 @@ def shuffle_records(path: str | os.PathLike[str], seed: str) -> None:
     start = 0
     while start < len(contents):
         (length,) = _LENGTH.unpack_from(contents, start)
-        end = start + _FRAME_BYTES + length
+        end = start + FRAME_BYTES + length
         records.append(contents[start:end])
         start = end
     random.Random(seed).shuffle(records)

@@ -1,0 +1,1 @@
+"""Search, and the decoder around it: text in, text out."""

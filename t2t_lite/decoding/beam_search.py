@@ -104,15 +104,18 @@ class BeamSearch:
             if not len(rows):
                 return found
             length = min(length + _CHUNK, shape[2])
-            state, beams = self._go_on(state, beams, tf.constant(kept), tf.constant(length))
+            state, beams = self._go_on(
+                state, beams, tf.constant(kept, tf.int32), tf.constant(length)
+            )
 
     def _compile(self) -> tuple[Callable[..., Any], ...]:
         """Traces the three compiled parts, once for all B, S and L."""
         scalar = tf.TensorSpec([], tf.int32)
-        start = tf.function(
+        start = _traced(
             lambda inputs, length: self._model.start_decoding(inputs, self._beam_size, length),
-            input_signature=(tf.TensorSpec([None, None], tf.int32), scalar),
-        ).get_concrete_function()
+            tf.TensorSpec([None, None], tf.int32),
+            scalar,
+        )
         # The model alone knows its state's shapes; what varies with B, S or L is None in them.
         state = tf.nest.map_structure(
             lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
@@ -124,10 +127,9 @@ class BeamSearch:
             finished_scores=tf.TensorSpec([None, self._beam_size], tf.float32),
             done=tf.TensorSpec([None], tf.bool),
         )
-        limits = tf.TensorSpec([None], tf.int32)
-        kept = tf.TensorSpec([None], tf.int64)
-        run = tf.function(self._run_steps, input_signature=(state, beams, limits, scalar))
-        go_on = tf.function(self._keep_and_grow, input_signature=(state, beams, kept, scalar))
+        rows = tf.TensorSpec([None], tf.int32)
+        run = _traced(self._run_steps, state, beams, rows, scalar)
+        go_on = _traced(self._keep_and_grow, state, beams, rows, scalar)
         return start, run, go_on
 
     def _empty_beams(self, batch: int, beams: int, length: int) -> _Beams:
@@ -242,6 +244,11 @@ def greedy_search(model: Seq2Seq) -> BeamSearch:
     The score is the log-probability; the length does not matter.
     """
     return BeamSearch(model, beam_size=1, alpha=0.0, candidates=1)
+
+
+def _traced(function: Callable[..., Any], *signature: Any) -> tf.types.experimental.ConcreteFunction:
+    """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
+    return tf.function(function, input_signature=signature).get_concrete_function()
 
 
 def _reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

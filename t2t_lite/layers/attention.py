@@ -76,7 +76,7 @@ class _Attention(Layer):
             config.value_channels, config.channels, gain=config.gain
         )
 
-    def weights(
+    def attention_weights(
         self, queries: keras.KerasTensor, keys: keras.KerasTensor, bias: keras.KerasTensor
     ) -> keras.KerasTensor:
         """softmax(Q Kᵀ / √d_k): [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N]."""
@@ -91,7 +91,7 @@ class _Attention(Layer):
         training: bool = False,
     ) -> keras.KerasTensor:
         """Equation 1 for all heads, then the output projection: -> [B, Q, D]."""
-        weights = self.weights(queries, memory.keys, bias)
+        weights = self.attention_weights(queries, memory.keys, bias)
         mixed = ops.matmul(self.dropout(weights, training=training), memory.values)
         return self.output_projection(merge_heads(mixed))
 

@@ -51,7 +51,6 @@ class LSTMCell(Layer):
 
     def __init__(self, inputs: int, channels: int, gain: float) -> None:
         super().__init__()
-        self.inputs = inputs
         self.gates = Projection(inputs + channels, *[channels] * 4, gain=gain, use_bias=True)
 
     def call(self, x: keras.KerasTensor, state: LSTMState) -> LSTMState:
@@ -63,50 +62,28 @@ class LSTMCell(Layer):
         return LSTMState(ops.sigmoid(read) * ops.tanh(cell), cell)
 
 
-class LSTMStack(Layer):
-    """Layers of cells, each reading the output of the one below through dropout.
+class LSTM(Layer):
+    """One layer that reads whole sequences from left to right.
 
     Args:
-        inputs: features of the input of the first layer.
-        hparams: the model's.
-        seeds: the model's seed generator.
+        channels: D, of inputs and outputs.
+        gain: scale of the initial variance.
     """
 
-    def __init__(
-        self, inputs: int, hparams: LSTMHParams, seeds: keras.random.SeedGenerator
-    ) -> None:
+    def __init__(self, channels: int, gain: float) -> None:
         super().__init__()
-        d = hparams.hidden_size
-        widths = [inputs] + [d] * (hparams.num_hidden_layers - 1)
-        self.cells = [LSTMCell(width, d, hparams.initializer_gain) for width in widths]
-        self.dropout = Dropout(hparams.dropout, seeds)
+        self.cell = LSTMCell(channels, channels, gain)
 
-    def dropout_masks(
-        self, shape: tuple[int | keras.KerasTensor, ...], training: bool
-    ) -> list[keras.KerasTensor]:
-        """Factors [*shape, inputs] for the inputs of each layer; none unless `training`.
+    def call(self, x: keras.KerasTensor) -> LSTMState:
+        """Maps `x` [B, N, D] to the states after each position, [B, N, D]."""
+        zeros = ops.zeros_like(x[:, 0])
 
-        They are drawn for all steps at once: seeds may not change inside a compiled loop.
-        """
-        if not training:
-            return []
-        return [
-            self.dropout(ops.ones((*shape, cell.inputs), self.compute_dtype), training=True)
-            for cell in self.cells
-        ]
+        def step(state: LSTMState, x: keras.KerasTensor) -> tuple[LSTMState, LSTMState]:
+            state = self.cell(x, state)
+            return state, state
 
-    def call(
-        self,
-        x: keras.KerasTensor,
-        states: list[LSTMState],
-        masks: list[keras.KerasTensor],
-    ) -> list[LSTMState]:
-        """One step of all layers: `x` [..., inputs], `masks` those of this step."""
-        after = []
-        for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
-            after.append(cell(x * masks[i] if masks else x, state))
-            x = after[-1].output
-        return after
+        _, states = ops.scan(step, LSTMState(zeros, zeros), ops.swapaxes(x, 0, 1))
+        return LSTMState(*(ops.swapaxes(part, 0, 1) for part in states))
 
 
 class _Attention(Layer):
@@ -191,59 +168,52 @@ class LSTMSeq2SeqAttention(Seq2Seq):
                 f"hparam attention_mechanism={hparams.attention_mechanism!r}: "
                 f"expected {' or '.join(_ATTENTION)}"
             )
-        d = hparams.hidden_size
-        self.encoder = LSTMStack(d, hparams, self.seeds)
-        self.decoder = LSTMStack(2 * d, hparams, self.seeds)
-        self.attention = _ATTENTION[hparams.attention_mechanism](d, hparams.initializer_gain)
+        d, gain = hparams.hidden_size, hparams.initializer_gain
+        layers = range(hparams.num_hidden_layers)
+        self.dropout = Dropout(hparams.dropout, self.seeds)
+        self.encoder_layers = [LSTM(d, gain) for _ in layers]
+        self.decoder_cells = [LSTMCell(d if i else 2 * d, d, gain) for i in layers]
+        self.attention = _ATTENTION[hparams.attention_mechanism](d, gain)
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[Sentence, list[LSTMState]]:
         """Encodes `inputs` [B, S]; returns what to attend to, and each layer's state [B, D]."""
-        batch, length = ops.shape(inputs)[0], ops.shape(inputs)[1]
-        present = ops.not_equal(inputs, 0)
         x = self.inputs_embedding(inputs)
-        masks = self.encoder.dropout_masks((length, batch), training)
-        zeros = ops.zeros((batch, x.shape[-1]), x.dtype)
-
-        def read(
-            states: list[LSTMState], token: tuple[Any, ...]
-        ) -> tuple[list[LSTMState], list[LSTMState]]:
-            x, present, masks = token
-            after = self.encoder(x, states, masks)
-            # Padding leaves every state as it is.
-            after = keras.tree.map_structure(
-                lambda new, old: ops.where(present[:, None], new, old), after, states
+        present = ops.not_equal(inputs, 0)
+        # Padding comes last, so that nothing before it depends on it.
+        last = ops.maximum(ops.sum(ops.cast(present, "int32"), axis=1) - 1, 0)[:, None, None]
+        final = []
+        for layer in self.encoder_layers:
+            states = layer(self.dropout(x, training=training))
+            final.append(
+                LSTMState(*(ops.take_along_axis(part, last, axis=1)[:, 0] for part in states))
             )
-            return after, after
-
-        final, states = ops.scan(
-            read,
-            [LSTMState(zeros, zeros) for _ in self.encoder.cells],
-            (ops.swapaxes(x, 0, 1), ops.swapaxes(present, 0, 1), masks),
-        )
-        values = ops.swapaxes(states[-1].output, 0, 1)  # [S, B, D] -> [B, S, D]
+            x = states.output
         bias = ops.where(present, 0.0, MASKED)[:, None]
-        return Sentence(values, self.attention.key(values), bias), final
+        return Sentence(x, self.attention.key(x), bias), final
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the attentional output [B, T, D]."""
-        targets = features["targets"]
-        batch, length = ops.shape(targets)[0], ops.shape(targets)[1]
         # Training is a search with one beam whose tokens are known.
         sentence, memory = self._start(features["inputs"], 1, training)
-        x = shift_right(self.targets_embedding(targets))
-        masks = self.decoder.dropout_masks((length, batch, 1), training)
+        x = shift_right(self.targets_embedding(features["targets"]))
+        x = ops.swapaxes(self.dropout(x, training=training), 0, 1)[:, None, :, None]
+        # Masks are drawn before the loop: compiled, it would not advance the seeds.
+        length, _, batch, _, channels = ops.shape(x)
+        masks = ops.ones((length, len(self.decoder_cells), batch, 1, channels), x.dtype)
+        masks = self.dropout(masks, training=training)
+        # One tensor [T, 1 + layers, B, 1, D], as `scan` takes only one of unknown length.
+        steps = ops.concatenate([x, masks], axis=1)
 
-        def write(
-            memory: DecoderMemory, token: tuple[Any, ...]
+        def step(
+            memory: DecoderMemory, now: keras.KerasTensor
         ) -> tuple[DecoderMemory, DecoderMemory]:
-            x, masks = token
+            x, *masks = ops.unstack(now, len(self.decoder_cells) + 1)
             memory = self._step(x, memory, sentence, masks)
             return memory, memory
 
-        tokens = ops.swapaxes(x, 0, 1)[:, :, None]  # [B, T, D] -> [T, B, 1, D]
-        _, memories = ops.scan(write, memory, (tokens, masks))
+        _, memories = ops.scan(step, memory, steps)
         return ops.swapaxes(memories.attended[:, :, 0], 0, 1)  # [T, B, 1, D] -> [B, T, D]
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
@@ -262,7 +232,8 @@ class LSTMSeq2SeqAttention(Seq2Seq):
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
         x = self._embed_step(ids, step)
-        memory = self._step(x, state.hypothesis, state.sentence, masks=[])
+        no_masks = [1.0] * len(self.decoder_cells)
+        memory = self._step(x, state.hypothesis, state.sentence, no_masks)
         return self.project(memory.attended), DecodeState(state.sentence, memory)
 
     def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> DecodeState:
@@ -277,9 +248,21 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         x: keras.KerasTensor,
         memory: DecoderMemory,
         sentence: Sentence,
-        masks: list[keras.KerasTensor],
+        masks: list[Any],
     ) -> DecoderMemory:
-        """One position `x` [B, K, D] of every hypothesis."""
-        fed = ops.concatenate([x, memory.attended], axis=-1)
-        layers = self.decoder(fed, memory.layers, masks)
-        return DecoderMemory(layers, self.attention(layers[-1].output, sentence))
+        """One position of every hypothesis.
+
+        Args:
+            x: [B, K, D], embeddings.
+            memory: as the step before left it.
+            sentence: what to attend to.
+            masks: dropout of what each layer reads beside `x`, factors that broadcast to [B, K, D].
+        """
+        layers: list[LSTMState] = []
+        fed = memory.attended
+        for cell, state, mask in zip(self.decoder_cells, memory.layers, masks, strict=True):
+            fed = fed * mask
+            below = fed if layers else ops.concatenate([x, fed], axis=-1)
+            layers.append(cell(below, state))
+            fed = layers[-1].output
+        return DecoderMemory(layers, self.attention(fed, sentence))

@@ -49,6 +49,7 @@ class Seq2Seq(keras.Model, abc.ABC):
         # The only source of randomness; the trainer sets its state from (seed, step, replica).
         self.seeds = keras.random.SeedGenerator(seed=0, name="seeds")
         self._make_embeddings()
+        self.built = True  # every layer makes its variables when it is constructed
 
     def _make_embeddings(self) -> None:
         """One, two or three matrices; vocabularies of unlike size cannot share one, as in T2T."""
@@ -119,10 +120,6 @@ class Seq2Seq(keras.Model, abc.ABC):
         return self.targets_embedding(ops.where(ops.equal(step, 0), ops.zeros_like(ids), ids))
 
     # ---- Keras
-
-    def build(self, input_shape: Any = None) -> None:
-        """All variables exist since construction."""
-        self.built = True
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` needs; the hparams are part of it."""

@@ -1,0 +1,1 @@
+"""Training: the loop, its step, schedules, checkpoints, evaluation."""
