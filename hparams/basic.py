@@ -15,10 +15,10 @@ class BasicHParams(HParams):
     # --- batches
     batch_size: int = 4096  # subwords per replica and step: max(source, target), padding included
     max_length: int = 256  # subwords; training drops longer examples; 0: batch_size is the limit
-    min_length: int = 0  # subwords; training drops examples with a shorter side
+    min_length: int = 0  # subwords; training drops examples whose longer side is shorter
     min_length_bucket: int = 8  # subwords; the first bucket holds all that is shorter
     length_bucket_step: float = 1.1  # ratio of one bucket's length to the one before
-    batch_shuffle_size: int = 512  # batches held to be shuffled, so that lengths mix; 0: none
+    batch_shuffle_size: int = 512  # batches of one replica held to be shuffled; 0: none
     eval_drop_long_sequences: bool = False  # drop over-long examples in evaluation too
     max_input_seq_length: int = 0  # subwords; sources are cut there (EOS kept); 0: never
     max_target_seq_length: int = 0  # subwords; targets are cut there (EOS kept); 0: never

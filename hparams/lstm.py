@@ -12,7 +12,6 @@ class LSTMHParams(BasicHParams):
 
     dropout: float = 0.2  # of the inputs of every LSTM layer
     attention_mechanism: str = "bahdanau"  # bahdanau: additive; luong: multiplicative
-    attention_layer_size: int = 128  # features of the attentional output
 
 
 @registry.register_hparams

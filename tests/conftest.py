@@ -1,8 +1,14 @@
 """Fixtures that all tests share."""
 
+import os
 import pathlib
 
 import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# How many logical devices the CPU is split into; the first is where everything else runs.
+LOGICAL_DEVICES = 8
 
 _SHARED = pathlib.Path(__file__).parents[1] / ".." / "shared"
 
@@ -24,3 +30,21 @@ def golden() -> pathlib.Path:
 def shared_data() -> pathlib.Path:
     """Folder of the real corpora."""
     return _folder("data")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logical_devices() -> None:
+    """Splits the CPU, which can be done only before TensorFlow has touched it."""
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    logical = [tf.config.LogicalDeviceConfiguration()] * LOGICAL_DEVICES
+    tf.config.set_logical_device_configuration(cpu, logical)
+
+
+@pytest.fixture
+def strategy_over():
+    """Returns a function that makes a MirroredStrategy over that many logical devices."""
+    import tensorflow as tf
+
+    return lambda devices: tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(devices)])

@@ -20,6 +20,9 @@ _FEATURES = {
 }
 # Records parsed in one call.
 _CHUNK = 1024
+# What TensorFlow raises for a damaged file and for a record that is no tf.Example, the last one
+# where its own message quotes bytes of the record that are not UTF-8.
+_UNREADABLE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +220,7 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+    except _UNREADABLE:
         _raise_for_damage(paths)
         raise
 

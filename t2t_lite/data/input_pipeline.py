@@ -3,23 +3,19 @@
     files -> records -> shuffle -> drop and bucket by length -> shuffle batches -> parse and pad
 
 Records stay serialized (2-3 bytes a subword) until their batch goes out, so that the shuffle
-buffers, which an iterator's checkpoint holds, stay small. What comes out is a pure function of
-(files, seed), and an iterator restored from a `tf.train.Checkpoint` goes on with the very batch
-that would have come next.
+buffers, which an iterator's checkpoint holds, stay small. What comes out is a function of the
+files and the seed (and of `tf.random.set_seed`, where that is called), and an iterator restored
+from a `tf.train.Checkpoint` goes on with the very batch that would have come next.
 
 Notation: W workers = replicas × accumulation steps, B sentences each, L = S or T positions.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
-
-if TYPE_CHECKING:
-    Features = dict[str, tf.Tensor]
 
 # Files read at a time, as in T2T, and how many records each gives in its turn.
 _INTERLEAVED_FILES = 8
@@ -92,7 +88,7 @@ def eval_dataset(
     return _padded(_bucketed(records, scheme, reader, workers), reader, workers)
 
 
-def padding_share(features: "Features") -> tf.Tensor:
+def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
     """Returns the fraction of cells of a batch that are padding, both sides together (a scalar)."""
     cells = [tf.reshape(ids, [-1]) for ids in features.values()]  # each [W*B*L]
     return tf.math.zero_fraction(tf.concat(cells, axis=0))
@@ -135,7 +131,7 @@ def _padded(batches: tf.data.Dataset, reader: ExampleReader, workers: int) -> tf
         dense = tf.pad(dense, [[0, missing], [0, 0]])  # [W * B, L]
         return tf.reshape(dense, [workers, -1, tf.shape(dense)[1]])  # [W, B, L]
 
-    def parse(records: tf.Tensor) -> "Features":
+    def parse(records: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: split(ids) for name, ids in reader.parse(records).items()}
 
     options = tf.data.Options()

@@ -174,6 +174,7 @@ def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
             denormalization_rule_tsv=inverse_rules,
             add_dummy_prefix=False,
             remove_extra_whitespaces=False,
+            split_digits=True,
             input_sentence_size=_MAX_TRAINING_LINES,
             minloglevel=_LOG_NOTHING,
         )

@@ -76,7 +76,7 @@ class Text2TextProblem(Problem):
 
     @property
     def max_subtoken_length(self) -> int | None:
-        """Longest subtoken in characters (SUBWORD); None: no limit."""
+        """Subtokens stay shorter than this, in characters (SUBWORD); None: no limit."""
         return 200
 
     @property

@@ -246,7 +246,9 @@ def greedy_search(model: Seq2Seq) -> BeamSearch:
     return BeamSearch(model, beam_size=1, alpha=0.0, candidates=1)
 
 
-def _traced(function: Callable[..., Any], *signature: Any) -> tf.types.experimental.ConcreteFunction:
+def _traced(
+    function: Callable[..., Any], *signature: Any
+) -> tf.types.experimental.ConcreteFunction:
     """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
     return tf.function(function, input_signature=signature).get_concrete_function()
 

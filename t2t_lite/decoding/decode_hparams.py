@@ -18,7 +18,7 @@ class DecodeHParams(HParams):
     batch_size: int = 0  # sentences decoded together; 0: as many as a budget of subwords allows
     return_beams: bool = False  # write all K hypotheses, not the best alone
     write_beam_scores: bool = False  # write each hypothesis's score beside it
-    max_input_size: int = -1  # subwords; longer sources are cut there (EOS kept); -1: never
+    max_input_size: int = -1  # subwords; longer sources are cut there; -1: the run's max_length
 
     def __post_init__(self) -> None:
         least = {"beam_size": 1, "extra_length": 0, "batch_size": 0, "max_input_size": -1}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
@@ -65,8 +66,9 @@ class _Attention(Layer):
         super().__init__()
         for name in ("key_channels", "value_channels"):
             if getattr(config, name) % config.heads:
-                raise ValueError(
-                    f"{name}={getattr(config, name)} cannot be split over {config.heads} heads"
+                raise UsageError(
+                    f"{name}={getattr(config, name)} cannot be split over {config.heads} heads: "
+                    "choose a multiple of num_heads"
                 )
         self.config = config
         self.heads = config.heads

@@ -21,6 +21,7 @@ class SideBySide(keras.initializers.Initializer):
         self.widths = widths
 
     def __call__(self, shape: tuple[int, ...], dtype: str | None = None) -> keras.KerasTensor:
+        """Returns the initial kernel, `shape` [D, sum(widths)]."""
         # An initializer object repeats itself, so that each part needs one of its own.
         parts = [self.initializer.clone()((shape[0], width), dtype=dtype) for width in self.widths]
         return keras.ops.concatenate(parts, axis=1)

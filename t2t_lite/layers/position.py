@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer
 
 
@@ -41,7 +42,7 @@ class Position(Layer):
     def __init__(self, kind: str, channels: int, max_length: int) -> None:
         super().__init__()
         if kind not in ("timing", "emb", "none"):
-            raise ValueError(f"hparam pos={kind!r}: expected timing, emb or none")
+            raise UsageError(f"hparam pos={kind!r}: expected timing, emb or none")
         self.kind = kind
         self.channels = channels
         self.max_length = max_length

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import keras
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dropout import Dropout
 
@@ -30,7 +31,7 @@ class LayerSteps(Layer):
         super().__init__()
         self.sequence = "" if sequence == "none" else sequence
         if not set(self.sequence) <= set("nda"):
-            raise ValueError(f"layer sequence {sequence!r}: expected letters n, d, a, or none")
+            raise UsageError(f"layer sequence {sequence!r}: expected letters n, d, a, or none")
         self.dropout = Dropout(dropout, seeds)
         if "n" in self.sequence:
             self.norm = keras.layers.LayerNormalization(epsilon=epsilon)

@@ -168,6 +168,8 @@ class LSTMSeq2SeqAttention(Seq2Seq):
                 f"hparam attention_mechanism={hparams.attention_mechanism!r}: "
                 f"expected {' or '.join(_ATTENTION)}"
             )
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
         d, gain = hparams.hidden_size, hparams.initializer_gain
         layers = range(hparams.num_hidden_layers)
         self.dropout = Dropout(hparams.dropout, self.seeds)
@@ -239,7 +241,8 @@ class LSTMSeq2SeqAttention(Seq2Seq):
     def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> DecodeState:
         sentence, final = self.encode(inputs, training)
         layers = keras.tree.map_structure(
-            lambda state: ops.repeat(state[:, None], beams, axis=1), final  # [B, K, D]
+            lambda state: ops.repeat(state[:, None], beams, axis=1),
+            final,  # [B, K, D]
         )
         return DecodeState(sentence, DecoderMemory(layers, ops.zeros_like(layers[-1].output)))
 

@@ -169,7 +169,7 @@ class Trainer:
         batches = eval_dataset(paths, scheme, self.reader, workers=self.replicas)
         with naming_bad_file(paths):
             values = self.evaluation(batches, self.config.eval_steps)
-            bleu = evaluate_bleu(self.decoder, paths, self.reader)
+            bleu = evaluate_bleu(self.decoder, self.run.problem, paths)
         values |= {"bleu": bleu.score, "bleu_signature": bleu.signature}
         metrics.write("eval", step, values)
         log.info(

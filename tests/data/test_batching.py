@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.data.batching import UNLIMITED, BatchingScheme, batching_scheme
@@ -53,6 +53,7 @@ def test_sizes_are_rounded_down_to_divisors_of_the_window():
     assert scheme.batch_sizes == (8, 4, 2, 2)
 
 
+@settings(deadline=None)
 @given(
     batch_size=st.integers(1, 5000),
     max_length=st.integers(0, 600),

@@ -1,6 +1,7 @@
 import collections
 import hashlib
 import itertools
+import pathlib
 import random
 import subprocess
 import sys
@@ -112,7 +113,8 @@ def test_every_epoch_has_each_example_once_in_another_order(corpus):
         epochs = [numbers[i : i + size] for i in range(0, len(numbers) - size + 1, size)]
         assert len(epochs) >= 3
         assert all(set(epoch) == members[bucket] for epoch in epochs)
-        assert len(set(map(tuple, epochs))) == len(epochs)
+        if size > 10:  # so few orders of less exist that some recur
+            assert len(set(map(tuple, epochs))) == len(epochs)
 
 
 def test_lengths_outside_the_scheme_are_dropped(corpus):
@@ -192,7 +194,7 @@ def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
     tf.train.Checkpoint(iterator=fresh).restore(saved).assert_consumed()
     assert digest(next_batches(fresh, 80)) == expected
 
-    here = __file__.rpartition("/")[0]
+    here = str(pathlib.Path(__file__).parent)
     resumed = subprocess.run(
         [sys.executable, "-c", RESUME, here, saved, *paths],
         capture_output=True,

@@ -3,13 +3,11 @@ import importlib.util
 import itertools
 import json
 import pathlib
-import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras import ops
 
 from t2t_lite import registry
 from t2t_lite.decoding.beam_search import DEAD, BeamSearch, greedy_search
@@ -40,7 +38,9 @@ def golden_transformer():
 
 
 class TableModel:
-    """Next-token logits looked up in a table, by one of golden's kinds.
+    """Next-token logits looked up in a table, by one of golden's kinds or by "steps".
+
+    "steps": `table[step][batch item][last id]`.
 
     The state of a hypothesis is its token before last (markov2 needs it); `inputs` hold the number
     of each sentence, so that a table can depend on it however the batch is cut.
@@ -70,6 +70,9 @@ class TableModel:
             logits = tf.gather(self.table, ids)
         elif self.kind == "markov2":
             logits = tf.gather_nd(self.table, tf.stack([before, ids], axis=-1))
+        elif self.kind == "steps":
+            sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
+            logits = tf.gather_nd(self.table[step], tf.stack([sentence, ids], axis=-1))
         else:
             sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
             logits = tf.gather_nd(self.table, tf.stack([sentence, ids], axis=-1))
@@ -147,3 +150,124 @@ def test_decodes_as_t2t(golden, golden_transformer, config):
                 scores[:, :top][stable], recorded_scores[stable], rtol=1e-5, atol=1e-4
             )
     assert compared > 50
+
+
+def normalised(table):
+    """Log-probabilities [last, next] of a table of logits, by NumPy alone."""
+    table = np.array(table, np.float64)
+    return table - np.log(np.exp(table).sum(axis=-1, keepdims=True))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_a_beam_of_all_hypotheses_is_exhaustive_search(alpha):
+    vocabulary, limit = 5, 4
+    shape = (limit, 3, vocabulary, vocabulary)  # [step, sentence, last, next]
+    tables = np.random.default_rng(0).normal(size=shape, scale=1.5)
+    search = BeamSearch(TableModel("steps", tables), vocabulary**limit, alpha, stop_early=False)
+    ids, scores = search(numbered(3), [limit] * 3)
+    others = [token for token in range(vocabulary) if token != EOS]
+    for sentence in range(3):
+        table = normalised(tables[:, sentence])  # [step, last, next]
+        expected = []
+        for length in range(1, limit + 1):
+            for body in itertools.product(others, repeat=length - 1):
+                output = (*body, EOS)
+                path = zip(range(length), (0, *body), output, strict=True)
+                log_prob = sum(table[place] for place in path)
+                expected.append((log_prob / ((5 + length) / 6) ** alpha, output))
+        expected.sort(reverse=True)
+        for k, (score, output) in enumerate(expected):
+            assert tuple(ids[sentence, k]) == output + (0,) * (limit - len(output))
+            assert scores[sentence, k] == pytest.approx(score, abs=1e-5)
+        assert (scores[sentence, len(expected) :] == DEAD).all()
+
+
+def test_stopping_early_finds_the_same_best():
+    tables = np.random.default_rng(1).normal(size=(200, 7, 7), scale=2.0)
+    model = TableModel("batch_markov", tables)
+    early, late = (
+        BeamSearch(model, 3, 1.0, stop_early)(numbered(200), [12] * 200)
+        for stop_early in (True, False)
+    )
+    np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
+    np.testing.assert_array_equal(early.scores[:, 0], late.scores[:, 0])
+    assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
+
+
+def test_a_sentence_without_an_end_keeps_its_raw_log_probability():
+    table = np.full([4, 4], -1.0)
+    table[:, EOS] = -50.0
+    table[:, 3] = 1.0
+    ids, scores = BeamSearch(TableModel("markov", table), 1, alpha=0.6)(numbered(1), [3])
+    assert ids[0, 0].tolist() == [3, 3, 3]
+    assert scores[0, 0] == pytest.approx(3 * normalised(table)[0, 3], rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def transformer():
+    """A small Transformer whose outputs are decided enough to end now and then."""
+    keras.utils.set_random_seed(3)
+    model = Transformer(registry.hparams("transformer_test"), 20, 12)
+    model.softmax_embedding.matrix.assign(model.softmax_embedding.matrix * 3.0)
+    return model
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """Sources of lengths 1 to 30, in no order, and a limit for each."""
+    random = np.random.default_rng(4)
+    lengths = random.permutation(np.arange(1, 31))
+    inputs = np.zeros([30, 30], np.int32)
+    for row, length in zip(inputs, lengths, strict=True):
+        row[:length] = [*random.integers(2, 20, length - 1), EOS]
+    return inputs, lengths + 20
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
+    inputs, limits = sources
+    search = BeamSearch(transformer, beam_size, alpha=0.6)
+    ids, scores = search(inputs, limits)
+    lengths = set()
+    for row, limit, expected, expected_scores in zip(inputs, limits, ids, scores, strict=True):
+        alone = search(row[None, : limit - 20], [limit])
+        np.testing.assert_array_equal(alone.ids[0], expected[:, :limit])
+        np.testing.assert_allclose(alone.scores[0], expected_scores, rtol=1e-5, atol=1e-5)
+        assert not expected[:, limit:].any()
+        lengths.add(np.count_nonzero(expected[0]) if EOS in expected[0] else "unfinished")
+    assert len(lengths) > 3  # long and short outputs were among them
+
+
+def test_greedy_search_takes_the_argmax_of_the_full_model(transformer, sources):
+    inputs, limits = sources
+    ids, scores = greedy_search(transformer)(inputs[:8], limits[:8])
+    forward = tf.function(transformer, reduce_retracing=True)
+    rows = (inputs[:8], limits[:8], ids[:, 0], scores[:, 0])
+    for source, limit, found, score in zip(*rows, strict=True):
+        output, total = np.zeros([1, limit], np.int32), 0.0
+        for step in range(limit):
+            logits = forward({"inputs": source[None], "targets": output})[0, step]
+            log_probs = tf.nn.log_softmax(logits).numpy()
+            output[0, step] = log_probs.argmax()
+            total += log_probs.max()
+            if output[0, step] == EOS:
+                break
+        np.testing.assert_array_equal(found[:limit], output[0])
+        assert score == pytest.approx(total, abs=1e-4)
+
+
+def test_is_compiled_once_for_batches_of_all_shapes():
+    class Counting(TableModel):
+        traces = 0
+
+        def decode_step(self, ids, step, state):
+            self.traces += 1
+            return super().decode_step(ids, step, state)
+
+    model = Counting("markov", np.random.default_rng(5).normal(size=(6, 6)))
+    search = BeamSearch(model, 2, alpha=0.6)
+    search(numbered(1), [3])
+    traces = model.traces
+    for batch, limit in ((1, 40), (2, 5), (3, 17), (7, 90), (20, 33)):
+        assert search(np.zeros([batch, limit]), [limit] * batch).ids.shape == (batch, 2, limit)
+    assert model.traces == traces

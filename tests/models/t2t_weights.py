@@ -2,104 +2,114 @@
 
 import json
 import pathlib
+from typing import Any
 
 import numpy as np
 
 from t2t_lite import registry
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.transformer import Transformer
 
 
-def recorded_hparams(folder: pathlib.Path):
+def recorded_hparams(folder: pathlib.Path) -> TransformerHParams:
     """Returns the recorded hparams as ours: those fields that we have."""
     recorded = json.loads((folder / "config.json").read_text())["hparams"]
     base = registry.hparams("transformer_base")
-    known = {k: v for k, v in recorded.items() if k in base.names()}
-    known["pos"] = recorded["pos"] or "none"
-    return base.copy(**known)
+    known = {name: value for name, value in recorded.items() if name in base.names()}
+    return base.copy(**{**known, "pos": recorded["pos"] or "none"})
 
 
-def golden_transformer(folder: pathlib.Path) -> tuple[Transformer, dict]:
+def golden_transformer(folder: pathlib.Path) -> tuple[Transformer, dict[str, Any]]:
     """Builds the model of one golden folder; returns it and the folder's config."""
     config = json.loads((folder / "config.json").read_text())
-    sizes = {k: config[k] for k in config if "vocab" in k}
-    weights = dict(np.load(folder / "weights.npz"))
     model = Transformer(
-        recorded_hparams(folder), sizes["source_vocab_size"], sizes["target_vocab_size"]
+        recorded_hparams(folder), config["source_vocab_size"], config["target_vocab_size"]
     )
-    assign(model, weights, config.get("target_space_id", 0))
+    assign(model, dict(np.load(folder / "weights.npz")), config.get("target_space_id", 0))
     return model, config
 
 
 def assign(model: Transformer, weights: dict[str, np.ndarray], target_space_id: int) -> None:
-    """Sets every variable of `model`; fails if a recorded weight is left over."""
-    unused = {name.removeprefix("transformer/"): w for name, w in weights.items()}
+    """Sets every variable of `model`; fails if a recorded weight is missing or left over."""
+    recorded = _Recorded(weights)
+    _assign_embeddings(model, recorded, target_space_id)
+    for side in ("encoder", "decoder"):
+        for i, layer in enumerate(getattr(model, f"{side}_layers")):
+            _assign_layer(layer, recorded, f"{side}/layer_{i}")
+        _assign_norm(getattr(model, f"{side}_end"), recorded, side)
+    assert not recorded.left, f"not used: {sorted(recorded.left)}"
 
-    def take(name: str) -> np.ndarray:
-        return unused.pop(f"body/{name}")
 
-    def embedding(kind: str, side: str) -> np.ndarray | None:
-        names = [n for n in unused if n.split("/")[1] == kind and n.startswith("symbol")]
-        if side and len({n.split("/")[0] for n in names}) > 1:
-            raise AssertionError(names)
-        names.sort(key=lambda n: int(n.rsplit("_", 1)[1]))
-        return np.concatenate([unused.pop(n) for n in names]) if names else None
+class _Recorded:
+    """Recorded weights by name, each to be taken once."""
 
-    shared = embedding("shared", "")
+    def __init__(self, weights: dict[str, np.ndarray]) -> None:
+        self.left = {name.removeprefix("transformer/"): array for name, array in weights.items()}
+
+    def take(self, name: str) -> np.ndarray:
+        return self.left.pop(f"body/{name}")
+
+    def embedding(self, kind: str) -> np.ndarray | None:
+        """Joins the slices weights_0, weights_1, ... of one matrix; None if it has none."""
+        names = [name for name in self.left if f"/{kind}/weights_" in name]
+        names.sort(key=lambda name: int(name.rsplit("_", 1)[1]))
+        return np.concatenate([self.left.pop(name) for name in names]) if names else None
+
+
+def _assign_embeddings(model: Transformer, recorded: _Recorded, target_space_id: int) -> None:
+    shared = recorded.embedding("shared")
     if shared is not None:
         model.targets_embedding.matrix.assign(shared)
     else:
-        model.inputs_embedding.matrix.assign(embedding("input_emb", "source"))
-        model.targets_embedding.matrix.assign(embedding("target_emb", "target"))
-        model.softmax_embedding.matrix.assign(embedding("softmax", "target"))
+        model.inputs_embedding.matrix.assign(recorded.embedding("input_emb"))
+        model.targets_embedding.matrix.assign(recorded.embedding("target_emb"))
+        model.softmax_embedding.matrix.assign(recorded.embedding("softmax"))
     if model.target_space is not None:
-        table = take("target_space_embedding/kernel")
+        # Ours always adds row 0.
+        table = recorded.take("target_space_embedding/kernel")
         model.target_space.assign(np.roll(table, -target_space_id, axis=0))
     if model.hparams.pos == "emb":
-        model.inputs_position.table.assign(take("inputs_positional_embedding"))
-        model.targets_position.table.assign(take("targets_positional_embedding"))
+        model.inputs_position.table.assign(recorded.take("inputs_positional_embedding"))
+        model.targets_position.table.assign(recorded.take("targets_positional_embedding"))
 
-    def residual(wrapper, prefix: str) -> None:
-        for steps, name in ((wrapper.before, "preprocess"), (wrapper.after, "postprocess")):
-            if "n" in steps.sequence:
-                for kind in ("layer_prepostprocess", "layer_postprocess"):
-                    scope = f"{prefix}/{kind}/layer_norm"
-                    if f"body/{scope}/layer_norm_scale" in unused:
-                        steps.norm.gamma.assign(take(f"{scope}/layer_norm_scale"))
-                        steps.norm.beta.assign(take(f"{scope}/layer_norm_bias"))
-                        break
-                else:
-                    raise AssertionError((prefix, name))
 
-    def attention(layer, prefix: str, parts: list[tuple[object, str]]) -> None:
-        for projection, names in parts:
-            kernels = [take(f"{prefix}/multihead_attention/{n}/kernel") for n in names]
-            projection.kernel.assign(np.concatenate(kernels, axis=1))
-        output = take(f"{prefix}/multihead_attention/output_transform/kernel")
-        layer.output_projection.kernel.assign(output)
+def _assign_layer(layer: Any, recorded: _Recorded, scope: str) -> None:
+    """Sets one encoder or decoder layer."""
+    own, ffn = layer.attention, layer.feed_forward
+    _assign_attention([(own.qkv, "q k v")], own, recorded, f"{scope}/self_attention")
+    _assign_residual(layer.attention_residual, recorded, f"{scope}/self_attention")
+    if hasattr(layer, "source_attention"):
+        source = layer.source_attention
+        parts = [(source.query, "q"), (source.kv, "k v")]
+        _assign_attention(parts, source, recorded, f"{scope}/encdec_attention")
+        _assign_residual(layer.source_residual, recorded, f"{scope}/encdec_attention")
+    for projection, name in ((ffn.expand, "conv1"), (ffn.contract, "conv2")):
+        projection.kernel.assign(recorded.take(f"{scope}/ffn/{name}/kernel"))
+        projection.bias.assign(recorded.take(f"{scope}/ffn/{name}/bias"))
+    _assign_residual(layer.feed_forward_residual, recorded, f"{scope}/ffn")
 
-    def feed_forward(layer, prefix: str) -> None:
-        for projection, name in ((layer.expand, "conv1"), (layer.contract, "conv2")):
-            projection.kernel.assign(take(f"{prefix}/{name}/kernel"))
-            projection.bias.assign(take(f"{prefix}/{name}/bias"))
 
-    for side, layers in (("encoder", model.encoder_layers), ("decoder", model.decoder_layers)):
-        for i, layer in enumerate(layers):
-            prefix = f"{side}/layer_{i}"
-            attention(layer.attention, f"{prefix}/self_attention", [(layer.attention.qkv, "qkv")])
-            residual(layer.attention_residual, f"{prefix}/self_attention")
-            if side == "decoder":
-                source = layer.source_attention
-                attention(
-                    source,
-                    f"{prefix}/encdec_attention",
-                    [(source.query, "q"), (source.kv, "kv")],
-                )
-                residual(layer.source_residual, f"{prefix}/encdec_attention")
-            feed_forward(layer.feed_forward, f"{prefix}/ffn")
-            residual(layer.feed_forward_residual, f"{prefix}/ffn")
-        end = model.encoder_end if side == "encoder" else model.decoder_end
-        if "n" in end.sequence:
-            scope = f"{side}/layer_prepostprocess/layer_norm"
-            end.norm.gamma.assign(take(f"{scope}/layer_norm_scale"))
-            end.norm.beta.assign(take(f"{scope}/layer_norm_bias"))
-    assert not unused, f"not used: {sorted(unused)}"
+def _assign_attention(
+    parts: list[tuple[Any, str]], layer: Any, recorded: _Recorded, scope: str
+) -> None:
+    for projection, names in parts:
+        kernels = [
+            recorded.take(f"{scope}/multihead_attention/{name}/kernel") for name in names.split()
+        ]
+        projection.kernel.assign(np.concatenate(kernels, axis=1))
+    output = recorded.take(f"{scope}/multihead_attention/output_transform/kernel")
+    layer.output_projection.kernel.assign(output)
+
+
+def _assign_residual(residual: Residual, recorded: _Recorded, scope: str) -> None:
+    _assign_norm(residual.before, recorded, scope)
+    _assign_norm(residual.after, recorded, scope, "layer_postprocess")
+
+
+def _assign_norm(
+    steps: LayerSteps, recorded: _Recorded, scope: str, kind: str = "layer_prepostprocess"
+) -> None:
+    if "n" in steps.sequence:
+        steps.norm.gamma.assign(recorded.take(f"{scope}/{kind}/layer_norm/layer_norm_scale"))
+        steps.norm.beta.assign(recorded.take(f"{scope}/{kind}/layer_norm/layer_norm_bias"))

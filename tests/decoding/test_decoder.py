@@ -1,0 +1,306 @@
+import dataclasses
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data import records
+from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.decoding import decoder
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder, evaluate_bleu
+from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
+
+BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
+HOSTILE = [
+    "plain",
+    "",
+    "  spaces around  ",
+    "\t",
+    "next\u0085line",
+    "line\u2028separator",
+    "form\x0cfeed \x00 and NUL",
+    "carriage\rreturn",
+    "日本語 😀",
+    "x",
+    "\u2028",
+]
+
+
+@registry.register_model("decoder_test_copy")
+class CopyModel(Seq2Seq):
+    """Repeats its source, with a second best that ends a step early, and keeps its batches."""
+
+    hparams_class = TransformerHParams
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.batches = []
+
+    def hidden(self, features, training=False):
+        raise NotImplementedError
+
+    def start_decoding(self, inputs, beams, length):
+        tf.py_function(lambda ids: self.batches.append(ids.numpy()), [inputs], [])
+        batch = tf.shape(inputs)[0]
+        return DecodeState(inputs, tf.zeros([batch, beams]))
+
+    def grow(self, state, length):
+        return state
+
+    def decode_step(self, ids, step, state):
+        padded = tf.pad(state.sentence, [[0, 0], [0, 1]], constant_values=EOS_ID)
+        column = tf.gather(padded, tf.minimum(step, tf.shape(padded)[1] - 1), axis=1)
+        right = tf.one_hot(column, self.targets_vocab_size) * 20.0  # [B, V]
+        logits = right + 10.0 * tf.one_hot(EOS_ID, self.targets_vocab_size)
+        beams = tf.shape(ids)[1]
+        return tf.repeat(logits[:, None], beams, axis=1), state
+
+
+@registry.register_problem("decoder_test_bytes")
+class Bytes(Text2TextProblem):
+    vocab_type = VocabType.CHARACTER
+    dataset_splits = ({"split": "eval", "shards": 1}, {"split": "test", "shards": 1})
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        raise NotImplementedError
+
+
+def copier(**changes) -> Decoder:
+    model = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
+    return Decoder(model, BYTES, DecodeHParams(**changes))
+
+
+def one_line(text: str) -> str:
+    return text.strip().translate(str.maketrans("\n\r\t", "   "))
+
+
+def test_every_line_gives_one_line_in_its_place():
+    texts = [*HOSTILE, *(f"{'long ' * (n % 7)}{n}" for n in range(60))]
+    outputs = copier(extra_length=5).translate(texts)
+    assert outputs == [one_line(text) for text in texts]
+
+
+def test_lines_without_text_do_not_reach_the_model():
+    decoder = copier()
+    assert decoder.translate(["", " ", "\u0085"]) == ["", "", ""]
+    assert decoder.translate([]) == []
+    assert decoder.model.batches == []
+
+
+def test_batches_hold_like_lengths_and_keep_their_budget():
+    decoder = copier(beam_size=4, extra_length=0)
+    random = np.random.default_rng(0)
+    decoder.translate(["x" * length for length in random.integers(1, 39, 400)])
+    shapes = [ids.shape for ids in decoder.model.batches]
+    assert sum(rows for rows, _ in shapes) == 400
+    assert [length for _, length in shapes] == sorted((s for _, s in shapes), reverse=True)
+    assert max(rows * max(length, 32) * 4 for rows, length in shapes) <= 16384
+    padding = sum((ids == 0).sum() for ids in decoder.model.batches)
+    assert padding < 0.35 * sum(ids.size for ids in decoder.model.batches)
+
+
+def test_batch_size_counts_sentences():
+    decoder = copier(batch_size=3)
+    decoder.translate(["abc"] * 7)
+    assert [len(ids) for ids in decoder.model.batches] == [3, 3, 1]
+
+
+@pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])
+def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
+    decoder = copier(max_input_size=max_input_size)
+    sources = decoder.encode(["fits", "y" * 50], "in.txt, line")
+    found = decoder.search(sources, "in.txt, line")
+    assert found[1][0].text == "y" * (limit - 1)
+    assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
+
+
+def test_no_output_is_longer_than_its_own_source_and_extra_length():
+    decoder = copier(extra_length=0, beam_size=1)
+    decoder.model.decode_step = lambda ids, step, state: (  # never ends
+        tf.one_hot(tf.fill(tf.shape(ids), 70), 258) * 9.0,
+        state,
+    )
+    found = decoder.search(decoder.encode(["ab", "abcdefgh"]))
+    assert [len(beams[0].ids) for beams in found] == [3, 9]
+
+
+def test_beam_search_and_greedy_give_scores_of_their_kind():
+    text, step = "abc", -np.log1p(np.exp(10 - 20) + 256 * np.exp(-20))
+    end = -np.log1p(257 * np.exp(-30))
+    total = 3 * step + end
+    (greedy,) = copier(beam_size=1).search(copier().encode([text]))[0]
+    assert greedy.score == pytest.approx(total, abs=1e-5)
+    best = copier(beam_size=4, alpha=1.0).search(copier().encode([text]))[0][0]
+    assert best.score == pytest.approx(total / ((5 + 4) / 6), abs=1e-5)
+
+
+def test_an_unknown_token_is_named_with_its_line():
+    class Picky(ByteTextEncoder):
+        def encode(self, text):
+            if "?" in text:
+                raise DataError("token '?' is not in the vocabulary")
+            return super().encode(text)
+
+    decoder = Decoder(copier().model, {**BYTES, "inputs": Picky()}, DecodeHParams())
+    with pytest.raises(DataError, match=r"in.txt, line 2: token '\?' is not"):
+        decoder.encode(["fine", "what?"], "in.txt, line")
+
+
+# ---- the command's work
+
+
+@pytest.fixture
+def run(tmp_path) -> DecoderConfig:
+    """A run folder of the copying model with a checkpoint, and its data."""
+    data_dir = tmp_path / "data"
+    for split, texts in (("dev", ["one two three four", "five six seven"]), ("test", ["a b c d"])):
+        ids = [[*BYTES["inputs"].encode(text), EOS_ID] for text in texts]
+        data_dir.mkdir(exist_ok=True)
+        records.write_examples(
+            data_dir / f"decoder_test_bytes-{split}-00000-of-00001",
+            [{"inputs": source, "targets": source} for source in ids],
+        )
+    flags = {
+        "output_dir": str(tmp_path / "run"),
+        "data_dir": str(data_dir),
+        "problem": "decoder_test_bytes",
+        "model": "decoder_test_copy",
+        "hparams_set": "transformer_test",
+    }
+    hparams = registry.hparams("transformer_test")
+    opened = run_folder.create_run(flags, hparams, str(data_dir))
+    checkpoint = tf.train.Checkpoint(
+        model=opened.build_model(), step=tf.Variable(7, dtype=tf.int64)
+    )
+    tf.train.CheckpointManager(
+        checkpoint, opened.folder, 1, checkpoint_name=run_folder.CHECKPOINT_NAME
+    ).save(7)
+    return DecoderConfig(output_dir=str(opened.folder))
+
+
+def with_lines(config, path, texts):
+    path.write_bytes("".join(f"{text}\n" for text in texts).encode())
+    return dataclasses.replace(config, decode_from_file=str(path))
+
+
+def test_decodes_a_file_line_by_line(run, tmp_path):
+    config = with_lines(run, tmp_path / "in", HOSTILE)
+    decoder.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "new/out")))
+    lines = (tmp_path / "new/out").read_bytes().decode().split("\n")
+    assert lines == [*(one_line(text) for text in HOSTILE), ""]
+
+
+def test_names_its_output_as_t2t(run, tmp_path):
+    decoder.run(with_lines(run, tmp_path / "in", ["a"]))
+    name = "in.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6.decodes"
+    assert (tmp_path / name).read_text() == "a\n"
+
+
+def test_writes_all_beams_with_their_scores(run, tmp_path):
+    search = DecodeHParams(return_beams=True, write_beam_scores=True, beam_size=2)
+    config = with_lines(run, tmp_path / "in", ["tab\there", ""])
+    out = tmp_path / "out"
+    decoder.run(dataclasses.replace(config, decode_hparams=search, decode_to_file=str(out)))
+    first, second = out.read_text().splitlines()
+    best, score, _, other = first.split("\t")
+    assert best == "tab here"
+    assert float(score) > float(other)
+    assert second == ""
+
+
+def test_prints_bleu_against_a_reference(run, tmp_path, capsys):
+    texts = ["one two three four", "five six seven eight"]
+    config = with_lines(run, tmp_path / "in", texts)
+    reference = with_lines(run, tmp_path / "ref", texts).decode_from_file
+    decoder.run(dataclasses.replace(config, decode_reference=reference))
+    printed = capsys.readouterr().out
+    assert "BLEU_cased = 100.00\n" in printed
+    assert "tok:13a" in printed
+
+
+def test_a_reference_of_another_length_is_refused_before_decoding(run, tmp_path):
+    config = with_lines(run, tmp_path / "in", ["a", "b"])
+    reference = with_lines(run, tmp_path / "ref", ["a"]).decode_from_file
+    out = tmp_path / "out"
+    with pytest.raises(DataError, match=r"in has 2 lines but .*ref has 1"):
+        decoder.run(
+            dataclasses.replace(config, decode_reference=reference, decode_to_file=str(out))
+        )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(("test_set", "texts"), [(False, 2), (True, 1)])
+def test_decodes_a_split_of_the_data(run, tmp_path, capsys, test_set, texts):
+    prefix = str(tmp_path / "results")
+    decoder.run(dataclasses.replace(run, eval_use_test_set=test_set, decode_to_file=prefix))
+    assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
+    stem = "results.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6"
+    contents = {
+        (tmp_path / f"{stem}.{end}").read_text() for end in ("inputs", "targets", "decodes")
+    }
+    assert len(contents) == 1
+    assert contents.pop().count("\n") == texts
+
+
+def test_decodes_what_is_typed(run, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("first\n\nsecond\nq\nnever\n"))
+    decoder.run(dataclasses.replace(run, decode_interactive=True))
+    assert capsys.readouterr().out.replace("> ", "") == "first\n\nsecond\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("last"))
+    decoder.run(dataclasses.replace(run, decode_interactive=True))
+    assert "last" in capsys.readouterr().out
+
+
+def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
+    config = with_lines(run, tmp_path / "in", ["a"])
+    path = f"{run.output_dir}/model.ckpt-7"
+    decoder.run(dataclasses.replace(config, output_dir="", checkpoint_path=path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"output_dir": "nowhere"}, UserError, "nowhere is no run folder"),
+        ({"checkpoint_path": "gone"}, UserError, "checkpoint gone is not there"),
+        ({"model": "transformer"}, UsageError, "--model=transformer, but .* decoder_test_copy"),
+        ({"hparams": "hidden_siz=3"}, UsageError, "did you mean 'hidden_size'"),
+        ({"hparams": "hidden_size=8"}, UserError, "does not fit"),
+        ({"decode_from_file": "gone.txt"}, UserError, "gone.txt: no such file"),
+        ({"data_dir": "gone"}, UserError, "t2t-datagen"),
+        ({"worker_gpu": 99}, UserError, "--worker_gpu=99"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(run, changes, error, message):
+    with pytest.raises(error, match=message) as raised:
+        decoder.run(dataclasses.replace(run, **changes))
+    assert "\n" not in str(raised.value)
+
+
+def test_bytes_that_are_no_text_are_named(run, tmp_path):
+    path = tmp_path / "in"
+    path.write_bytes(b"fine\n\xff\n")
+    with pytest.raises(DataError, match=r"in, line 2: byte 0xff"):
+        decoder.run(dataclasses.replace(run, decode_from_file=str(path)))
+
+
+def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(Decoder, "search", lambda *_: pytest.fail("searched"))
+    config = with_lines(run, tmp_path / "in", ["a"])
+    with pytest.raises(OSError, match="file"):
+        decoder.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "file/out")))
+
+
+def test_bleu_of_a_training_run(run):
+    opened = run_folder.open_run(run.output_dir)
+    reader = ExampleReader.of(opened.problem, opened.hparams)
+    paths = opened.problem.filepaths(run_folder.read_flags(run.output_dir)["data_dir"], "eval")
+    assert evaluate_bleu(copier(), paths, reader).score == pytest.approx(100.0)

@@ -1,0 +1,244 @@
+"""What training and search rely on, held for every model."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+RECORDED = pathlib.Path(__file__).parents[1] / "fixtures/models.npz"
+# Rounding in float32 differs between one product over all positions and one for each.
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def logits_of(model, features, **kwargs):
+    return ops.convert_to_numpy(model(features, **kwargs))
+
+
+def test_logits_are_those_recorded(kind, model, features):
+    """Holds the numbers of every model where T2T's are not at hand."""
+    recorded = dict(np.load(RECORDED))
+    np.testing.assert_allclose(logits_of(model, features), recorded[kind], rtol=1e-4, atol=1e-5)
+
+
+# ---- search
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_stepwise_logits_are_those_of_the_whole_sequence(model, features, beams):
+    """Beams with prefixes of their own; room that is grown; beams exchanged on the way."""
+    inputs, length = features["inputs"], 6
+    batch = len(inputs)
+    targets = np.random.RandomState(0).randint(2, 13, (batch, beams, length)).astype(np.int32)
+    order = np.arange(beams)[::-1]
+    flat = {"inputs": np.repeat(inputs, beams, axis=0), "targets": targets.reshape(-1, length)}
+    whole = logits_of(model, flat).reshape(batch, beams, length, -1)
+
+    state = model.start_decoding(inputs, beams, 2)
+    for step in range(length):
+        if step == 2:
+            state = model.grow(state, 5)
+        if step == 4:
+            hypothesis = keras.tree.map_structure(
+                lambda part: ops.take(part, order, axis=1), state.hypothesis
+            )
+            state = model.grow(state._replace(hypothesis=hypothesis), 8)
+            targets, whole = targets[:, order], whole[:, order]
+        ids = targets[:, :, step - 1]  # at step 0 the last ones, which must be ignored
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(ops.convert_to_numpy(logits), whole[:, :, step], **CLOSE)
+
+
+def test_beams_share_what_belongs_to_the_sentence(model, features):
+    state = model.start_decoding(features["inputs"], 4, 5)
+    _, after = model.decode_step(np.zeros((3, 4), np.int32), ops.convert_to_tensor(0), state)
+    for before, now in zip(
+        keras.tree.flatten(state.sentence), keras.tree.flatten(after.sentence), strict=True
+    ):
+        assert now is before
+        assert now.shape[0] == 3
+        assert 4 not in now.shape[1:2]
+    assert {part.shape[:2] for part in keras.tree.flatten(after.hypothesis)} == {(3, 4)}
+
+
+# ---- what a logit may depend on
+
+
+@pytest.mark.parametrize("position", [0, 2, 4])
+def test_logits_depend_on_earlier_targets_alone(model, features, position):
+    changed = features["targets"].copy()
+    changed[:, position] = 8
+    before = logits_of(model, features)
+    after = logits_of(model, {**features, "targets": changed})
+    np.testing.assert_array_equal(before[:, : position + 1], after[:, : position + 1])
+    assert np.abs(before - after)[:, position + 1].max() > 1e-3
+
+
+def test_padding_changes_nothing(model, features):
+    padded = {
+        "inputs": np.pad(features["inputs"], [(0, 1), (0, 3)]),
+        "targets": np.pad(features["targets"], [(0, 1), (0, 2)]),
+    }
+    logits = logits_of(model, padded)
+    assert np.isfinite(logits).all()  # in a sentence of nothing but padding, too
+    np.testing.assert_allclose(logits[:3, :6], logits_of(model, features), **CLOSE)
+
+
+def test_sentences_do_not_depend_on_their_batch(model, features):
+    together = logits_of(model, features)
+    for i in range(3):
+        alone = {name: ids[i : i + 1, : np.count_nonzero(ids[i])] for name, ids in features.items()}
+        logits = logits_of(model, alone)[0]
+        np.testing.assert_allclose(logits, together[i, : len(logits)], **CLOSE)
+
+
+# ---- embeddings
+
+
+@pytest.mark.parametrize(
+    ("shared", "softmax_too", "sizes", "matrices"),
+    [
+        (False, False, (13, 13), [13, 13, 13]),
+        (True, False, (13, 13), [13, 13]),
+        (False, True, (13, 13), [13]),
+        (False, True, (13, 17), [13, 17, 17]),  # as T2T: unlike vocabularies unshare by themselves
+        (True, False, (13, 17), [13, 17, 17]),
+    ],
+)
+def test_embeddings_are_shared_as_asked(kind, make_model, shared, softmax_too, sizes, matrices):
+    model = make_model(
+        kind, *sizes, shared_embedding=shared, shared_embedding_and_softmax_weights=softmax_too
+    )
+    rows = [v.shape[0] for v in model.trainable_variables if v.name == "matrix"]
+    assert sorted(rows) == matrices
+    ids = np.array([[sizes[0] - 1]]), np.array([[sizes[1] - 1]])
+    assert logits_of(model, dict(zip(("inputs", "targets"), ids, strict=True))).shape[-1] == sizes[1]
+
+
+# ---- training
+
+
+def test_keras_fit_learns(kind, make_model, features):
+    model = make_model(kind, num_hidden_layers=1, **{name: 0.0 for name in _dropouts(kind)})
+    model.compile(
+        keras.optimizers.Adam(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
+    )
+    many = {name: np.tile(ids, (30, 1)) for name, ids in features.items()}
+    before = model.evaluate(features, features["targets"], verbose=0)
+    model.fit(many, many["targets"], batch_size=3, shuffle=False, verbose=0)
+    assert before > 1.5
+    assert model.evaluate(features, features["targets"], verbose=0) < 0.3
+
+
+def _dropouts(kind):
+    if kind in ("bahdanau", "luong"):
+        return ["dropout"]
+    return ["layer_prepostprocess_dropout", "attention_dropout", "relu_dropout"]
+
+
+def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, features):
+    def logits(seeds=None, training=True):
+        if seeds is not None:
+            model.seeds.state.assign(seeds)
+        return logits_of(model, features, training=training)
+
+    first = logits((1, 0))
+    assert np.abs(first - logits(training=False)).max() > 1e-2
+    assert np.abs(first - logits()).max() > 1e-2  # the seeds went on
+    assert np.abs(first - logits((2, 0))).max() > 1e-2
+    np.testing.assert_array_equal(first, logits((1, 0)))
+    np.testing.assert_array_equal(logits(training=False), logits(training=False))
+
+
+def test_without_dropout_training_is_evaluation(kind, make_model, features):
+    model = make_model(kind, **{name: 0.0 for name in _dropouts(kind)})
+    np.testing.assert_array_equal(
+        logits_of(model, features, training=True), logits_of(model, features)
+    )
+
+
+@pytest.mark.parametrize("rates", [{"at": 0}, {"at": -1}])
+def test_every_dropout_hparam_acts(kind, make_model, features, rates):
+    names = _dropouts(kind)
+    on = names[rates["at"]]
+    model = make_model(kind, **{name: 0.5 if name == on else 0.0 for name in names})
+    difference = logits_of(model, features, training=True) - logits_of(model, features)
+    assert np.abs(difference).max() > 1e-2
+
+
+def test_all_randomness_comes_from_one_generator(model):
+    assert {id(v) for v in model.non_trainable_variables} == {id(model.seeds.state)}
+
+
+def test_mixed_precision_keeps_to_the_numbers(kind, make_model, features):
+    exact = logits_of(make_model(kind), features)
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = make_model(kind)
+        logits = model(features, training=False)
+        state = model.start_decoding(features["inputs"], 2, 3)
+        step, _ = model.decode_step(np.zeros((3, 2), np.int32), ops.convert_to_tensor(0), state)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert {v.dtype for v in model.trainable_variables} == {"float32"}
+    assert keras.backend.standardize_dtype(logits.dtype) == "bfloat16"
+    for rough, wanted in ((logits[:, 0], exact[:, 0]), (step[:, 1], exact[:, 0])):
+        rough = ops.convert_to_numpy(ops.cast(rough, "float32"))
+        assert np.abs(rough - wanted).max() < 0.05 * np.abs(exact).max()
+
+
+# ---- files and other backends
+
+
+def test_a_saved_model_is_the_model(model, features, tmp_path):
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.hparams == model.hparams
+    np.testing.assert_array_equal(logits_of(loaded, features), logits_of(model, features))
+
+
+_ON_JAX = """
+import sys, jax, keras, numpy as np
+from t2t_lite import registry
+assert keras.backend.backend() == "jax"
+folder, *kinds = sys.argv[1:]
+for name in registry.list_models():
+    registry.model(name)
+features = dict(np.load(f"{folder}/features.npz"))
+
+def results(model):
+    state = model.start_decoding(features["inputs"], 1, 6)
+    step, _ = model.decode_step(features["targets"][:, :1], 0, state)
+    return model(features), step[:, 0]
+
+for kind in kinds:
+    model = keras.saving.load_model(f"{folder}/{kind}.keras")
+    whole, step = jax.jit(lambda: results(model))()
+    np.savez(f"{folder}/{kind}.npz", whole=whole, step=step)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+def test_another_process_and_backend_computes_the_same(make_model, features, tmp_path):
+    kinds = ("pre_norm", "bahdanau")
+    np.savez(tmp_path / "features.npz", **features)
+    wanted = {}
+    for kind in kinds:
+        model = make_model(kind)
+        model.save(tmp_path / f"{kind}.keras")
+        wanted[kind] = logits_of(model, features)
+    subprocess.run(
+        [sys.executable, "-c", _ON_JAX, str(tmp_path), *kinds],
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        check=True,
+    )
+    for kind in kinds:
+        on_jax = np.load(tmp_path / f"{kind}.npz")
+        np.testing.assert_allclose(on_jax["whole"], wanted[kind], **CLOSE)
+        np.testing.assert_allclose(on_jax["step"], wanted[kind][:, 0], **CLOSE)

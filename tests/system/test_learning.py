@@ -1,0 +1,83 @@
+"""A model that learns must copy and reverse; with a fresh seed each run, through the commands."""
+
+import random
+import textwrap
+
+import pytest
+
+SYMBOLS, LONGEST = 12, 8
+
+PROBLEMS = f'''
+"""A user's folder: T2T's algorithmic tasks, short enough to be learned in a minute."""
+
+import random
+
+from t2t_lite import registry
+from t2t_lite.problems import algorithmic
+
+
+class Short:
+    num_symbols = {SYMBOLS}
+    train_length = dev_length = {LONGEST}
+    train_size = 20_000
+    dev_size = 50
+
+
+@registry.register_problem
+class ShortCopy(Short, algorithmic.AlgorithmicIdentityDecimal40):
+    pass
+
+
+@registry.register_problem
+class ShortReverse(Short, algorithmic.AlgorithmicReverseDecimal40):
+    pass
+'''
+
+HPARAMS = (
+    "batch_size=1024,num_hidden_layers=1,hidden_size=64,filter_size=128,num_heads=4,"
+    "learning_rate_schedule=constant*linear_warmup*rsqrt_normalized_decay,"
+    "learning_rate_constant=0.004,learning_rate_warmup_steps=100,batch_shuffle_size=8,"
+    "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,max_length=16"
+)
+
+
+@pytest.mark.parametrize(("problem", "solve"), [("copy", list), ("reverse", reversed)])
+def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
+    seed = random.randrange(2**31)
+    print(f"seed {seed}")
+    usr_dir = tmp_path / "short_problems"
+    usr_dir.mkdir()
+    (usr_dir / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
+    command(
+        "t2t-trainer",
+        "--generate_data",
+        f"--t2t_usr_dir={usr_dir}",
+        f"--problem=short_{problem}",
+        "--model=transformer",
+        "--hparams_set=transformer_tiny",
+        f"--hparams={HPARAMS}",
+        f"--data_dir={tmp_path / 'data'}",
+        f"--tmp_dir={tmp_path}",
+        f"--output_dir={tmp_path / 'run'}",
+        "--train_steps=600",
+        "--schedule=train",
+        f"--random_seed={seed}",
+    )
+    draw = random.Random(seed)
+    lines = [
+        [str(draw.randrange(SYMBOLS)) for _ in range(draw.randint(1, LONGEST))] for _ in range(300)
+    ]
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    source.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
+    command(
+        "t2t-decoder",
+        f"--t2t_usr_dir={usr_dir}",
+        f"--output_dir={tmp_path / 'run'}",
+        f"--decode_from_file={source}",
+        f"--decode_to_file={output}",
+        "--decode_hparams=beam_size=4,alpha=0.6,extra_length=5",
+    )
+    outputs = output.read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(outputs) == len(lines)
+    right = sum(out == " ".join(solve(line)) for out, line in zip(outputs, lines, strict=True))
+    assert right >= 0.98 * len(lines), f"{right} of {len(lines)} lines right (seed {seed})"

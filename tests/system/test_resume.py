@@ -1,0 +1,128 @@
+"""A run that is killed and started again ends bit for bit where an undisturbed one does."""
+
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+PAIRS = 400
+HPARAMS = (
+    "batch_size=256,batch_shuffle_size=4,max_length=32,num_hidden_layers=1,"
+    "learning_rate_warmup_steps=10"
+)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """Data of a copy task, made by t2t-datagen's own code."""
+    from t2t_lite import registry
+
+    folder = tmp_path_factory.mktemp("text")
+    draw = random.Random(5)
+    for split, count in (("train", PAIRS), ("eval", 20)):
+        lines = [
+            " ".join(draw.choices(["red", "green", "blue", "two", "cats"], k=draw.randint(1, 9)))
+            for _ in range(count)
+        ]
+        for side in ("inputs", "targets"):
+            (folder / f"{side}.{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = tmp_path_factory.mktemp("data")
+    registry.problem("text2text_tmpdir").generate_data(str(data), str(folder))
+    return data
+
+
+def trainer_flags(data_dir, output_dir, devices: int, steps: int) -> list[str]:
+    return [
+        "--problem=text2text_tmpdir",
+        "--model=transformer",
+        "--hparams_set=transformer_test",
+        f"--hparams={HPARAMS}",
+        f"--data_dir={data_dir}",
+        f"--output_dir={output_dir}",
+        f"--train_steps={steps}",
+        "--local_eval_frequency=5",
+        "--eval_steps=2",
+        "--decode_hparams=beam_size=1,extra_length=2",
+        "--log_step_count_steps=4",
+        "--random_seed=17",
+        f"--simulate_devices={devices}",
+    ]
+
+
+def final_state(output_dir) -> dict[str, np.ndarray]:
+    """Every value of the newest checkpoint (the data's position is compared by what follows)."""
+    path = tf.train.latest_checkpoint(str(output_dir))
+    reader = tf.train.load_checkpoint(path)
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if not name.startswith(("batches", "_CHECKPOINTABLE"))
+    }
+
+
+def assert_equal_runs(one, other) -> None:
+    first, second = final_state(one), final_state(other)
+    assert first.keys() == second.keys()
+    assert any("optimizer" in name for name in first)
+    for name, value in first.items():
+        assert np.array_equal(value, second[name]), name
+    metrics = [(run / "metrics.jsonl").read_bytes() for run in (one, other)]
+    assert metrics[0] == metrics[1]
+
+
+def run_with_kills(start, flags, output_dir, kills: int, draw: random.Random) -> int:
+    """Starts the trainer again and again, killing it `kills` times while it trains."""
+    killed = 0
+    while True:
+        process = start("t2t-trainer", *flags)
+        if killed < kills:
+            wait_for_progress(process, output_dir, draw)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+            continue
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+        return killed
+
+
+def wait_for_progress(process, output_dir, draw: random.Random) -> None:
+    """Waits until the run has written something new, then a random moment longer."""
+    metrics = output_dir / "metrics.jsonl"
+
+    def written() -> tuple[float, int]:
+        return (metrics.stat().st_mtime, metrics.stat().st_size) if metrics.exists() else (0, 0)
+
+    before = written()
+    while process.poll() is None:
+        now = written()
+        # The file is rewritten at the start, without growing.
+        if now[1] > before[1]:
+            break
+        before = min(before, now, key=lambda state: state[1])
+        time.sleep(0.01)
+    time.sleep(draw.uniform(0.0, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("devices", "steps", "kills"),
+    [
+        pytest.param(2, 16, 1, id="once"),
+        pytest.param(1, 400, 20, id="20-times-1-device", marks=pytest.mark.slow),
+        pytest.param(4, 400, 20, id="20-times-4-devices", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_run_equals_an_undisturbed_one(
+    devices, steps, kills, command, start, data_dir, tmp_path
+):
+    draw = random.Random()
+    flags = {
+        name: trainer_flags(data_dir, tmp_path / name, devices, steps)
+        for name in ("calm", "killed")
+    }
+    command("t2t-trainer", *flags["calm"])
+    assert run_with_kills(start, flags["killed"], tmp_path / "killed", kills, draw) == kills
+    assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

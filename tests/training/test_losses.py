@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.training.losses import smoothed_cross_entropy
+
+
+def dense_loss(logits: tf.Tensor, targets: tf.Tensor, smoothing: float) -> tf.Tensor:
+    """The definition, with the smoothed distribution written out: [N, V], [N] -> [N]."""
+    vocab = logits.shape[-1]
+    low = smoothing / (vocab - 1)
+    labels = tf.one_hot(targets, vocab, on_value=1.0 - smoothing, off_value=low)
+    entropy = -tf.reduce_sum(tf.math.xlogy(labels, labels), axis=-1)
+    return -tf.reduce_sum(labels * tf.nn.log_softmax(logits), axis=-1) - entropy
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.2, 0.5])
+def test_value_and_gradient_are_those_of_the_definition(smoothing):
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.normal(scale=3.0, size=(7, 11)), tf.float32)
+    targets = tf.constant(rng.integers(0, 11, 7), tf.int32)
+    weights = tf.constant(rng.random(7), tf.float32)
+    results = []
+    for loss in (smoothed_cross_entropy, dense_loss):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            values = loss(logits, targets, smoothing)
+            total = tf.reduce_sum(weights * values)
+        results.append((values.numpy(), tape.gradient(total, logits).numpy()))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_perfect_model_has_loss_zero():
+    vocab, smoothing = 9, 0.1
+    probabilities = np.full((1, vocab), smoothing / (vocab - 1), np.float32)
+    probabilities[0, 4] = 1.0 - smoothing
+    loss = smoothed_cross_entropy(tf.math.log(probabilities), tf.constant([4]), smoothing)
+    assert float(loss[0]) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_extreme_logits_stay_finite():
+    logits = tf.constant([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]])
+    values = smoothed_cross_entropy(logits, tf.constant([0, 0]), 0.1)
+    assert np.isfinite(values.numpy()).all()
+
+
+def test_no_tokens_give_no_losses():
+    assert smoothed_cross_entropy(tf.zeros((0, 5)), tf.zeros(0, tf.int32), 0.1).shape == (0,)
+
+
+@pytest.mark.parametrize("smoothing", ["0.0", "0.1", "0.2"])
+def test_t2t_unit(golden, smoothing):
+    units = np.load(golden / "units.npz")
+    logits = units["label_smoothing/logits"]
+    labels = units["label_smoothing/labels"].reshape(-1).astype(np.int32)
+    flat = tf.constant(logits.reshape(-1, logits.shape[-1]))
+    losses = smoothed_cross_entropy(flat, tf.constant(labels), float(smoothing)).numpy()
+    weighted = losses * (labels != 0)
+    recorded = units[f"label_smoothing/per_token_{smoothing}"].reshape(-1)
+    np.testing.assert_allclose(weighted, recorded, atol=1e-5)
+    assert weighted.sum() == pytest.approx(
+        float(units[f"label_smoothing/num_{smoothing}"]), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("config", ["base_v1", "base_v3", "two_vocabs", "channels"])
+@pytest.mark.parametrize("batch", ["a", "b"])
+def test_t2t_losses_of_its_logits(golden, config, batch):
+    recorded = np.load(golden / "transformer" / config / "forward.npz")
+    logits, targets = recorded[f"{batch}/logits"], recorded[f"{batch}/targets"]
+    flat = tf.constant(logits.reshape(-1, logits.shape[-1]))
+    ids = tf.constant(targets.reshape(-1).astype(np.int32))
+    for smoothing, name in ((0.0, "xent"), (0.1, "xent_ls0.1")):
+        losses = smoothed_cross_entropy(flat, ids, smoothing).numpy() * (ids.numpy() != 0)
+        per_token = recorded[f"{batch}/{name}_per_token"].reshape(-1)
+        np.testing.assert_allclose(losses, per_token, atol=1e-4)
+        assert losses.sum() == pytest.approx(float(recorded[f"{batch}/{name}_num"]), rel=1e-5)

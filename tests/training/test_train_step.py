@@ -1,0 +1,153 @@
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep
+
+PARTS, VOCAB = 8, 30
+SMALL = (
+    "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,learning_rate_constant=0.5,"
+    "learning_rate_warmup_steps=5,learning_rate_schedule=constant*linear_warmup"
+)
+
+
+def ragged_batches(steps: int, parts: int = PARTS) -> list[dict[str, tf.Tensor]]:
+    """Batches [W, B, L] whose parts hold very different numbers of tokens."""
+    rng = np.random.default_rng(7)
+    batches = []
+    for _ in range(steps):
+        features = {}
+        for name, length in (("inputs", 6), ("targets", 7)):
+            ids = rng.integers(2, VOCAB, (parts, 3, length))
+            ends = rng.integers(1, length, (parts, 3, 1))
+            ids = np.where(np.arange(length) < ends, ids, 0)
+            features[name] = tf.constant(ids, tf.int32)
+        batches.append(features)
+    return batches
+
+
+def train(strategy, batches, overrides="", model="transformer", hparams_set="transformer_base"):
+    """Trains on the batches; returns the step object and the weights in single file."""
+    small = SMALL if model == "transformer" else "hidden_size=12,num_hidden_layers=1"
+    hparams = registry.hparams(hparams_set).override(",".join(filter(None, (small, overrides))))
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        network = registry.model(model)(hparams, VOCAB, VOCAB)
+        optimizer = make_optimizer(hparams)
+        optimizer.build(network.trainable_variables)
+    parts = batches[0]["inputs"].shape[0]
+    step = TrainStep(strategy, network, optimizer, parts, seed=11)
+    for number, features in enumerate(batches):
+        step(features, number)
+    weights = [np.asarray(v.numpy()).reshape(-1) for v in network.trainable_variables]
+    return step, np.concatenate(weights)
+
+
+def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over):
+    """Eight parts on 8, 2 or 1 devices, and the same sentences as one part, are one update."""
+    settings = (
+        "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,clip_grad_norm=0.5"
+    )
+    batches = ragged_batches(4)
+    joined = [
+        {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
+        for batch in batches
+    ]
+    _, one_part = train(strategy_over(1), joined, settings)
+    for devices in (8, 2, 1):
+        step, weights = train(strategy_over(devices), batches, settings)
+        np.testing.assert_allclose(weights, one_part, rtol=1e-5, atol=1e-5)
+    assert step.totals().gradient_norm / 4 > 0.5, "clipping must have been at work"
+    _, fewer = train(strategy_over(1), joined[:2], settings)
+    assert np.abs(one_part - fewer).max() > 0.01, "the steps must have moved the weights"
+
+
+def test_a_token_weighs_the_same_in_every_part(strategy_over):
+    """A mean of the parts' means would differ: the parts' losses are far from equal."""
+    step, _ = train(strategy_over(2), ragged_batches(1))
+    totals = step.totals()
+    batch = ragged_batches(1)[0]
+    assert totals.tokens == np.count_nonzero(batch["targets"])
+    assert totals.source_tokens == np.count_nonzero(batch["inputs"])
+    assert totals.cells == batch["targets"].shape.num_elements() * 13 / 7
+    assert totals.sentences == PARTS * 3
+    assert totals.steps == 1
+
+
+def test_with_dropout_masks_follow_the_part_not_the_device(strategy_over):
+    """Each part has masks of its own; which device computes it makes no difference."""
+    dropout = "layer_prepostprocess_dropout=0.3"
+    batches = ragged_batches(3)
+    _, on_two = train(strategy_over(2), batches, dropout)
+    _, on_four = train(strategy_over(4), batches, dropout)
+    np.testing.assert_allclose(on_two, on_four, rtol=1e-5, atol=1e-5)
+
+
+def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(strategy_over):
+    strategy = strategy_over(2)
+    step, _ = train(strategy, ragged_batches(1, parts=2))
+    dropout = step.model.dropout
+    dropout.rate = 0.5
+
+    @tf.function
+    def masks(number):
+        def one_replica():
+            part = tf.distribute.get_replica_context().replica_id_in_sync_group
+            step._seed_dropout(number * 2 + tf.cast(part, tf.int64))
+            return dropout(tf.ones((4, 64)), training=True)
+
+        return strategy.experimental_local_results(strategy.run(one_replica))
+
+    first, second = (mask.numpy() for mask in masks(tf.constant(5, tf.int64)))
+    again = masks(tf.constant(5, tf.int64))[0].numpy()
+    later = masks(tf.constant(6, tf.int64))[0].numpy()
+    assert (first == again).all()
+    for other in (second, later):
+        assert 0.3 < (first != other).mean() < 0.7, "independent masks differ in half the cells"
+    # Neighbouring numbers must not share a shifted stream of masks either.
+    assert not any((np.roll(first, k, axis=0) == second).all() for k in range(4))
+
+
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(strategy_over):
+    step, _ = train(strategy_over(2), ragged_batches(1))
+    before = [v.numpy() for v in step.variables]
+    slots = [v.numpy() for v in step.optimizer.variables]
+    kernel = step.variables[-1]
+    good = kernel.numpy()
+    kernel.assign(np.full_like(good, np.nan))
+    step.totals()
+    step(ragged_batches(1)[0], 1)
+    kernel.assign(good)
+    totals = step.totals()
+    assert (totals.skipped, totals.steps, totals.loss) == (1, 0, 0)
+    assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
+    after = [v.numpy() for v in step.optimizer.variables]
+    assert all(np.array_equal(a, b) for a, b in zip(slots, after, strict=True))
+
+
+def test_a_trial_step_changes_nothing(strategy_over):
+    step, _ = train(strategy_over(2), ragged_batches(2))
+    step.totals()
+    before = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
+    step(ragged_batches(1)[0], 2, learn=False)
+    after = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    assert step.totals().tokens == 0
+
+
+def test_one_trace_serves_all_lengths(strategy_over):
+    step, _ = train(strategy_over(1), ragged_batches(1, parts=1))
+    for length in (3, 4, 5, 9):
+        ids = tf.ones((1, 2, length), tf.int32)
+        step({"inputs": ids, "targets": ids[..., :-1]}, 1)
+    assert step._compiled.experimental_get_tracing_count() <= 2
+
+
+def test_lstm_is_the_same_on_one_and_two_devices(strategy_over):
+    batches = ragged_batches(2, parts=2)
+    lstm = {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"}
+    _, on_one = train(strategy_over(1), batches, **lstm)
+    _, on_two = train(strategy_over(2), batches, **lstm)
+    np.testing.assert_allclose(on_one, on_two, rtol=1e-5, atol=1e-5)
