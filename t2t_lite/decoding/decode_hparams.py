@@ -21,7 +21,13 @@ class DecodeHParams(HParams):
     max_input_size: int = -1  # subwords; longer sources are cut there; -1: the run's max_length
 
     def __post_init__(self) -> None:
-        least = {"beam_size": 1, "extra_length": 0, "batch_size": 0, "max_input_size": -1}
+        least = {
+            "beam_size": 1,
+            "alpha": 0,
+            "extra_length": 0,
+            "batch_size": 0,
+            "max_input_size": -1,
+        }
         for name, minimum in least.items():
             if (value := getattr(self, name)) < minimum:
                 raise UsageError(f"{self.noun} {name!r}: {value} is less than {minimum}")

@@ -127,8 +127,8 @@ class Decoder:
             advance: called with the number of sentences of each batch that is done.
 
         Returns:
-            For each source its hypotheses, best first; no more than one of them is sure to be the
-            best there is, unless return_beams is set.
+            For each source its hypotheses, best first. Without return_beams a search ends when
+            the first is settled; the others are then what had been found so far.
         """
         sources = [self._cut(ids, f"{name} {i}") for i, ids in enumerate(sources, 1)]
         found: list[list[Hypothesis]] = [[] for _ in sources]

@@ -9,7 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.layers.attention import MASKED
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, Stack
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
@@ -173,8 +173,8 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         d, gain = hparams.hidden_size, hparams.initializer_gain
         layers = range(hparams.num_hidden_layers)
         self.dropout = Dropout(hparams.dropout, self.seeds)
-        self.encoder_layers = [LSTM(d, gain) for _ in layers]
-        self.decoder_cells = [LSTMCell(d if i else 2 * d, d, gain) for i in layers]
+        self.encoder_layers = Stack(LSTM(d, gain) for _ in layers)
+        self.decoder_cells = Stack(LSTMCell(d if i else 2 * d, d, gain) for i in layers)
         self.attention = _ATTENTION[hparams.attention_mechanism](d, gain)
 
     def encode(

@@ -15,7 +15,7 @@ from t2t_lite.layers.attention import (
     causal_bias,
     padding_bias,
 )
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
@@ -187,8 +187,8 @@ class Transformer(Seq2Seq):
         self.inputs_position = Position(*positions)
         self.targets_position = Position(*positions)
         self.dropout = Dropout(hparams.layer_prepostprocess_dropout, self.seeds)
-        self.encoder_layers = [EncoderLayer(parts) for _ in range(hparams.encoder_layers)]
-        self.decoder_layers = [DecoderLayer(parts) for _ in range(hparams.decoder_layers)]
+        self.encoder_layers = Stack(EncoderLayer(parts) for _ in range(hparams.encoder_layers))
+        self.decoder_layers = Stack(DecoderLayer(parts) for _ in range(hparams.decoder_layers))
         # Pre-norm stacks end in a normalisation of their own; post-norm ones have one already.
         self.encoder_end = parts.steps(hparams.layer_preprocess_sequence)
         self.decoder_end = parts.steps(hparams.layer_preprocess_sequence)

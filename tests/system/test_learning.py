@@ -24,12 +24,12 @@ class Short:
 
 
 @registry.register_problem
-class ShortCopy(Short, algorithmic.AlgorithmicIdentityDecimal40):
+class CopyShort(Short, algorithmic.AlgorithmicIdentityDecimal40):
     pass
 
 
 @registry.register_problem
-class ShortReverse(Short, algorithmic.AlgorithmicReverseDecimal40):
+class ReverseShort(Short, algorithmic.AlgorithmicReverseDecimal40):
     pass
 '''
 
@@ -52,7 +52,7 @@ def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
         "t2t-trainer",
         "--generate_data",
         f"--t2t_usr_dir={usr_dir}",
-        f"--problem=short_{problem}",
+        f"--problem={problem}_short",
         "--model=transformer",
         "--hparams_set=transformer_tiny",
         f"--hparams={HPARAMS}",

@@ -1,0 +1,22 @@
+import numpy as np
+
+from t2t_lite.layers.embedding import Embedding
+
+
+def test_rows_are_scaled_and_padding_is_zero():
+    layer = Embedding(7, 16)
+    matrix = np.array(layer.matrix)
+    rows = np.array(layer(np.array([[3, 0], [6, 1]])))
+    np.testing.assert_allclose(rows[0, 0], matrix[3] * 4.0, rtol=1e-6)
+    np.testing.assert_array_equal(rows[0, 1], np.zeros(16))
+    np.testing.assert_allclose(
+        np.array(Embedding(7, 16, scaled=False)(np.array([[2]]))).std(), 0.25, rtol=0.7
+    )
+
+
+def test_logits_are_products_with_the_unscaled_rows():
+    layer = Embedding(7, 16)
+    hidden = np.random.RandomState(0).normal(size=(2, 3, 16)).astype(np.float32)
+    np.testing.assert_allclose(
+        layer.logits(hidden), hidden @ np.array(layer.matrix).T, rtol=1e-5, atol=1e-6
+    )

@@ -1,0 +1,95 @@
+"""The LSTM against Keras's own, and its attention against plain NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.errors import UsageError
+from t2t_lite.layers.attention import MASKED
+from t2t_lite.models.lstm import LSTM, AdditiveAttention, MultiplicativeAttention, Sentence
+
+D = 4
+
+
+def _random(*shape, seed=0):
+    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
+
+
+def _keras_lstm(layer):
+    """Keras's LSTM with the weights of ours, which adds its forget bias of 1 to the variable."""
+    channels = layer.cell.gates.kernel.shape[1] // 4
+    theirs = keras.layers.LSTM(channels, return_sequences=True, return_state=True)
+    theirs.build((None, None, channels))
+    kernel, recurrent = np.split(np.array(layer.cell.gates.kernel), 2)
+    bias = np.array(layer.cell.gates.bias)
+    bias[channels : 2 * channels] += 1.0
+    theirs.set_weights([kernel, recurrent, bias])
+    return theirs
+
+
+def test_layer_computes_what_keras_lstm_computes():
+    layer = LSTM(D, gain=1.0)
+    layer.cell.gates.bias.assign(_random(4 * D))
+    x = _random(3, 5, D, seed=1)
+    states = layer(x)
+    outputs, last_output, last_cell = _keras_lstm(layer)(x)
+    np.testing.assert_allclose(states.output, outputs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(states.output[:, -1], last_output, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(states.cell[:, -1], last_cell, rtol=1e-5, atol=1e-6)
+
+
+def test_encoder_ends_in_the_state_after_the_last_token(make_model, features):
+    """Keras's masks, which stop at padding, are the oracle."""
+    model = make_model("luong")
+    inputs = features["inputs"]
+    sentence, final = model.encode(inputs)
+    x = model.inputs_embedding(inputs)
+    for layer, (output, cell) in zip(model.encoder_layers, final, strict=True):
+        x, last_output, last_cell = _keras_lstm(layer)(x, mask=ops.convert_to_tensor(inputs != 0))
+        np.testing.assert_allclose(output, last_output, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(cell, last_cell, rtol=1e-5, atol=1e-6)
+    real = inputs != 0
+    np.testing.assert_allclose(
+        np.array(sentence.values)[real], np.array(x)[real], rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", [AdditiveAttention, MultiplicativeAttention])
+def test_attention_is_the_weighted_mean_of_what_is_no_padding(kind):
+    attention = kind(D, gain=1.0)
+    values, queries = _random(2, 3, D), _random(2, 5, D, seed=1)
+    lengths = (3, 2)
+    bias = np.array([[[0, 0, 0]], [[0, 0, MASKED]]], np.float32)
+    attended = attention(queries, Sentence(values, attention.key(values), bias))
+
+    for b, length in enumerate(lengths):
+        keys = values[b, :length] @ np.array(attention.key.kernel)
+        for k, query in enumerate(queries[b]):
+            if kind is AdditiveAttention:
+                added = np.tanh(query @ np.array(attention.query.kernel) + keys)
+                scores = added @ np.array(attention.score.kernel)[:, 0]
+            else:
+                scores = keys @ query
+            weights = np.exp(scores) / np.exp(scores).sum()
+            joined = np.concatenate([weights @ values[b, :length], query])
+            wanted = np.tanh(joined @ np.array(attention.join.kernel))
+            np.testing.assert_allclose(attended[b, k], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_decoder_reads_its_own_attention(make_model, features):
+    """Input feeding: a step depends on the attentional output of the step before."""
+    model = make_model("bahdanau")
+    state = model.start_decoding(features["inputs"], 1, 3)
+    ids, step = np.full((3, 1), 5, np.int32), ops.convert_to_tensor(1)
+    logits, _ = model.decode_step(ids, step, state)
+    fed = state.hypothesis._replace(attended=state.hypothesis.attended + 1.0)
+    changed, _ = model.decode_step(ids, step, state._replace(hypothesis=fed))
+    assert np.abs(np.array(logits) - np.array(changed)).max() > 1e-2
+
+
+def test_attention_is_chosen_by_name(make_model):
+    assert isinstance(make_model("bahdanau").attention, AdditiveAttention)
+    assert isinstance(make_model("luong").attention, MultiplicativeAttention)
+    with pytest.raises(UsageError, match="'dot': expected bahdanau or luong"):
+        make_model("luong", attention_mechanism="dot")

@@ -1,0 +1,156 @@
+"""The Transformer against numbers recorded from T2T, and against the paper."""
+
+import json
+
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.models.transformer import Transformer
+
+# All recorded configurations but T2T's relative positions, which this package does not have.
+CONFIGS = (
+    "base_v1",
+    "base_v3",
+    "pos_none",
+    "pos_emb",
+    "unshared",
+    "two_vocabs",
+    "channels",
+    "plain",
+)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_computes_what_t2t_computes(golden, golden_transformer, config):
+    model, _ = golden_transformer(golden / "transformer" / config)
+    recorded = np.load(golden / "transformer" / config / "forward.npz")
+    for batch in "ab":
+        inputs, targets = recorded[f"{batch}/inputs"], recorded[f"{batch}/targets"]
+        encoder_output, padding = model.encode(inputs)
+        hidden = model.decode(targets, encoder_output, padding)
+        logits = ops.convert_to_numpy(model({"inputs": inputs, "targets": targets}))
+
+        # T2T leaves the feed-forward network out at padding, and nobody looks there.
+        real = inputs != 0
+        wanted = recorded[f"{batch}/encoder_output"][real]
+        np.testing.assert_allclose(np.asarray(encoder_output)[real], wanted, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(hidden, recorded[f"{batch}/decoder_output"], rtol=0, atol=1e-4)
+        np.testing.assert_allclose(logits, recorded[f"{batch}/logits"], rtol=0, atol=1e-4)
+        assert _loss(logits, targets) == pytest.approx(recorded[f"{batch}/eval_loss"], abs=1e-4)
+
+
+def _loss(logits, targets):
+    """Mean cross entropy of the tokens that are not padding, in float64."""
+    logits = logits.astype(np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    per_token = -np.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    return per_token[targets != 0].mean()
+
+
+def test_base_model_has_the_parameters_of_the_paper():
+    """Counted from the paper's equations: d_model 512, d_ff 2048, N = 6, and V = 32,000."""
+    d, d_ff, layers, vocab = 512, 2048, 6, 32_000
+    attention = 4 * d * d  # W^Q, W^K, W^V, W^O; section 3.2.2
+    feed_forward = (d * d_ff + d_ff) + (d_ff * d + d)  # equation 2
+    norm = 2 * d
+    encoder = layers * (attention + feed_forward + 2 * norm)
+    decoder = layers * (2 * attention + feed_forward + 3 * norm)
+    model = Transformer(registry.hparams("transformer_base_v1"), vocab, vocab)
+    assert model.count_params() - 2 == vocab * d + encoder + decoder  # 2: the seeds' state
+
+    pre_norm = Transformer(registry.hparams("transformer_base_v3"), vocab, vocab)
+    assert pre_norm.count_params() == model.count_params() + 2 * norm  # one at each stack's end
+
+
+def test_keys_and_values_have_sizes_of_their_own(make_model, features):
+    """d_k and d_v need not be hidden_size / num_heads (paper, table 3, rows B)."""
+    model = make_model("post_norm", attention_key_channels=6, attention_value_channels=20)
+    layer = model.decoder_layers[0]
+    assert layer.attention.qkv.kernel.shape == (16, 6 + 6 + 20)
+    assert layer.source_attention.kv.kernel.shape == (16, 6 + 20)
+    assert layer.attention.output_projection.kernel.shape == (20, 16)
+
+    whole = ops.convert_to_numpy(model(features))
+    state = model.start_decoding(features["inputs"], 1, 6)
+    ids = np.zeros((3, 1), np.int32)
+    for step in range(6):
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-5, atol=1e-5)
+        ids = features["targets"][:, step : step + 1]
+
+
+def test_stacks_may_differ_in_height(make_model):
+    model = make_model("post_norm", num_encoder_layers=1, num_decoder_layers=3)
+    assert (len(model.encoder_layers), len(model.decoder_layers)) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_heads": 3}, r"key_channels=16 .* 3 heads"),
+        ({"attention_value_channels": 15}, r"value_channels=15 .* 2 heads"),
+        ({"pos": "sine"}, r"pos='sine': expected timing, emb or none"),
+        ({"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
+    ],
+)
+def test_hparams_that_fit_no_model_are_the_users_error(make_model, changes, message):
+    with pytest.raises(UsageError, match=message):
+        make_model("post_norm", **changes)
+
+
+# ---- initialisation
+
+
+def test_fresh_variables_are_spread_as_in_t2t(golden):
+    for recorded in json.loads((golden / "init_stats.json").read_text())["models"]:
+        if recorded["hparams_set"] == "transformer_relative":
+            continue
+        hparams = registry.hparams(recorded["hparams_set"]).override(recorded["overrides"])
+        hparams.use_target_space_embedding = True
+        model = Transformer(hparams, recorded["source_vocab_size"], recorded["target_vocab_size"])
+        ours = _variables_by_t2t_suffix(model)
+        seen = set()
+        for name, wanted in recorded["variables"].items():
+            suffix = next(suffix for suffix in ours if name.endswith(suffix) or suffix in name)
+            seen.add(suffix)
+            for array in ours[suffix]:
+                assert array.std() == pytest.approx(wanted["std"], rel=0.05, abs=1e-6), name
+                assert array.mean() == pytest.approx(wanted["mean"], abs=0.01), name
+                if "/weights_" not in suffix:  # the embeddings' normal distribution has no range
+                    assert array.min() == pytest.approx(wanted["min"], rel=0.05), name
+                    assert array.max() == pytest.approx(wanted["max"], rel=0.05), name
+        assert len(seen) >= 11
+
+
+def _variables_by_t2t_suffix(model):
+    """Arrays of `model` by what the names of their likes in T2T end in."""
+    layers = [*model.encoder_layers, *model.decoder_layers]
+    own = [layer.attention for layer in layers]
+    source = [layer.source_attention for layer in model.decoder_layers]
+    ffn = [layer.feed_forward for layer in layers]
+    keys = model.hparams.key_channels
+    qkv = [np.split(np.array(a.qkv.kernel), [keys, 2 * keys], axis=1) for a in own]
+    kv = [np.split(np.array(a.kv.kernel), [keys], axis=1) for a in source]
+    norms = [layer.attention_residual.before.norm for layer in layers]
+    embeddings = [model.inputs_embedding, model.targets_embedding, model.softmax_embedding]
+    found = {
+        "/q/kernel": [q for q, _, _ in qkv] + [a.query.kernel for a in source],
+        "/k/kernel": [k for _, k, _ in qkv] + [k for k, _ in kv],
+        "/v/kernel": [v for _, _, v in qkv] + [v for _, v in kv],
+        "/output_transform/kernel": [a.output_projection.kernel for a in own + source],
+        "/conv1/kernel": [f.expand.kernel for f in ffn],
+        "/conv2/kernel": [f.contract.kernel for f in ffn],
+        "/conv1/bias": [f.expand.bias for f in ffn],
+        "/conv2/bias": [f.contract.bias for f in ffn],
+        "/layer_norm_scale": [norm.gamma for norm in norms],
+        "/layer_norm_bias": [norm.beta for norm in norms],
+        "target_space_embedding/kernel": [model.target_space],
+        "/weights_": [embedding.matrix for embedding in embeddings],
+    }
+    if model.hparams.pos == "emb":
+        positions = [model.inputs_position, model.targets_position]
+        found["positional_embedding"] = [position.table for position in positions]
+    return {suffix: [np.array(v) for v in variables] for suffix, variables in found.items()}

@@ -1,0 +1,120 @@
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.errors import UserError
+
+SMALL = "num_hidden_layers=1,hidden_size=8"
+FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1}
+MODELS = [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")]
+
+
+def make_run(folder, model="transformer", hparams_set="transformer_test", overrides=SMALL):
+    flags = FLAGS | {"output_dir": str(folder), "model": model, "hparams_set": hparams_set}
+    hparams = registry.hparams(hparams_set).override(overrides).freeze()
+    return run_folder.create_run(flags, hparams, str(folder))
+
+
+def saved_checkpoint(run, step=7) -> keras.Model:
+    """Saves a freshly initialised model as the trainer does; returns it."""
+    model = run.build_model()
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64))
+    tf.train.CheckpointManager(
+        checkpoint, str(run.folder), 1, checkpoint_name=run_folder.CHECKPOINT_NAME
+    ).save(step)
+    return model
+
+
+@pytest.mark.parametrize(("model", "hparams_set"), MODELS)
+def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hparams_set):
+    run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")
+    keras.utils.set_random_seed(1)
+    saved = saved_checkpoint(run)
+    keras.utils.set_random_seed(2)
+    opened = run_folder.open_run(str(tmp_path))
+    fresh = opened.build_model()
+    assert opened.restore_weights(fresh) == 7
+    assert len(saved.weights) > 10
+    for one, other in zip(saved.weights, fresh.weights, strict=True):
+        assert np.array_equal(one.numpy(), other.numpy()), one.path
+
+
+def test_open_run_gives_back_what_was_made(tmp_path):
+    made = make_run(tmp_path)
+    opened = run_folder.open_run(str(tmp_path))
+    assert opened.hparams == made.hparams
+    assert opened.hparams.hidden_size == 8
+    assert opened.problem.name == FLAGS["problem"]
+    versions = json.loads((tmp_path / "versions.json").read_text())
+    assert versions["tensorflow"] == tf.__version__
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"overrides": "num_hidden_layers=1,hidden_size=16"}, "hidden_size: 8 != 16"),
+        ({"hparams_set": "transformer_tiny"}, "hparams_set: 'transformer_test' != "),
+        (
+            {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"},
+            "model: 'transformer' != 'lstm_seq2seq_attention'",
+        ),
+    ],
+)
+def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, change, message):
+    make_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match="holds a run with other settings") as error:
+        make_run(tmp_path, **change)
+    assert message in str(error.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    data, run = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    tokens = data / "vocab.text2text_tmpdir_tokens.tokens"
+    flags = FLAGS | {
+        "problem": "text2text_tmpdir_tokens",
+        "output_dir": str(run),
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+    }
+    hparams = registry.hparams("transformer_test").freeze()
+    tokens.write_text("a\nb\n")
+    run_folder.create_run(flags, hparams, str(data))
+    run_folder.create_run(flags, hparams, str(data))
+    tokens.write_text("a\nc\n")
+    with pytest.raises(UserError, match="which this run was trained with, differs from"):
+        run_folder.create_run(flags, hparams, str(data))
+
+
+def test_a_checkpoint_of_another_size_is_refused(tmp_path):
+    saved_checkpoint(make_run(tmp_path))
+    opened = run_folder.open_run(str(tmp_path))
+    wider = dataclasses.replace(opened, hparams=opened.hparams.copy(hidden_size=16).freeze())
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit model 'transformer'"):
+        wider.restore_weights(wider.build_model())
+    deeper = dataclasses.replace(opened, hparams=opened.hparams.copy(num_hidden_layers=2).freeze())
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit model 'transformer'"):
+        deeper.restore_weights(deeper.build_model())
+
+
+def test_missing_pieces_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"is no run folder: .*flags\.json is missing"):
+        run_folder.open_run(str(tmp_path))
+    run = make_run(tmp_path)
+    with pytest.raises(UserError, match="holds no checkpoint yet"):
+        run.latest_checkpoint()
+    with pytest.raises(UserError, match=r"nowhere\.index is missing"):
+        run.restore_weights(run.build_model(), str(tmp_path / "nowhere"))
+    (tmp_path / "hparams.json").write_text('{"hidden_siz": 3}')
+    with pytest.raises(UserError, match=r"hparams\.json: unknown hparam 'hidden_siz'; did you"):
+        run_folder.open_run(str(tmp_path))
+    (tmp_path / "hparams.json").write_text("{")
+    with pytest.raises(UserError, match=r"hparams\.json is no JSON"):
+        run_folder.open_run(str(tmp_path))
