@@ -48,7 +48,7 @@ def test_attention_is_that_of_t2t(units, seeds):
     """The recorded queries are not scaled, ours are: by 1/√4."""
     q, k, v = (units[f"attention/{name}"] for name in "qkv")
     layer = EncoderDecoderAttention(AttentionConfig(8, 2, 8, 8), seeds)
-    weights = layer.weights(q * 2.0, k, units["attention/bias"])
+    weights = layer.attention_weights(q * 2.0, k, units["attention/bias"])
     np.testing.assert_allclose(weights @ v, units["attention/out"], atol=1e-6)
 
 
@@ -58,7 +58,9 @@ def test_attention_is_equation_1(seeds):
     layer = EncoderDecoderAttention(AttentionConfig(9, 1, 9, 9), seeds)
     scores = np.exp(q[0, 0] @ k[0, 0].T / 3.0) * [1, 1, 0]
     wanted = scores / scores.sum(axis=1, keepdims=True)
-    weights = layer.weights(q.astype("float32"), k.astype("float32"), np.array([0, 0, MASKED]))
+    weights = layer.attention_weights(
+        q.astype("float32"), k.astype("float32"), np.array([0, 0, MASKED])
+    )
     np.testing.assert_allclose(weights[0, 0], wanted, atol=1e-6)
 
 

@@ -137,7 +137,7 @@ def test_embeddings_are_shared_as_asked(kind, make_model, shared, softmax_too, s
 
 
 def test_keras_fit_learns(kind, make_model, features):
-    model = make_model(kind, num_hidden_layers=1, **{name: 0.0 for name in _dropouts(kind)})
+    model = make_model(kind, num_hidden_layers=1, **dict.fromkeys(_dropouts(kind), 0.0))
     model.compile(
         keras.optimizers.Adam(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
@@ -170,7 +170,7 @@ def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, feature
 
 
 def test_without_dropout_training_is_evaluation(kind, make_model, features):
-    model = make_model(kind, **{name: 0.0 for name in _dropouts(kind)})
+    model = make_model(kind, **dict.fromkeys(_dropouts(kind), 0.0))
     np.testing.assert_array_equal(
         logits_of(model, features, training=True), logits_of(model, features)
     )
