@@ -72,6 +72,8 @@ class _Attention(Layer):
                 )
         self.config = config
         self.heads = config.heads
+        # 1 / √d_k. Scaling queries before their heads are split is deliberate: next to the product
+        # with the keys, inside a loop, TensorFlow 2.21 with oneDNN fuses it into a broken graph.
         self.scale = (config.key_channels // config.heads) ** -0.5
         self.dropout = Dropout(config.dropout, seeds)
         self.output_projection = Projection(
@@ -81,8 +83,8 @@ class _Attention(Layer):
     def attention_weights(
         self, queries: keras.KerasTensor, keys: keras.KerasTensor, bias: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """softmax(Q Kᵀ / √d_k): [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N]."""
-        scores = ops.matmul(queries * self.scale, ops.transpose(keys, (0, 1, 3, 2)))
+        """softmax(Q Kᵀ), Q scaled: [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N]."""
+        scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
         return ops.softmax(scores + ops.cast(bias, scores.dtype))
 
     def attend(
@@ -115,7 +117,7 @@ class SelfAttention(_Attention):
         keys = self.config.key_channels
         borders = (keys, 2 * keys)
         queries, keys, values = ops.split(self.qkv(x), borders, axis=-1)
-        return queries, KeysValues(keys, values)
+        return queries * self.scale, KeysValues(keys, values)
 
     def call(
         self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
@@ -201,4 +203,5 @@ class EncoderDecoderAttention(_Attention):
         N is T in training. In search it is K: the beams of a sentence are so many queries to the
         same memory, which is never copied for them.
         """
-        return self.attend(split_heads(self.query(x), self.heads), memory, bias, training)
+        queries = split_heads(self.query(x) * self.scale, self.heads)
+        return self.attend(queries, memory, bias, training)

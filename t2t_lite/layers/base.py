@@ -15,7 +15,9 @@ class Layer(keras.layers.Layer):
 
 
 class Stack(Layer):
-    """Layers in a row. (A TensorFlow checkpoint follows attributes; a list it would leave out.)
+    """Layers in a row.
+
+    A TensorFlow checkpoint follows attributes; what stands in a list it would leave out.
 
     Args:
         layers: from the bottom up.

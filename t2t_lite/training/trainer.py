@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 import secrets
 import time
 
@@ -53,7 +54,11 @@ class Trainer:
         hparams = _resolve_hparams(config)
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
         self.seed, self.parts = _seed_and_parts(config, hparams, self.replicas)
-        flags = dataclasses.asdict(config) | {"random_seed": self.seed, "parts": self.parts}
+        flags = dataclasses.asdict(config) | {
+            "data_dir": os.path.abspath(config.data_dir),
+            "random_seed": self.seed,
+            "parts": self.parts,
+        }
         self.run = run_folder.create_run(flags, hparams, config.data_dir)
         self.hparams = self.run.hparams
         self.reader = ExampleReader.of(self.run.problem, self.hparams)

@@ -93,3 +93,20 @@ def test_attention_is_chosen_by_name(make_model):
     assert isinstance(make_model("luong").attention, MultiplicativeAttention)
     with pytest.raises(UsageError, match="'dot': expected bahdanau or luong"):
         make_model("luong", attention_mechanism="dot")
+
+
+def test_dropout_reaches_what_the_decoder_feeds_itself(make_model, features, monkeypatch):
+    """Without dropout in the encoder, and with targets that embed as zero, that alone is left."""
+    features = {**features, "targets": np.zeros((3, 2), np.int32)}
+
+    def change(layers):
+        model = make_model("luong", num_hidden_layers=layers)
+        encode = model.encode
+        monkeypatch.setattr(model, "encode", lambda inputs, training: encode(inputs))
+        difference = model.hidden(features, training=True) - model.hidden(features)
+        return np.abs(difference).max(axis=(0, 2))
+
+    one_layer, two_layers = change(1), change(2)
+    assert one_layer[0] == 0  # no attentional output yet, nor a layer below
+    assert one_layer[1] > 1e-2
+    assert two_layers[0] > 1e-2

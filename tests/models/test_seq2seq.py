@@ -9,6 +9,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from t2t_lite.models.seq2seq import shift_right
@@ -214,6 +215,15 @@ def test_a_saved_model_is_the_model(model, features, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.hparams == model.hparams
     np.testing.assert_array_equal(logits_of(loaded, features), logits_of(model, features))
+
+
+def test_a_tensorflow_checkpoint_holds_every_variable(kind, model, make_model, features, tmp_path):
+    path = tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
+    other = make_model(kind)
+    for variable in other.trainable_variables:
+        variable.assign(variable + 1.0)
+    tf.train.Checkpoint(model=other).read(path).assert_consumed()
+    np.testing.assert_array_equal(logits_of(other, features), logits_of(model, features))
 
 
 _ON_JAX = """
