@@ -30,16 +30,16 @@ class BasicHParams(HParams):
     # --- embeddings
     shared_embedding_and_softmax_weights: bool = False  # one matrix for sources, targets, softmax
     shared_embedding: bool = False  # one matrix for sources and targets, another for the softmax
-    multiply_embedding_mode: str = "sqrt_depth"  # sqrt_depth: embeddings times √hidden_size; none
+    multiply_embedding_mode: str = "sqrt_depth"  # embeddings times √hidden_size; none: as they are
 
     # --- initialisation and regularisation
-    initializer: str = "uniform_unit_scaling"  # of dense kernels: uniform, variance by fan_avg
+    initializer: str = "uniform_unit_scaling"  # of dense kernels; no other is known yet
     initializer_gain: float = 1.0  # scale of that variance
     label_smoothing: float = 0.1  # probability mass taken from the right subword (paper: ε_ls)
     clip_grad_norm: float = 2.0  # largest global norm of the gradient; 0: no clipping
 
     # --- optimizer
-    optimizer: str = "adam"  # adam | multistep_adam (weighs micro-batches equally, as in T2T)
+    optimizer: str = "adam"
     optimizer_adam_beta1: float = 0.9  # decay of the mean gradient
     optimizer_adam_beta2: float = 0.999  # decay of the mean squared gradient
     optimizer_adam_epsilon: float = 1e-6  # added to the root of the mean squared gradient

@@ -125,12 +125,13 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
         data_dir: where the vocabulary is copied from.
 
     Raises:
-        UserError: the folder holds a run of another problem, model or other hyperparameters, or
-            was trained with another vocabulary.
+        UserError: the vocabulary is missing, or the folder holds a run of another problem, model,
+            vocabulary or other hyperparameters.
     """
     folder = pathlib.Path(flags["output_dir"])
-    folder.mkdir(parents=True, exist_ok=True)
     problem = registry.problem(flags["problem"])
+    problem.get_feature_encoders(data_dir)  # a vocabulary that cannot be read leaves no folder
+    folder.mkdir(parents=True, exist_ok=True)
     if (folder / FLAGS).is_file():
         _refuse_another_run(open_run(str(folder)), flags, hparams)
     for name in problem.vocab_files():

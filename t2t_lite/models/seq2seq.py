@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.embedding import Embedding
 
@@ -31,6 +32,9 @@ class Seq2Seq(keras.Model, abc.ABC):
         hparams: the hyperparameters, of the class's `hparams_class`.
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
+
+    Raises:
+        UsageError: an hparam has a value that no model knows.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
@@ -48,6 +52,8 @@ class Seq2Seq(keras.Model, abc.ABC):
         self.targets_vocab_size = targets_vocab_size
         # The only source of randomness; the trainer sets its state from (seed, step, replica).
         self.seeds = keras.random.SeedGenerator(seed=0, name="seeds")
+        _require(hparams, "initializer", "uniform_unit_scaling")
+        _require(hparams, "multiply_embedding_mode", "sqrt_depth", "none")
         self._make_embeddings()
         self.built = True  # every layer makes its variables when it is constructed
 
@@ -134,6 +140,12 @@ class Seq2Seq(keras.Model, abc.ABC):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """Builds the model from `get_config`'s result."""
         return cls(**{**config, "hparams": cls.hparams_class.from_dict(config["hparams"])})
+
+
+def _require(hparams: BasicHParams, name: str, *choices: str) -> None:
+    if getattr(hparams, name) not in choices:
+        expected = " or ".join(choices)
+        raise UsageError(f"hparam {name}={getattr(hparams, name)!r}: expected {expected}")
 
 
 def shift_right(embedded: keras.KerasTensor) -> keras.KerasTensor:

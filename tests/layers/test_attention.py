@@ -45,18 +45,17 @@ def test_heads_are_split_as_in_t2t(units):
 
 
 def test_attention_is_that_of_t2t(units, seeds):
-    """The recorded queries are not scaled, ours are: by 1/√4."""
     q, k, v = (units[f"attention/{name}"] for name in "qkv")
     layer = EncoderDecoderAttention(AttentionConfig(8, 2, 8, 8), seeds)
-    weights = layer.attention_weights(q * 2.0, k, units["attention/bias"])
+    weights = layer.attention_weights(q, k, units["attention/bias"])
     np.testing.assert_allclose(weights @ v, units["attention/out"], atol=1e-6)
 
 
-def test_attention_is_equation_1(seeds):
+def test_attention_is_a_softmax_of_products(seeds):
     random = np.random.RandomState(0)
     q, k = random.normal(size=(1, 1, 2, 9)), random.normal(size=(1, 1, 3, 9))
     layer = EncoderDecoderAttention(AttentionConfig(9, 1, 9, 9), seeds)
-    scores = np.exp(q[0, 0] @ k[0, 0].T / 3.0) * [1, 1, 0]
+    scores = np.exp(q[0, 0] @ k[0, 0].T) * [1, 1, 0]
     wanted = scores / scores.sum(axis=1, keepdims=True)
     weights = layer.attention_weights(
         q.astype("float32"), k.astype("float32"), np.array([0, 0, MASKED])

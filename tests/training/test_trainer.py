@@ -1,0 +1,152 @@
+"""The trainer as a whole, in this process: what it leaves in the run folder, and its errors."""
+
+import json
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data.records import read_examples
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.training import trainer
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.metrics import Metrics
+
+HPARAMS = "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1"
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> pathlib.Path:
+    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
+    for split, count in (("train", 60), ("eval", 6)):
+        for side in ("inputs", "targets"):
+            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
+            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
+    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
+    return data
+
+
+def config(data_dir, output_dir, **changes) -> TrainerConfig:
+    settings = {
+        "data_dir": str(data_dir),
+        "output_dir": str(output_dir),
+        "problem": "text2text_tmpdir",
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+        "hparams": HPARAMS,
+        "train_steps": 4,
+        "local_eval_frequency": 2,
+        "log_step_count_steps": 2,
+        "decode_hparams": "beam_size=1,extra_length=1",
+        "random_seed": 5,
+    }
+    return TrainerConfig(**(settings | changes))
+
+
+@pytest.fixture(scope="module")
+def trained(data_dir, tmp_path_factory) -> pathlib.Path:
+    """A run folder after four steps."""
+    folder = tmp_path_factory.mktemp("run")
+    trainer.run(config(data_dir, folder))
+    return folder
+
+
+def test_a_run_folder_is_whole(trained, data_dir):
+    records = [json.loads(line) for line in (trained / "metrics.jsonl").open(encoding="utf-8")]
+    assert [(r["kind"], r["step"]) for r in records] == [
+        ("train", 2),
+        ("eval", 2),
+        ("train", 4),
+        ("eval", 4),
+    ]
+    assert records[0].keys() >= {"loss", "learning_rate", "gradient_norm", "padding_share"}
+    assert records[1].keys() >= {"loss", "accuracy", "neg_log_perplexity", "bleu_signature"}
+    assert 0 <= records[1]["bleu"] <= 100
+    assert list(trained.glob("events.out.tfevents.*"))
+    paths = [str(path) for path in data_dir.glob("*-dev-*")]
+    tokens = sum(len(example["targets"]) for example in read_examples(paths))
+    assert records[1]["target_tokens"] == tokens, "every token of the dev set, once"
+    opened = run_folder.open_run(str(trained))
+    assert Decoder.from_run(opened, hparams=DecodeHParams(beam_size=2)).translate(["", "1 and 2"])
+
+
+def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
+    before = (trained / "metrics.jsonl").read_bytes()
+    newest = tf.train.latest_checkpoint(str(trained))
+    trainer.run(config(data_dir, trained, random_seed=None))
+    assert tf.train.latest_checkpoint(str(trained)) == newest
+    assert (trained / "metrics.jsonl").read_bytes() == before
+
+
+def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir):
+    trainer.run(config(data_dir, trained, schedule="evaluate"))
+    lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    last = json.loads(lines[-1])
+    # The fused loss of one batch shape is the same to the bit.
+    assert last == json.loads(lines[3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"hparams": HPARAMS + ",hidden_size=8"}, UserError, "hidden_size: 16 != 8"),
+        ({"random_seed": 6}, UserError, "was started with --random_seed=5, not 6"),
+        ({"model": "lstm_seq2seq_attention"}, UsageError, "needs a LSTMHParams"),
+        ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
+        ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
+    ],
+)
+def test_contradictions_are_refused(trained, data_dir, changes, error, message):
+    with pytest.raises(error, match="") as raised:
+        trainer.run(config(data_dir, trained, **changes))
+    assert message in str(raised.value)
+
+
+def test_parts_that_devices_cannot_share_are_refused(trained, data_dir):
+    with pytest.raises(UserError, match=r"batches of 1 parts .* which 2 devices cannot share"):
+        trainer._seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
+
+
+def test_missing_data_names_the_command(trained, tmp_path):
+    with pytest.raises(UserError, match=r"vocabulary|t2t-datagen --problem=text2text_tmpdir"):
+        trainer.run(config(tmp_path, tmp_path / "run"))
+
+
+def test_a_corrupt_shard_is_named(data_dir, tmp_path):
+    copy = tmp_path / "data"
+    copy.mkdir()
+    for path in data_dir.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    shard = sorted(copy.glob("*-train-*"))[3]
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    shard.write_bytes(content)
+    with pytest.raises(DataError, match=shard.name):
+        trainer.run(config(copy, tmp_path / "run"))
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch):
+    def no_space(*args, **kwargs):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    newest = tf.train.latest_checkpoint(str(trained))
+    monkeypatch.setattr(tf.train.CheckpointManager, "save", no_space)
+    with pytest.raises(UserError, match=r"step 6 not saved .*model\.ckpt-4.*No space left"):
+        trainer.run(config(data_dir, trained, train_steps=6))
+    assert tf.train.latest_checkpoint(str(trained)) == newest
+
+
+def test_metrics_after_the_restored_step_are_cut_off(tmp_path):
+    metrics = Metrics(tmp_path, 0)
+    for step in (10, 20, 30):
+        metrics.write("train", step, {"loss": 1.0 / step})
+    metrics.write("eval", 20, {"bleu": 1.0})
+    whole = (tmp_path / "metrics.jsonl").read_text().splitlines(keepends=True)
+    with (tmp_path / "metrics.jsonl").open("a") as lines:
+        lines.write('{"kind": "train", "st')  # cut short by a kill
+    again = Metrics(tmp_path, 20)
+    assert (tmp_path / "metrics.jsonl").read_text() == "".join([*whole[:2], whole[3]])
+    assert again.evaluated == {20}
