@@ -118,8 +118,7 @@ class BeamSearch:
         )
         # The model alone knows its state's shapes; what varies with B, S or L is None in them.
         state = tf.nest.map_structure(
-            lambda x: tf.TensorSpec(x.shape, x.dtype),
-            start.get_concrete_function().structured_outputs,
+            lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
         )
         beams = _Beams(
             alive_ids=tf.TensorSpec([None, self._beam_size, None], tf.int32),
@@ -249,9 +248,9 @@ def greedy_search(model: Seq2Seq) -> BeamSearch:
 
 def _traced(
     function: Callable[..., Any], *signature: Any
-) -> tf.types.experimental.PolymorphicFunction:
+) -> tf.types.experimental.ConcreteFunction:
     """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
-    return tf.function(function, input_signature=signature)
+    return tf.function(function, input_signature=signature).get_concrete_function()
 
 
 def _reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

@@ -271,3 +271,24 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     for batch, limit in ((1, 40), (2, 5), (3, 17), (7, 90), (20, 33)):
         assert search(np.zeros([batch, limit]), [limit] * batch).ids.shape == (batch, 2, limit)
     assert model.traces == traces
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
+def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
+    """For stacks of every height: some make TensorFlow's optimizer build unlike graphs."""
+    hparams = registry.hparams("transformer_test").copy(
+        num_hidden_layers=layers, layer_preprocess_sequence=before, layer_postprocess_sequence=after
+    )
+    model = Transformer(hparams, 9, 9)
+    inputs = np.random.RandomState(layers).randint(2, 9, (3, 5)).astype(np.int32)
+    found = BeamSearch(model, beam_size=3, alpha=0.0, stop_early=False)(inputs, [6, 6, 6])
+    for beam in range(3):
+        targets = found.ids[:, beam]  # [B, L]
+        log_probs = tf.nn.log_softmax(model({"inputs": inputs, "targets": targets}))
+        chosen = tf.gather(log_probs, targets, axis=2, batch_dims=2) * (targets != 0)
+        exists = found.scores[:, beam] > DEAD
+        assert beam or exists.all()
+        np.testing.assert_allclose(
+            tf.reduce_sum(chosen, axis=1)[exists], found.scores[exists, beam], rtol=1e-4, atol=1e-4
+        )
