@@ -286,7 +286,8 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
     for beam in range(3):
         targets = found.ids[:, beam]  # [B, L]
         log_probs = tf.nn.log_softmax(model({"inputs": inputs, "targets": targets}))
-        chosen = tf.gather(log_probs, targets, axis=2, batch_dims=2) * (targets != 0)
+        through_eos = np.cumsum(targets == EOS, axis=1) - (targets == EOS) == 0  # [B, L]
+        chosen = tf.gather(log_probs, targets, axis=2, batch_dims=2) * through_eos
         exists = found.scores[:, beam] > DEAD
         assert beam or exists.all()
         np.testing.assert_allclose(
