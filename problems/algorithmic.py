@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from t2t_lite import registry
-from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
 from t2t_lite.data.text_problems import Sample, Text2TextProblem
 from t2t_lite.errors import DataError
@@ -86,11 +86,7 @@ class AlgorithmicProblem(Text2TextProblem):
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """T2T's numbers of files, and a test split."""
-        return [
-            {"split": DatasetSplit.TRAIN, "shards": 10},
-            {"split": DatasetSplit.EVAL, "shards": 1},
-            {"split": DatasetSplit.TEST, "shards": 1},
-        ]
+        return three_splits(10)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the samples of a split; each split has random numbers of its own."""

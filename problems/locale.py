@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.data import text_problems
-from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.errors import UserError
 from t2t_lite.problems._locale_frames import FRAMES
 
@@ -102,11 +102,7 @@ class _LocaleProblem(text_problems.TranslateProblem):
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """30,000 sentences to train, 1,000 to watch and 1,000 to test."""
-        return [
-            {"split": DatasetSplit.TRAIN, "shards": 10},
-            {"split": DatasetSplit.EVAL, "shards": 1},
-            {"split": DatasetSplit.TEST, "shards": 1},
-        ]
+        return three_splits(10)
 
     @property
     def vocab_type(self) -> str:

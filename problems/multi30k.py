@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.data import corpora
-from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Sample, TranslateProblem, VocabType
 
 _URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
@@ -52,11 +52,7 @@ class TranslateMulti30k(TranslateProblem):
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """`train`, `val` and `test_2016_flickr`."""
-        return [
-            {"split": DatasetSplit.TRAIN, "shards": 10},
-            {"split": DatasetSplit.EVAL, "shards": 1},
-            {"split": DatasetSplit.TEST, "shards": 1},
-        ]
+        return three_splits(10)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split.

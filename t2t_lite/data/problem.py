@@ -42,6 +42,12 @@ def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
     return [str(folder / f"{stem}-{i:05d}-of-{shards:05d}") for i in range(shards)]
 
 
+def three_splits(train_shards: int) -> list[dict[str, Any]]:
+    """A training split over that many files, and a dev and a test split of one file each."""
+    shards = {DatasetSplit.TRAIN: train_shards, DatasetSplit.EVAL: 1, DatasetSplit.TEST: 1}
+    return [{"split": split, "shards": count} for split, count in shards.items()]
+
+
 class Problem(abc.ABC):
     """A task with its data, from raw text to TFRecords and back to text.
 
