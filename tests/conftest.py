@@ -1,7 +1,9 @@
 """Fixtures that all tests share."""
 
+import contextlib
 import os
 import pathlib
+import resource
 
 import pytest
 
@@ -48,3 +50,22 @@ def strategy_over():
     import tensorflow as tf
 
     return lambda devices: tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(devices)])
+
+
+@pytest.fixture
+def full_disk():
+    """Returns a context manager in which no file may grow beyond so many bytes.
+
+    Not a state for the whole test: pytest's own report may go to a file that is longer.
+    """
+
+    @contextlib.contextmanager
+    def limit(size: int):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limit

@@ -1,7 +1,6 @@
 import hashlib
 import logging
 import pathlib
-import resource
 import signal
 import subprocess
 import sys
@@ -211,17 +210,8 @@ def test_a_killed_run_leaves_nothing_that_the_next_run_takes_for_data(
     assert digests(data) == undisturbed
 
 
-@pytest.fixture
-def full_disk():
-    """No file of this process may grow beyond 500 bytes, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_a_full_disk_leaves_nothing_half_written(data, full_disk):
-    with pytest.raises(OSError, match="cannot write"):
+    with full_disk(500), pytest.raises(OSError, match="cannot write"):
         generator.generate_problem(Small(train=100), str(data), "")
     assert list(data.iterdir()) == []
 

@@ -1,6 +1,5 @@
 import pathlib
 import random
-import resource
 import struct
 from collections import Counter
 
@@ -117,15 +116,6 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path):
         list(records.read_examples([tmp_path / "absent"]))
 
 
-@pytest.fixture
-def small_files_only():
-    """No file of this process may grow beyond 10,000 bytes, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_is_an_os_error(tmp_path, small_files_only):
-    with pytest.raises(OSError, match="cannot write"):
+def test_a_full_disk_is_an_os_error(tmp_path, full_disk):
+    with full_disk(10_000), pytest.raises(OSError, match="cannot write"):
         records.write_examples(tmp_path / "shard", ({"inputs": [i]} for i in range(1000)))
