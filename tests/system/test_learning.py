@@ -59,7 +59,7 @@ def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
         f"--data_dir={tmp_path / 'data'}",
         f"--tmp_dir={tmp_path}",
         f"--output_dir={tmp_path / 'run'}",
-        "--train_steps=600",
+        "--train_steps=1500",
         "--schedule=train",
         f"--random_seed={seed}",
     )
