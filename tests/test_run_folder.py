@@ -85,10 +85,10 @@ def test_another_vocabulary_is_refused(tmp_path):
         "hparams_set": "transformer_test",
     }
     hparams = registry.hparams("transformer_test").freeze()
-    tokens.write_text("a\nb\n")
+    tokens.write_text("<UNK>\na\nb\n")
     run_folder.create_run(flags, hparams, str(data))
     run_folder.create_run(flags, hparams, str(data))
-    tokens.write_text("a\nc\n")
+    tokens.write_text("<UNK>\na\nc\n")
     with pytest.raises(UserError, match="which this run was trained with, differs from"):
         run_folder.create_run(flags, hparams, str(data))
 
