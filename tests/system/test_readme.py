@@ -57,6 +57,7 @@ def test_your_own_two_files(shell, tmp_path):
     assert re.search(r"^BLEU_cased = +\d+\.\d\d$", shell(code), re.M)
 
 
+@pytest.mark.slow
 def test_your_own_problem_class(shell, tmp_path):
     (_, problem), (_, code) = blocks("Your own problem class")
     (tmp_path / "my_problems").mkdir()
