@@ -79,7 +79,7 @@ def test_a_token_weighs_the_same_in_every_part(strategy_over):
 def test_with_dropout_masks_follow_the_part_not_the_device(strategy_over):
     """Each part has masks of its own; which device computes it makes no difference."""
     dropout = "layer_prepostprocess_dropout=0.3"
-    batches = ragged_batches(3, parts=2)
+    batches = ragged_batches(3, parts=4)
     _, on_two = train(strategy_over(2), batches, dropout)
     _, on_one = train(strategy_over(1), batches, dropout)
     np.testing.assert_allclose(on_two, on_one, rtol=1e-5, atol=1e-5)
