@@ -40,6 +40,7 @@ class Run:
     hparams_set: str
     hparams: "BasicHParams"
     problem: "Problem"
+    flags: Mapping[str, Any]  # the trainer's other settings, by name
 
     def build_model(self) -> "Seq2Seq":
         """Builds the model, freshly initialised, for the vocabularies in the folder."""
@@ -113,6 +114,7 @@ def open_run(output_dir: str) -> Run:
         hparams_set=flags["hparams_set"],
         hparams=hparams.freeze(),
         problem=registry.problem(flags["problem"]),
+        flags=flags,
     )
 
 

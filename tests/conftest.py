@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import contextlib
+import importlib.util
 import os
 import pathlib
 import resource
@@ -26,6 +27,34 @@ def _folder(name: str) -> pathlib.Path:
 def golden() -> pathlib.Path:
     """Folder of the numbers recorded from T2T itself."""
     return _folder("golden")
+
+
+# All recorded configurations but T2T's relative positions, which this package does not have.
+@pytest.fixture(
+    params=[
+        "base_v1",
+        "base_v3",
+        "pos_none",
+        "pos_emb",
+        "unshared",
+        "two_vocabs",
+        "channels",
+        "plain",
+    ]
+)
+def t2t_folder(request, golden) -> pathlib.Path:
+    """Folder of one Transformer recorded from T2T."""
+    return golden / "transformer" / request.param
+
+
+@pytest.fixture(scope="session")
+def t2t_weights():
+    """The module that builds T2T's recorded models; tests are no package to import it from."""
+    path = pathlib.Path(__file__).parent / "t2t_weights.py"
+    spec = importlib.util.spec_from_file_location("t2t_weights", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

@@ -293,9 +293,7 @@ def _decode_file(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig
 
 def _decode_split(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
     """Decodes the dev or test split and prints BLEU; writes files if a name for them is given."""
-    flags = run_folder.read_flags(str(opened.folder))
-    assert flags is not None  # a run cannot be opened without
-    data_dir = config.data_dir or flags["data_dir"]
+    data_dir = config.data_dir or opened.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = opened.problem.existing_filepaths(data_dir, split)
     sources, references = _examples(decoder, opened.problem, paths)

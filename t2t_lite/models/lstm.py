@@ -1,5 +1,6 @@
 """An LSTM encoder and decoder with attention: a second, unlike model behind the same protocol."""
 
+import abc
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -86,7 +87,7 @@ class LSTM(Layer):
         return LSTMState(*(ops.swapaxes(part, 0, 1) for part in states))
 
 
-class _Attention(Layer):
+class _Attention(Layer, abc.ABC):
     """The weighted mean of the encoder's output, joined with the query.
 
     Args:
@@ -99,9 +100,9 @@ class _Attention(Layer):
         self.key = Projection(channels, channels, gain=gain)
         self.join = Projection(2 * channels, channels, gain=gain)
 
+    @abc.abstractmethod
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
         """How well [B, K, D] fits to [B, S, D]: [B, K, S]."""
-        raise NotImplementedError
 
     def call(self, query: keras.KerasTensor, sentence: Sentence) -> keras.KerasTensor:
         """Returns tanh(W [context; query]) [B, K, D] (Luong et al. 2015, equation 5).

@@ -4,6 +4,7 @@ A schedule is a product of named factors, such as the default of `transformer_ba
 "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"; "legacy" is the older form of v1 and v2.
 """
 
+import math
 from collections.abc import Callable
 
 import keras
@@ -44,6 +45,26 @@ def _rsqrt_hidden_size(hparams: BasicHParams, step: tf.Tensor) -> float:
     return hparams.hidden_size**-0.5
 
 
+def _exp_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """learning_rate_decay_rate to the power of how many decay_steps have passed since warm-up."""
+    passed = tf.maximum(0.0, (step - _warmup(hparams)) / hparams.learning_rate_decay_steps)
+    if hparams.learning_rate_decay_staircase:
+        passed = tf.floor(passed)
+    return tf.pow(hparams.learning_rate_decay_rate, passed)
+
+
+def _single_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps` (and 0 from then)."""
+    warmup, end = _warmup(hparams), float(hparams.learning_rate_decay_steps)
+    if end <= warmup:
+        raise UsageError(
+            f"hparam learning_rate_decay_steps={end:g}: single_cycle_cos_decay needs more than "
+            f"the {warmup:g} learning_rate_warmup_steps"
+        )
+    passed = (tf.clip_by_value(step, warmup, end) - warmup) / (end - warmup)
+    return 0.5 + 0.5 * tf.cos(math.pi * passed)
+
+
 def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
     warmup = _warmup(hparams)
     if hparams.learning_rate_decay_scheme == "noam":
@@ -71,6 +92,8 @@ _FACTORS: dict[str, Factor] = {
     "rsqrt_decay": _rsqrt_decay,
     "rsqrt_normalized_decay": _rsqrt_normalized_decay,
     "rsqrt_hidden_size": _rsqrt_hidden_size,
+    "exp_decay": _exp_decay,
+    "single_cycle_cos_decay": _single_cycle_cos_decay,
     "legacy": _legacy,
 }
 
@@ -80,14 +103,16 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         hparams: `learning_rate_schedule` names the factors, other fields their constants.
+        ahead: fraction of a step added to the count.
 
     Raises:
         UsageError: an unknown factor.
     """
 
-    def __init__(self, hparams: BasicHParams) -> None:
+    def __init__(self, hparams: BasicHParams, ahead: float = 0.0) -> None:
         super().__init__()
         self.hparams = hparams
+        self.ahead = ahead
         names = [name.strip() for name in hparams.learning_rate_schedule.split("*")]
         for name in names:
             if name not in _FACTORS:
@@ -99,7 +124,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the rate of the update after `step` updates, a float32 scalar."""
-        count = tf.cast(step, tf.float32)
+        count = tf.cast(step, tf.float32) + self.ahead
         rate = tf.constant(1.0)
         for factor in self.factors:
             rate = rate * factor(self.hparams, count)
@@ -107,4 +132,4 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, object]:
         """Keras asks for this when an optimizer is saved as a configuration."""
-        return {"hparams": self.hparams.to_dict()}
+        return {"hparams": self.hparams.to_dict(), "ahead": self.ahead}

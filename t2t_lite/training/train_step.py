@@ -2,7 +2,8 @@
 
 Every replica adds up the gradients of the *sum* of its token losses; the sums and the token
 counts are added over replicas, and only then divided. Hence N replicas ≡ 1 replica ≡ N
-micro-batches, to rounding. (A mean of replica means would weigh tokens of short batches more.)
+micro-batches, to rounding. (A mean of replica means would weigh tokens of short batches more:
+what T2T's `multistep_adam` does with its micro-batches, and this step does for that optimizer.)
 """
 
 from collections.abc import Callable
@@ -28,6 +29,15 @@ class Totals(NamedTuple):
     gradient_norm: tf.Tensor  # global norm before clipping, summed over steps
     steps: tf.Tensor
     skipped: tf.Tensor  # steps whose gradient was not finite
+
+
+class _Sums(NamedTuple):
+    """What micro-batches add up to."""
+
+    gradients: list[tf.Tensor]  # of the weighed losses
+    weight: tf.Tensor  # what to divide the gradients by
+    loss: tf.Tensor  # of all target tokens
+    tokens: tf.Tensor  # target tokens
 
 
 class TrainStep:
@@ -56,6 +66,7 @@ class TrainStep:
         self.accumulate = parts // strategy.num_replicas_in_sync
         self.seed = seed
         self.hparams = model.hparams
+        self.parts_weigh_equally = self.hparams.optimizer == "multistep_adam"
         self.variables = model.trainable_variables
         # What has happened since the last log line; in the checkpoint, so that a resumed run
         # writes the very lines of an undisturbed one.
@@ -81,8 +92,8 @@ class TrainStep:
 
     def _step(self, features: Features, step: tf.Tensor, learn: tf.Tensor) -> None:
         per_replica = self.strategy.run(self._replica_sums, (features, step))
-        gradients, loss, tokens = self.strategy.reduce("SUM", per_replica, axis=None)
-        gradients = [gradient / tf.maximum(tokens, 1.0) for gradient in gradients]
+        gradients, weight, loss, tokens = self.strategy.reduce("SUM", per_replica, axis=None)
+        gradients = [gradient / tf.maximum(weight, 1.0) for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
         finite = tf.math.is_finite(norm)
         if self.hparams.clip_grad_norm:
@@ -94,27 +105,28 @@ class TrainStep:
 
     def _replica_sums(
         self, features: Features, step: tf.Tensor
-    ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Adds up one replica's micro-batches: gradients, token losses, target tokens."""
+    ) -> _Sums:
+        """Adds up one replica's micro-batches."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         first = replica * self.accumulate
-        gradients, loss, tokens = self._micro_batch(features, step, first)
+        sums = self._micro_batch(features, step, first)
         for part in tf.range(first + 1, first + self.accumulate):
-            more = self._micro_batch(features, step, part)
-            gradients = [a + b for a, b in zip(gradients, more[0], strict=True)]
-            loss, tokens = loss + more[1], tokens + more[2]
-        return gradients, loss, tokens
+            sums = tf.nest.map_structure(tf.add, sums, self._micro_batch(features, step, part))
+        return sums
 
     def _micro_batch(
         self, features: Features, step: tf.Tensor, part: tf.Tensor
-    ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Gradients of the summed token losses of part `part` of the batch."""
+    ) -> _Sums:
+        """Computes part `part` of the batch."""
         batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
         self._seed_dropout(step * self.parts + tf.cast(part, tf.int64))
         with tf.GradientTape() as tape:
             loss, tokens = summed_loss(self.model, batch, self.hparams.label_smoothing)
-        gradients = tape.gradient(loss, self.variables)
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], loss, tokens
+            equal = self.parts_weigh_equally
+            weighed = loss / tf.maximum(tokens, 1.0) if equal else loss
+        gradients = tape.gradient(weighed, self.variables)
+        weight = tf.minimum(tokens, 1.0) if equal else tokens  # nothing but padding weighs nothing
+        return _Sums([tf.convert_to_tensor(g) for g in gradients], weight, loss, tokens)
 
     def _seed_dropout(self, number: tf.Tensor) -> None:
         """Gives every part of every step masks of its own, whichever replica computes it."""

@@ -1,8 +1,6 @@
 import functools
-import importlib.util
 import itertools
 import json
-import pathlib
 
 import keras
 import numpy as np
@@ -15,26 +13,6 @@ from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 
 EOS = 1
-CONFIGS = (
-    "base_v1",
-    "base_v3",
-    "pos_none",
-    "pos_emb",
-    "unshared",
-    "two_vocabs",
-    "channels",
-    "plain",
-)
-
-
-@pytest.fixture(scope="module")
-def golden_transformer():
-    """The builder of T2T's recorded models, from the models' tests."""
-    path = pathlib.Path(__file__).parents[1] / "models/t2t_weights.py"
-    spec = importlib.util.spec_from_file_location("t2t_weights", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.golden_transformer
 
 
 class TableModel:
@@ -113,10 +91,9 @@ def up_to_eos(ids):
     return ids[: ids.index(EOS) + 1] if EOS in ids else ids
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-def test_decodes_as_t2t(golden, golden_transformer, config):
-    model, settings = golden_transformer(golden / "transformer" / config)
-    recorded = np.load(golden / "transformer" / config / "decode.npz")
+def test_decodes_as_t2t(t2t_folder, t2t_weights):
+    model, settings = t2t_weights.golden_transformer(t2t_folder)
+    recorded = np.load(t2t_folder / "decode.npz")
 
     @functools.cache
     def search(beam_size, alpha, stop_early):

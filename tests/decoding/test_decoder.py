@@ -259,9 +259,12 @@ def test_decodes_what_is_typed(run, monkeypatch, capsys):
 
 
 def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
-    config = with_lines(run, tmp_path / "in", ["a"])
+    config = with_lines(run, tmp_path / "in", ["a b"])
     path = f"{run.output_dir}/model.ckpt-7"
-    decoder.run(dataclasses.replace(config, output_dir="", checkpoint_path=path))
+    out = tmp_path / "out"
+    config = dataclasses.replace(config, output_dir="", decode_to_file=str(out))
+    decoder.run(dataclasses.replace(config, checkpoint_path=path))
+    assert out.read_text() == "a b\n"
 
 
 @pytest.mark.parametrize(

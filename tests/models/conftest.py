@@ -1,8 +1,5 @@
 """Small models of every kind, with weights that are the same on every machine."""
 
-import importlib.util
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -65,13 +62,3 @@ def features():
             [[3, 10, 1, 0, 0, 0], [6, 2, 9, 12, 4, 1], [7, 1, 0, 0, 0, 0]], np.int32
         ),
     }
-
-
-@pytest.fixture(scope="session")
-def golden_transformer():
-    """The builder of T2T's recorded models."""
-    path = pathlib.Path(__file__).parent / "t2t_weights.py"
-    spec = importlib.util.spec_from_file_location("t2t_weights", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.golden_transformer

@@ -17,9 +17,11 @@ def test_rates_are_those_recorded_from_t2t(golden):
     for entry in json.loads((golden / "learning_rate.json").read_text()):
         if entry["hparams_set"] not in registry.list_hparams():
             continue
-        schedule = Schedule(registry.hparams(entry["hparams_set"]).override(entry["overrides"]))
+        hparams = registry.hparams(entry["hparams_set"]).override(entry["overrides"])
+        schedule = Schedule(hparams)
         for step, rate in zip(entry["steps"], entry["learning_rate"], strict=True):
-            assert float(schedule(step)) == pytest.approx(rate, rel=2e-6), (entry, step)
+            # T2T counts micro-batches.
+            assert float(schedule(step / hparams.accumulate_steps)) == pytest.approx(rate, rel=2e-6), (entry, step)
             compared += 1
     assert compared >= 100
 
@@ -50,6 +52,30 @@ def test_rsqrt_normalized_decay_starts_at_one():
         f"learning_rate_schedule={formula},learning_rate_constant=3.0,learning_rate_warmup_steps=16"
     )
     assert [float(Schedule(hparams)(step)) for step in (0, 16, 64)] == pytest.approx([3, 3, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("staircase", "rates"), [(False, [1, 1, 0.5**0.5, 0.5, 0.25]), (True, [1, 1, 1, 0.5, 0.25])]
+)
+def test_exp_decay_is_a_power_of_the_steps_since_warm_up(staircase, rates):
+    hparams = registry.hparams("transformer_base").override(
+        "learning_rate_schedule=exp_decay,learning_rate_warmup_steps=10,learning_rate_decay_rate=0.5,"
+        f"learning_rate_decay_steps=100,learning_rate_decay_staircase={staircase}"
+    )
+    found = [float(Schedule(hparams)(step)) for step in (0, 10, 60, 110, 210)]
+    assert found == pytest.approx(rates)
+
+
+def test_single_cycle_cos_decay_goes_from_the_warm_up_to_zero_and_stays():
+    hparams = registry.hparams("transformer_multi30k_prenorm").override(
+        "learning_rate_warmup_steps=10,learning_rate_decay_steps=50"
+    )
+    rates = [float(Schedule(hparams)(step)) for step in (0, 5, 10, 20, 30, 50, 60)]
+    quarter = 0.5 + 0.5**1.5
+    assert rates == pytest.approx([0, 0.0025, 0.005, 0.005 * quarter, 0.0025, 0, 0], abs=1e-9)
+    too_short = hparams.override("learning_rate_decay_steps=10")
+    with pytest.raises(UsageError, match="learning_rate_decay_steps=10: .* more than the 10"):
+        Schedule(too_short)(0)
 
 
 def test_unknown_factor_names_the_nearest():

@@ -1,0 +1,118 @@
+"""Gradients and whole trainings against those recorded from T2T."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep, summed_loss
+
+NO_DROPOUT = {"layer_prepostprocess_dropout": 0.0, "attention_dropout": 0.0, "relu_dropout": 0.0}
+
+
+def without_dropout(model, overrides=""):
+    hparams = model.hparams.copy(**NO_DROPOUT).override(overrides)
+    copy = Transformer(hparams, model.inputs_vocab_size, model.targets_vocab_size)
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def in_a_model(t2t_weights, config, like, arrays):
+    """Puts recorded arrays, one for each of T2T's variables, where ours stand."""
+    model = Transformer(like.hparams, like.inputs_vocab_size, like.targets_vocab_size)
+    t2t_weights.assign(model, arrays, config["target_space_id"])
+    return [np.asarray(variable) for variable in model.trainable_variables]
+
+
+def starting_with(recorded, prefix):
+    return {name.removeprefix(prefix): recorded[name] for name in recorded if prefix in name}
+
+
+@pytest.mark.parametrize("config", ["base_v1", "base_v3"])
+def test_gradients(golden, t2t_weights, config):
+    folder = golden / "transformer" / config
+    model, settings = t2t_weights.golden_transformer(folder)
+    model = without_dropout(model)
+    forward, recorded = np.load(folder / "forward.npz"), np.load(folder / "gradients.npz")
+    batch = {name: tf.constant(forward[f"a/{name}"], tf.int32) for name in ("inputs", "targets")}
+    with tf.GradientTape() as tape:
+        loss, tokens = summed_loss(model, batch, label_smoothing=0.1)
+        mean = loss / tokens
+    gradients = tape.gradient(mean, model.trainable_variables)
+    assert float(mean) == pytest.approx(float(recorded["loss"]), abs=1e-5)
+    expected = in_a_model(t2t_weights, settings, model, starting_with(recorded, "grad/"))
+    for variable, gradient, wanted in zip(
+        model.trainable_variables, gradients, expected, strict=True
+    ):
+        close = {"rtol": 0, "atol": 1e-4 * np.abs(wanted).max()}
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient), wanted, **close, err_msg=variable.path
+        )
+
+
+@pytest.mark.parametrize(
+    ("config", "run"),
+    [("base_v1", "adam"), ("base_v3", "adam"), ("base_v3", "clip"), ("base_v3", "multistep")],
+)
+def test_trainings(golden, t2t_weights, config, run):
+    """The losses before, and the weights after some updates by Adam, from T2T's weights."""
+    folder = golden / "transformer" / config
+    model, settings = t2t_weights.golden_transformer(folder)
+    how = settings["training"][run]
+    model = without_dropout(model, how["overrides"])
+    initial = dict(np.load(folder / "weights.npz"))
+    recorded = np.load(folder / "training.npz")
+    parts = model.hparams.accumulate_steps
+    optimizer = make_optimizer(model.hparams)
+    optimizer.build(model.trainable_variables)
+    step = TrainStep(tf.distribute.get_strategy(), model, optimizer, parts, seed=0)
+
+    # The loss moved that much in T2T when the weights were moved by 1e-6.
+    sensitivity = recorded[f"{run}/loss_sensitivity"].astype(float)
+    allowed = 1e-5 + 10 * np.maximum.accumulate(sensitivity)
+    for update in range(how["steps"] // parts):
+        first = update * parts
+        batches = [batch_of(recorded, n % 4) for n in range(first, first + parts)]
+        rate = recorded[f"{run}/learning_rate"][first + parts - 1]
+        assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5)
+        step(joined(batches), update)
+        totals = step.totals()
+        tokens = [np.count_nonzero(batch["targets"]) for batch in batches]
+        losses = recorded[f"{run}/loss"][first : first + parts]
+        assert totals.tokens == sum(tokens)
+        assert totals.loss / totals.tokens == pytest.approx(
+            np.average(losses, weights=tokens), abs=allowed[first + parts - 1]
+        ), update
+
+    wanted = dict(starting_with(recorded, f"{run}/final_l2/"))
+    spread = {
+        name: np.full_like(initial[name], norm / initial[name].size ** 0.5)
+        for name, norm in wanted.items()
+    }
+    for variable, same_norm in zip(
+        model.trainable_variables, in_a_model(t2t_weights, settings, model, spread), strict=True
+    ):
+        ours, theirs = np.linalg.norm(variable), np.linalg.norm(same_norm)
+        assert ours == pytest.approx(theirs, rel=1e-3), variable.path
+    final = starting_with(recorded, f"{run}/final/")
+    if final:
+        expected = in_a_model(t2t_weights, settings, model, final)
+        for variable, theirs in zip(model.trainable_variables, expected, strict=True):
+            moved = np.abs(np.asarray(variable) - theirs)
+            assert moved.max() < 0.1 * float(rate), variable.path
+
+
+def batch_of(recorded, number):
+    return {name: recorded[f"data/{name}_{number}"] for name in ("inputs", "targets")}
+
+
+def joined(batches):
+    """[W, B, L] of W batches [B, L] of various lengths."""
+    features = {}
+    for name in ("inputs", "targets"):
+        length = max(batch[name].shape[1] for batch in batches)
+        features[name] = tf.stack(
+            [np.pad(b[name], [(0, 0), (0, length - b[name].shape[1])]) for b in batches]
+        )
+    return features
