@@ -184,24 +184,27 @@ class BeamSearch:
         ids = tf.where(here, tokens[..., None], _reorder(old.alive_ids, parents))
         ended = tokens == EOS_ID
 
-        alive_log_probs, alive = tf.math.top_k(tf.where(ended, DEAD, log_probs), self._beam_size)
+        alive_log_probs, (alive_ids, survivors) = best_of(
+            tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
+        )
         # A continuation of a dead hypothesis may end, but is none.
         scores = tf.where(
             ended & (log_probs > DEAD), log_probs / self._length_penalty(step + 1), DEAD
         )
-        finished_scores, finished = tf.math.top_k(
-            tf.concat([old.finished_scores, scores], axis=1), self._beam_size
+        finished_scores, finished_ids = best_of(
+            tf.concat([old.finished_scores, scores], axis=1),
+            self._beam_size,
+            tf.concat([old.finished_ids, ids], axis=1),
         )
         new = _Beams(
-            alive_ids=_reorder(ids, alive),
+            alive_ids=alive_ids,
             alive_log_probs=alive_log_probs,
-            finished_ids=_reorder(tf.concat([old.finished_ids, ids], axis=1), finished),
+            finished_ids=finished_ids,
             finished_scores=finished_scores,
             done=self._done(step + 1, alive_log_probs, finished_scores, limits),
         )
         hypothesis = state.hypothesis
         if self._beam_size > 1:
-            survivors = _reorder(parents, alive)  # [B, K]
             hypothesis = tf.nest.map_structure(lambda x: _reorder(x, survivors), hypothesis)
         return _where_done(old, new), hypothesis
 
@@ -251,6 +254,21 @@ def _traced(
 ) -> tf.types.experimental.ConcreteFunction:
     """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
     return tf.function(function, input_signature=signature).get_concrete_function()
+
+
+def best_of(scores: tf.Tensor, count: int, entries: Any) -> tuple[tf.Tensor, Any]:
+    """Chooses the `count` best of each sentence's N candidates, best first.
+
+    Args:
+        scores: [B, N].
+        count: how many; at most N.
+        entries: a nest of [B, N, ...], what belongs to the candidates.
+
+    Returns:
+        Their scores [B, count], and of `entries` what belongs to them, [B, count, ...].
+    """
+    best, order = tf.math.top_k(scores, count)
+    return best, tf.nest.map_structure(lambda x: _reorder(x, order), entries)
 
 
 def _reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

@@ -104,6 +104,12 @@ def test_sentences_do_not_depend_on_their_batch(model, features):
         np.testing.assert_allclose(logits, together[i, : len(logits)], **CLOSE)
 
 
+def test_compiled_by_xla_computes_the_same(model, features):
+    compiled = tf.function(lambda batch: model(batch), jit_compile=True)
+    batch = {name: tf.constant(ids) for name, ids in features.items()}
+    np.testing.assert_allclose(compiled(batch), logits_of(model, features), rtol=1e-4, atol=1e-4)
+
+
 def test_shift_right_is_that_of_t2t(golden):
     units = np.load(golden / "units.npz")
     np.testing.assert_array_equal(shift_right(units["shift_right/in"]), units["shift_right/out"])

@@ -1,0 +1,39 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.decoding.scoring import log_probabilities
+
+
+@pytest.mark.parametrize("batch", ["a", "b"])
+def test_scores_are_those_of_t2t_without_the_padding(t2t_folder, t2t_weights, batch):
+    model, _ = t2t_weights.golden_transformer(t2t_folder)
+    recorded = np.load(t2t_folder / "forward.npz")
+    features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
+    scores = log_probabilities(model, features).numpy()
+    per_token = recorded[f"{batch}/xent_per_token"].reshape(features["targets"].shape)
+    np.testing.assert_allclose(scores, -per_token.sum(axis=1), rtol=1e-5, atol=1e-4)
+    # T2T's scorer goes on through the padding.
+    padding = tf.nn.log_softmax(model(features)).numpy()[..., 0] * (features["targets"] == 0)
+    theirs = recorded[f"{batch}/scorer_scores"]
+    np.testing.assert_allclose(scores + padding.sum(axis=1), theirs, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "hparams_set"),
+    [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")],
+)
+def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set):
+    """All targets of up to two subwords that end, and all of two that do not."""
+    keras.utils.set_random_seed(8)
+    hparams = registry.hparams(hparams_set).copy(hidden_size=16, num_hidden_layers=1)
+    model = registry.model(name)(hparams, 7, 4)
+    # The model may also choose 0, but a target with 0 in its midst is none: make it impossible.
+    matrix = np.array(model.softmax_embedding.matrix)
+    model.project = lambda hidden: hidden @ matrix.T + [-1e9, 0.0, 0.0, 0.0]
+    targets = np.array([[1, 0], *([a, b] for a in (2, 3) for b in (1, 2, 3))], np.int32)
+    inputs = np.tile(np.array([[5, 3, 1]], np.int32), (len(targets), 1))
+    scores = log_probabilities(model, {"inputs": inputs, "targets": targets})
+    assert float(tf.reduce_sum(tf.exp(scores))) == pytest.approx(1.0, abs=1e-5)
