@@ -244,11 +244,20 @@ _BLEU = (
     T2TFlag("report_zero", None, _REFUSED, _ONE_PAIR),
 )
 
+# Of utils/avg_checkpoints.py, which T2T does not install as a command.
+_AVERAGE = (
+    T2TFlag("checkpoints", "", _HONOURED),
+    T2TFlag("num_last_checkpoints", 0, _HONOURED),
+    T2TFlag("prefix", "", _REFUSED, "write --output_dir=RUN_FOLDER"),
+    T2TFlag("output_path", "/tmp/averaged.ckpt", _HONOURED, "default: in the run folder"),
+)
+
 _TABLE = {
     "t2t-datagen": _DATAGEN,
     "t2t-trainer": _COMMON + _TRAINER + _SHARED,
     "t2t-decoder": _COMMON + _DECODER + _SHARED,
     "t2t-bleu": _BLEU,
+    "t2t-avg-checkpoints": _AVERAGE,
 }
 
 

@@ -103,9 +103,7 @@ class TrainStep:
         if learn:
             self.window.assign_add(self._totals(features, loss, tokens, norm, finite))
 
-    def _replica_sums(
-        self, features: Features, step: tf.Tensor
-    ) -> _Sums:
+    def _replica_sums(self, features: Features, step: tf.Tensor) -> _Sums:
         """Adds up one replica's micro-batches."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         first = replica * self.accumulate
@@ -114,9 +112,7 @@ class TrainStep:
             sums = tf.nest.map_structure(tf.add, sums, self._micro_batch(features, step, part))
         return sums
 
-    def _micro_batch(
-        self, features: Features, step: tf.Tensor, part: tf.Tensor
-    ) -> _Sums:
+    def _micro_batch(self, features: Features, step: tf.Tensor, part: tf.Tensor) -> _Sums:
         """Computes part `part` of the batch."""
         batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
         self._seed_dropout(step * self.parts + tf.cast(part, tf.int64))

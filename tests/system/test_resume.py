@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 PAIRS = 400
+UNFINISHED = "model.ckpt-*_temp"  # a checkpoint's files, before TensorFlow renames them
 HPARAMS = (
     "batch_size=256,batch_shuffle_size=4,max_length=32,num_hidden_layers=1,"
     "learning_rate_warmup_steps=10"
@@ -74,23 +75,41 @@ def assert_equal_runs(one, other) -> None:
 
 
 def run_with_kills(start, flags, output_dir, kills: int, draw: random.Random) -> int:
-    """Starts the trainer again and again, killing it `kills` times while it trains."""
-    killed = 0
-    while True:
+    """Starts the trainer again and again, killing it `kills` times while it trains.
+
+    Every second kill waits for a checkpoint that is being written.
+
+    Returns:
+        How many of the kills left a half-written checkpoint.
+    """
+    torn = 0
+    for kill in range(kills):
+        began = time.time()
         process = start("t2t-trainer", *flags)
-        if killed < kills:
-            wait_for_progress(process, output_dir, draw)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-            continue
-        output, _ = process.communicate()
-        assert process.returncode == 0, output
-        return killed
+        wait_for_progress(process, output_dir)
+        if kill % 2:
+            wait_for_checkpoint(process, output_dir)
+        else:
+            time.sleep(draw.uniform(0.0, 0.3))
+        assert process.poll() is None, process.communicate()[0]  # or it was no kill
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        torn += any(path.stat().st_mtime > began for path in output_dir.glob(UNFINISHED))
+    process = start("t2t-trainer", *flags)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    return torn
 
 
-def wait_for_progress(process, output_dir, draw: random.Random) -> None:
-    """Waits until the run has written something new, then a random moment longer."""
+def wait_for_checkpoint(process, output_dir) -> None:
+    """Waits until a checkpoint is being written."""
+    there = set(output_dir.glob(UNFINISHED))
+    while process.poll() is None and not set(output_dir.glob(UNFINISHED)) - there:
+        pass
+
+
+def wait_for_progress(process, output_dir) -> None:
+    """Waits until the run has written something new."""
     metrics = output_dir / "metrics.jsonl"
 
     def written() -> tuple[float, int]:
@@ -104,15 +123,14 @@ def wait_for_progress(process, output_dir, draw: random.Random) -> None:
             break
         before = min(before, now, key=lambda state: state[1])
         time.sleep(0.01)
-    time.sleep(draw.uniform(0.0, 0.5))
 
 
 @pytest.mark.parametrize(
     ("devices", "steps", "kills"),
     [
         pytest.param(2, 16, 1, id="once"),
-        pytest.param(1, 400, 20, id="20-times-1-device", marks=pytest.mark.slow),
-        pytest.param(4, 400, 20, id="20-times-4-devices", marks=pytest.mark.slow),
+        pytest.param(1, 1000, 20, id="20-times-1-device", marks=pytest.mark.slow),
+        pytest.param(4, 1000, 20, id="20-times-4-devices", marks=pytest.mark.slow),
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
@@ -124,5 +142,6 @@ def test_killed_run_equals_an_undisturbed_one(
         for name in ("calm", "killed")
     }
     command("t2t-trainer", *flags["calm"])
-    assert run_with_kills(start, flags["killed"], tmp_path / "killed", kills, draw) == kills
+    torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, draw)
+    assert torn >= 3 or kills < 20, f"only {torn} kills met a checkpoint being written"
     assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

@@ -21,7 +21,9 @@ def test_rates_are_those_recorded_from_t2t(golden):
         schedule = Schedule(hparams)
         for step, rate in zip(entry["steps"], entry["learning_rate"], strict=True):
             # T2T counts micro-batches.
-            assert float(schedule(step / hparams.accumulate_steps)) == pytest.approx(rate, rel=2e-6), (entry, step)
+            assert float(schedule(step / hparams.accumulate_steps)) == pytest.approx(
+                rate, rel=2e-6
+            ), (entry, step)
             compared += 1
     assert compared >= 100
 
@@ -74,7 +76,7 @@ def test_single_cycle_cos_decay_goes_from_the_warm_up_to_zero_and_stays():
     quarter = 0.5 + 0.5**1.5
     assert rates == pytest.approx([0, 0.0025, 0.005, 0.005 * quarter, 0.0025, 0, 0], abs=1e-9)
     too_short = hparams.override("learning_rate_decay_steps=10")
-    with pytest.raises(UsageError, match="learning_rate_decay_steps=10: .* more than the 10"):
+    with pytest.raises(UsageError, match=r"learning_rate_decay_steps=10: .* more than the 10"):
         Schedule(too_short)(0)
 
 

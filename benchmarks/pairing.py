@@ -1,0 +1,92 @@
+"""Measures programs against each other on a machine that is never quite quiet.
+
+Each contender lives in a process of its own, so that no thread pool disturbs another's; they take
+turns, so that a slow minute of the machine hits all of them. Ratios are taken within a round.
+"""
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+# Does one step, whole: when it returns, nothing of it is still under way.
+Step = Callable[[], None]
+
+
+class Ratio(NamedTuple):
+    """How one contender's rate compares with another's."""
+
+    median: float
+    lowest: float  # of any round
+    highest: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.lowest:.2f} to {self.highest:.2f})"
+
+
+class Comparison(NamedTuple):
+    """Seconds per step of each contender, one number for each round."""
+
+    seconds: dict[str, list[float]]
+
+    def median(self, name: str) -> float:
+        """Returns the median seconds per step."""
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, other: str) -> Ratio:
+        """Returns how many steps `name` takes while `other` takes one."""
+        pairs = zip(self.seconds[other], self.seconds[name], strict=True)
+        ratios = [theirs / ours for theirs, ours in pairs]
+        return Ratio(statistics.median(ratios), min(ratios), max(ratios))
+
+
+def compare(
+    contenders: Mapping[str, Callable[[], Step]], rounds: int, seconds: float
+) -> Comparison:
+    """Lets the contenders take turns.
+
+    Args:
+        contenders: for each name a picklable function that prepares everything and returns the
+            step to be measured; it is called in the contender's own process.
+        rounds: turns of each.
+        seconds: length of a turn, roughly.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    for name, prepare in contenders.items():
+        pipes[name], theirs = context.Pipe()
+        context.Process(target=_serve, args=(prepare, theirs), daemon=True).start()
+        pipes[name].recv()  # warm
+    steps = {}
+    for name, pipe in pipes.items():
+        steps[name] = max(1, round(seconds / _turn(pipe, 2)))
+    measured: dict[str, list[float]] = {name: [] for name in pipes}
+    for _ in range(rounds):
+        for name, pipe in pipes.items():
+            measured[name].append(_turn(pipe, steps[name]))
+    return Comparison(measured)
+
+
+def _turn(pipe: Connection, steps: int) -> float:
+    """Returns the seconds per step of one turn."""
+    pipe.send(steps)
+    return pipe.recv() / steps
+
+
+def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
+    """What a contender's process does: so many steps as it is told, again and again."""
+    step = prepare()
+    for _ in range(3):
+        step()
+    pipe.send("warm")
+    while True:
+        try:
+            steps = pipe.recv()
+        except EOFError:  # the measuring is over
+            return
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        pipe.send(time.perf_counter() - start)

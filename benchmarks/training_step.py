@@ -1,0 +1,242 @@
+"""One update of a Transformer: ours, PyTorch's, and the matrix products of it alone.
+
+    pip install -e '.[bench]'
+    python benchmarks/training_step.py tiny
+    python benchmarks/training_step.py base
+
+All see the same sentences. PyTorch runs its own `nn.Transformer`, with the same sizes, dropout in
+the same places, one matrix for both embeddings and the softmax, label smoothing and fused Adam.
+"""
+
+import argparse
+import dataclasses
+import functools
+import itertools
+import math
+import os
+
+import numpy as np
+import pairing
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+THREADS = len(os.sched_getaffinity(0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """Sizes of a model and of its batches."""
+
+    layers: int  # of encoder and decoder each
+    channels: int  # D
+    hidden: int  # features inside the feed-forward layer
+    heads: int  # H
+    vocabulary: int  # V
+    sentences: int  # B
+    length: int  # S = T, of the longest sentence
+
+    @property
+    def tokens(self) -> int:
+        """Cells of the targets of a batch, padding included."""
+        return self.sentences * self.length
+
+    def batches(self) -> list[dict[str, np.ndarray]]:
+        """Four batches; sentences are as ragged as in a bucket, 7 % of the cells are padding."""
+        draw = np.random.default_rng(0)
+        return [{name: self._sentences(draw) for name in ("inputs", "targets")} for _ in range(4)]
+
+    def _sentences(self, draw: np.random.Generator) -> np.ndarray:
+        ids = draw.integers(2, self.vocabulary, (self.sentences, self.length))
+        shortest = int(self.length * 0.86)
+        ends = draw.integers(shortest, self.length, (self.sentences, 1), endpoint=True)
+        ends[0] = self.length
+        return np.where(np.arange(self.length) < ends, ids, 0).astype(np.int32)
+
+
+SHAPES = {
+    "tiny": Shape(4, 128, 256, 4, 10_000, sentences=128, length=32),
+    "base": Shape(6, 512, 2048, 8, 32_000, sentences=32, length=32),
+}
+DROPOUT = SMOOTHING = 0.1
+
+
+def prepare_ours(shape: Shape) -> pairing.Step:
+    """Our model and training step, as the trainer sets them up."""
+    import tensorflow as tf
+
+    from t2t_lite import registry
+    from t2t_lite.training import devices
+    from t2t_lite.training.optimizers import make_optimizer
+    from t2t_lite.training.train_step import TrainStep
+
+    hparams = registry.hparams("transformer_base").copy(
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.channels,
+        filter_size=shape.hidden,
+        num_heads=shape.heads,
+        layer_prepostprocess_dropout=DROPOUT,
+        attention_dropout=DROPOUT,
+        relu_dropout=DROPOUT,
+        label_smoothing=SMOOTHING,
+    )
+    strategy = devices.make_strategy(None, 0)
+    with strategy.scope():
+        model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
+        optimizer = make_optimizer(hparams)
+        optimizer.build(model.trainable_variables)
+    train_step = TrainStep(strategy, model, optimizer, parts=1, seed=1)
+    batches = [
+        {name: tf.constant(ids)[None] for name, ids in batch.items()} for batch in shape.batches()
+    ]
+    number = itertools.count()
+
+    def step() -> None:
+        n = next(number)
+        train_step(batches[n % len(batches)], n)
+        train_step.window.numpy()  # waits for the end
+
+    return step
+
+
+def prepare_pytorch(shape: Shape) -> pairing.Step:
+    """PyTorch's `nn.Transformer` with what it takes to make a translator of it."""
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(1)
+    d, length = shape.channels, shape.length
+    transformer = nn.Transformer(
+        d,
+        shape.heads,
+        shape.layers,
+        shape.layers,
+        shape.hidden,
+        DROPOUT,
+        batch_first=True,
+        norm_first=True,
+    )
+    embedding = nn.Embedding(shape.vocabulary, d, padding_idx=0)
+    nn.init.normal_(embedding.weight, std=d**-0.5)
+    dropout = nn.Dropout(DROPOUT)
+    criterion = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=SMOOTHING)
+    parameters = [*transformer.parameters(), *embedding.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=1e-4, betas=(0.9, 0.997), eps=1e-9, fused=True)
+    angle = torch.arange(length)[:, None] * torch.exp(
+        -math.log(10_000.0) * torch.arange(d // 2) / (d // 2 - 1)
+    )
+    positions = torch.cat([angle.sin(), angle.cos()], dim=1)
+    future = nn.Transformer.generate_square_subsequent_mask(length, dtype=torch.bool)
+    batches = [
+        {name: torch.from_numpy(ids).long() for name, ids in batch.items()}
+        for batch in shape.batches()
+    ]
+    number = itertools.count()
+
+    def embed(ids: torch.Tensor) -> torch.Tensor:
+        return embedding(ids) * d**0.5
+
+    def step() -> None:
+        batch = batches[next(number) % len(batches)]
+        inputs, targets = batch["inputs"], batch["targets"]
+        shifted = nn.functional.pad(embed(targets), (0, 0, 1, 0))[:, :-1]
+        padding = inputs == 0
+        hidden = transformer(
+            dropout(embed(inputs) + positions),
+            dropout(shifted + positions),
+            tgt_mask=future,
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+            tgt_is_causal=True,
+        )
+        present = targets != 0  # the softmax leaves padding out, as ours does
+        logits = hidden[present] @ embedding.weight.T
+        optimizer.zero_grad(set_to_none=True)
+        criterion(logits, targets[present]).backward()
+        optimizer.step()
+
+    return step
+
+
+def prepare_products(shape: Shape) -> pairing.Step:
+    """The matrix products of a step and nothing else: the limit that the machine sets.
+
+    A product A B has two more in the backward pass: those of the gradients of A and of B.
+    """
+    import tensorflow as tf
+
+    products = [
+        (count, *(tf.random.normal(size) for size in sizes))
+        for count, *sizes in _product_sizes(shape)
+    ]
+
+    def step() -> None:
+        for count, a, b, c in products:
+            for _ in range(count):
+                tf.linalg.matmul(a, b)
+                tf.linalg.matmul(c, b, transpose_b=True)
+                last = tf.linalg.matmul(a, c, transpose_a=True)
+        last.numpy()
+
+    return step
+
+
+def _product_sizes(shape: Shape) -> list[tuple]:
+    """(how often, size of A, size of B, size of A B) of the products of the forward pass."""
+    d, f, v, n = shape.channels, shape.hidden, shape.vocabulary, shape.layers
+    tokens, length, per_head = shape.tokens, shape.length, d // shape.heads
+    present = int(np.mean([np.count_nonzero(batch["targets"]) for batch in shape.batches()]))
+    pairs = shape.sentences * shape.heads
+
+    def product(count: int, rows: int, inner: int, columns: int, batch: tuple = ()) -> tuple:
+        return (count, (*batch, rows, inner), (*batch, inner, columns), (*batch, rows, columns))
+
+    return [
+        product(2 * n, tokens, d, 3 * d),  # queries, keys and values of self-attention
+        product(n, tokens, d, d),  # queries to the source
+        product(n, tokens, d, 2 * d),  # keys and values of the source
+        product(3 * n, tokens, d, d),  # outputs of the attentions
+        product(3 * n, length, per_head, length, (pairs,)),  # queries times keys
+        product(3 * n, length, length, per_head, (pairs,)),  # weights times values
+        product(2 * n, tokens, d, f),
+        product(2 * n, tokens, f, d),
+        product(1, present, d, v),  # the softmax
+    ]
+
+
+def _operations(shape: Shape) -> float:
+    """Floating-point operations of those products, backward pass included."""
+    total = 0.0
+    for count, left, right, _ in _product_sizes(shape):
+        total += count * 3 * 2 * math.prod(left) * right[-1]
+    return total
+
+
+def main() -> None:
+    """Prints the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each contender (7)")
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
+    args = parser.parse_args()
+    shape = SHAPES[args.shape]
+    names = "t2t_lite", "PyTorch nn.Transformer", "its matrix products alone"
+    prepare = prepare_ours, prepare_pytorch, prepare_products
+    contenders = {
+        name: functools.partial(function, shape)
+        for name, function in zip(names, prepare, strict=True)
+    }
+    found = pairing.compare(contenders, args.rounds, args.seconds)
+    print(f"{args.shape}: {shape}, {THREADS} threads, {args.rounds} rounds")
+    for name in names:
+        seconds = found.median(name)
+        print(f"{name:28} {seconds:8.3f} s a step {shape.tokens / seconds:9,.0f} target cells/s")
+    rate = _operations(shape) / found.median(names[2]) / 1e9
+    print(f"{'rate of the products alone':28} {rate:8.1f} GFLOP/s")
+    print(f"ratio t2t_lite : PyTorch      {found.ratio(names[0], names[1])}")
+    print(f"ratio t2t_lite : products     {found.ratio(names[0], names[2])}")
+
+
+if __name__ == "__main__":
+    main()

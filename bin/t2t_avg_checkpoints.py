@@ -1,0 +1,77 @@
+"""t2t-avg-checkpoints: averages the weights of a run's checkpoints."""
+
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.errors import UsageError
+
+COMMAND = Command(
+    "t2t-avg-checkpoints",
+    "writes a checkpoint whose weights are the mean of others'.\n"
+    "It often translates better than each of them; it is for decoding, not for going on training.",
+    [
+        "t2t-avg-checkpoints --output_dir=runs/base --num_last_checkpoints=5",
+        "t2t-decoder --checkpoint_path=runs/base/averaged.ckpt-100000 "
+        "--decode_from_file=newstest2014.en",
+    ],
+    {
+        "What to average": (
+            Flag("output_dir", pathlib.Path, "", "Run folder that t2t-trainer made."),
+            Flag(
+                "num_last_checkpoints",
+                int,
+                0,
+                "How many, counted back from the newest (the paper: 5 for base, 20 for big).",
+                minimum=0,
+            ),
+            Flag(
+                "checkpoints",
+                str,
+                "",
+                "Or by name: the numbers or names of checkpoints in the run folder, separated by "
+                "commas, such as 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
+            ),
+        ),
+        "Result": (
+            Flag(
+                "output_path",
+                pathlib.Path,
+                "",
+                "The new checkpoint (default: averaged.ckpt-STEP in the run folder).",
+            ),
+        ),
+        "Registries": REGISTRY_FLAGS,
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    COMMAND.require(args, "output_dir")
+    if bool(args.num_last_checkpoints) == bool(args.checkpoints):
+        raise UsageError(
+            "say what to average: either --num_last_checkpoints=N or --checkpoints=A,B"
+        )
+    with quiet_import():
+        from t2t_lite import run_folder
+        from t2t_lite.training import averaging
+    run = run_folder.open_run(args.output_dir)
+    if args.checkpoints:
+        names = [name.strip() for name in args.checkpoints.split(",")]
+        paths = [
+            str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
+            for name in names
+        ]
+    else:
+        paths = averaging.newest_checkpoints(run.folder, args.num_last_checkpoints)
+    print(averaging.average(run, paths, args.output_path))
+
+
+if __name__ == "__main__":
+    main()

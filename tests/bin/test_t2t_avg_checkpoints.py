@@ -1,0 +1,102 @@
+"""t2t-avg-checkpoints, from a run's checkpoints to one that t2t-decoder reads."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.bin import t2t_avg_checkpoints
+
+FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
+SETS = {"model": "transformer", "hparams_set": "transformer_test"}
+VALUES = {100: 1.0, 200: 4.0, 300: -2.0}
+
+
+def average(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_avg_checkpoints.main(argv)
+    return end.value.code
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path) -> run_folder.Run:
+    """A run with three checkpoints; all weights of each have one value."""
+    folder = tmp_path / "run"
+    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
+    flags = {**FLAGS, **SETS, "output_dir": str(folder)}
+    run = run_folder.create_run(flags, hparams.freeze(), str(tmp_path))
+    model = run.build_model()
+    step = tf.Variable(0, dtype=tf.int64)
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(model=model, step=step, optimizer=tf.Variable(5.0)),
+        str(folder),
+        max_to_keep=3,
+        checkpoint_name=run_folder.CHECKPOINT_NAME,
+    )
+    for number, value in VALUES.items():
+        for variable in model.trainable_variables:
+            variable.assign(tf.fill(variable.shape, value))
+        step.assign(number)
+        manager.save(number)
+    return run
+
+
+def weights(run: run_folder.Run, path: str) -> tuple[int, set[float]]:
+    """The step of a checkpoint, and all values in it."""
+    model = run.build_model()
+    step = run.restore_weights(model, path)
+    return step, {float(x) for v in model.trainable_variables for x in np.ravel(v)}
+
+
+@pytest.mark.parametrize(
+    ("what", "mean"),
+    [
+        ("--num_last_checkpoints=3", 1.0),
+        ("--num_last_checkpoints=2", 1.0),
+        ("--num_last_checkpoints=1", -2.0),
+        ("--checkpoints=100,300", -0.5),
+        ("--checkpoints=model.ckpt-100, model.ckpt-200,300", 1.0),
+    ],
+)
+def test_weights_are_the_mean(run, capsys, what, mean):
+    assert average(f"--output_dir={run.folder}", what) == 0
+    path = capsys.readouterr().out.strip()
+    assert path == str(run.folder / "averaged.ckpt-300")
+    assert weights(run, path) == (300, {mean})
+
+
+def test_training_does_not_go_on_from_it(run):
+    before = run.latest_checkpoint()
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    assert run.latest_checkpoint() == before
+    assert before.endswith("model.ckpt-300")
+    names = [name for name, _ in tf.train.list_variables(str(run.folder / "averaged.ckpt-300"))]
+    assert not any("optimizer" in name for name in names)
+
+
+def test_writes_where_it_is_told(run, tmp_path, capsys):
+    path = tmp_path / "new" / "mean.ckpt"
+    flags = f"--output_dir={run.folder}", "--checkpoints=100,200", f"--output_path={path}"
+    assert average(*flags) == 0
+    assert capsys.readouterr().out.strip() == str(path)
+    assert weights(run, str(path)) == (200, {2.5})
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        ([], 2, "either --num_last_checkpoints=N or --checkpoints=A,B"),
+        (["--num_last_checkpoints=1", "--checkpoints=100"], 2, "either"),
+        (["--num_last_checkpoints=9"], 1, "3 checkpoints, fewer than 9"),
+        (["--checkpoints=100,150"], 1, "model.ckpt-150 is not there"),
+        (["--prefix=run/", "--num_last_checkpoints=1"], 2, "--prefix is refused: write --output_"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(run, capsys, flags, code, message):
+    assert average(f"--output_dir={run.folder}", *flags) == code
+    *log, line = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert all(earlier.startswith("INFO") for earlier in log)
+    assert not list(run.folder.glob("averaged*"))
