@@ -2,8 +2,7 @@
 
 Samples go round-robin to the files of a split, as in T2T, so that all files are alike. They are
 written under names that no reader looks at; training files are then shuffled, one after the other;
-the final names appear when everything is on disk. Memory does not grow with the corpus, only with
-one training file.
+the final names appear when everything is on disk. Memory does not grow with the corpus.
 """
 
 import contextlib

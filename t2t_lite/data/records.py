@@ -1,11 +1,13 @@
 """TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64."""
 
 import contextlib
+import math
 import os
 import random
 import struct
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -80,24 +82,42 @@ def _damaged(name: str, number: int) -> DataError:
     )
 
 
-def shuffle_records(path: str | os.PathLike[str], seed: str) -> None:
-    """Shuffles the records of a file in place; holds the whole file in memory.
+def shuffle_records(path: str | os.PathLike[str], seed: str, memory: int = 2**26) -> None:
+    """Shuffles the records of a file in place, in bounded memory.
 
-    A record's checksums cover nothing but itself, so its bytes are moved as they are.
+    They are dealt out at random into as many pieces as it takes for each to fit into memory; the
+    pieces are shuffled one after the other. A record's checksums cover nothing but itself, so its
+    bytes are moved as they are.
 
     Args:
         path: an intact TFRecord file.
-        seed: equal seeds shuffle equally.
+        seed: equal seeds shuffle equally, if the memory is equal, too.
+        memory: bytes of records to hold at a time, on average.
+
+    Raises:
+        OSError: the disk is full, say.
     """
-    with open(path, "rb") as file:
-        contents = memoryview(file.read())
-    records = []
-    start = 0
-    while start < len(contents):
-        (length,) = _LENGTH.unpack_from(contents, start)
-        end = start + FRAME_BYTES + length
-        records.append(contents[start:end])
-        start = end
-    random.Random(seed).shuffle(records)
-    with open(path, "wb") as file:
-        file.writelines(records)
+    draw = random.Random(seed)
+    count = max(1, math.ceil(os.path.getsize(path) / memory))
+    with contextlib.ExitStack() as open_files:
+        pieces = [
+            open_files.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(path)))
+            for _ in range(count)
+        ]
+        with open(path, "rb") as file:
+            for record in _framed_records(file):
+                piece = draw.choice(pieces) if count > 1 else pieces[0]
+                piece.write(record)
+        with open(path, "wb") as file:
+            for piece in pieces:
+                piece.seek(0)
+                records = list(_framed_records(piece))
+                draw.shuffle(records)
+                file.writelines(records)
+
+
+def _framed_records(file: IO[bytes]) -> Iterator[bytes]:
+    """Yields the records of an intact file, each in its frame."""
+    while header := file.read(_LENGTH.size):
+        (length,) = _LENGTH.unpack(header)
+        yield header + file.read(FRAME_BYTES - _LENGTH.size + length)

@@ -1,6 +1,8 @@
+import itertools
 import pathlib
 import random
 import struct
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -119,3 +121,33 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path):
 def test_a_full_disk_is_an_os_error(tmp_path, full_disk):
     with full_disk(10_000), pytest.raises(OSError, match="cannot write"):
         records.write_examples(tmp_path / "shard", ({"inputs": [i]} for i in range(1000)))
+
+
+def test_shuffling_in_pieces_keeps_the_records_and_mixes_them_all(tmp_path):
+    path, count = tmp_path / "large", 3000
+    records.write_examples(path, ({"inputs": [i]} for i in range(count)))
+    size = path.stat().st_size
+    records.shuffle_records(path, "seed", memory=size // 7)
+    found = [example["inputs"][0] for example in records.read_examples([path])]
+    assert sorted(found) == list(range(count))
+    assert path.stat().st_size == size
+    # Every part of the old order must be found in every part of the new one, evenly.
+    for part in range(0, count, 500):
+        places = [i for i, number in enumerate(found) if part <= number < part + 500]
+        assert count * 0.45 < sum(places) / 500 < count * 0.55
+        assert min(places) < 60
+        assert max(places) > count - 60
+    neighbours = sum(abs(a - b) == 1 for a, b in itertools.pairwise(found))
+    assert neighbours < 20
+
+
+def test_memory_of_shuffling_does_not_grow_with_the_file(tmp_path):
+    peaks = []
+    for count in (20_000, 80_000):
+        path = tmp_path / "shard"
+        records.write_examples(path, ({"inputs": [i] * 20} for i in range(count)))
+        tracemalloc.start()
+        records.shuffle_records(path, "seed", memory=2**18)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
