@@ -20,3 +20,11 @@ def test_logits_are_products_with_the_unscaled_rows():
     np.testing.assert_allclose(
         layer.logits(hidden), hidden @ np.array(layer.matrix).T, rtol=1e-5, atol=1e-6
     )
+
+
+def test_fresh_rows_are_normal_with_the_inverse_root_of_the_size():
+    matrix = np.array(Embedding(4000, 64).matrix)
+    assert abs(matrix.mean()) < 1e-3
+    np.testing.assert_allclose(matrix.std(), 64**-0.5, rtol=0.01)
+    # A normal distribution has 4.6 % of its values beyond two standard deviations.
+    np.testing.assert_allclose((np.abs(matrix) > 2 * 64**-0.5).mean(), 0.0455, rtol=0.05)

@@ -1,6 +1,7 @@
 """What training and search rely on, held for every model."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from t2t_lite.decoding.beam_search import BeamSearch
 from t2t_lite.models.seq2seq import shift_right
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
@@ -31,6 +33,17 @@ def test_logits_are_those_recorded(kind, model, features):
         np.save(path, logits)
         pytest.fail(f"{path.name} was missing and is recorded anew: look at it, then commit it")
     np.testing.assert_allclose(logits, np.load(path), rtol=1e-4, atol=1e-5)
+
+
+def test_decodes_are_those_recorded(kind, model, features):
+    path = FIXTURES / f"decodes_{kind}.json"
+    ids, scores = BeamSearch(model, 3, 0.6, stop_early=False)(features["inputs"], [8, 5, 7])
+    if not path.exists():
+        path.write_text(json.dumps({"ids": ids.tolist(), "scores": scores.tolist()}) + "\n")
+        pytest.fail(f"{path.name} was missing and is recorded anew: look at it, then commit it")
+    recorded = json.loads(path.read_text())
+    np.testing.assert_array_equal(ids, recorded["ids"])
+    np.testing.assert_allclose(scores, recorded["scores"], rtol=1e-4)
 
 
 # ---- search

@@ -1,13 +1,18 @@
-"""Gradients and whole trainings against those recorded from T2T."""
+"""Gradients and whole trainings against those recorded, from T2T and from this package."""
+
+import json
+import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_lite import registry
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
 
+FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "trainings.json"
 NO_DROPOUT = {"layer_prepostprocess_dropout": 0.0, "attention_dropout": 0.0, "relu_dropout": 0.0}
 
 
@@ -116,3 +121,60 @@ def joined(batches):
             [np.pad(b[name], [(0, 0), (0, length - b[name].shape[1])]) for b in batches]
         )
     return features
+
+
+RUNS = {
+    "clip": "clip_grad_norm=0.05",
+    "multistep": "optimizer=multistep_adam,optimizer_multistep_accumulate_steps=4",
+    "accumulated": "optimizer_multistep_accumulate_steps=4",
+}
+
+
+def recorded_here(overrides):
+    """Losses of six updates and the length of the first gradient, of a model all can make."""
+    hparams = registry.hparams("transformer_test").copy(**NO_DROPOUT)
+    hparams = hparams.override("learning_rate_constant=0.02,learning_rate_warmup_steps=2")
+    hparams = hparams.override(overrides)
+    model = Transformer(hparams, 20, 20)
+    for i, variable in enumerate(model.trainable_variables):
+        noise = np.random.RandomState(i).normal(size=variable.shape)
+        variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
+    optimizer = make_optimizer(hparams)
+    optimizer.build(model.trainable_variables)
+    parts = hparams.accumulate_steps
+    step = TrainStep(tf.distribute.get_strategy(), model, optimizer, parts, seed=0)
+    draw = np.random.RandomState(0)
+    losses, norms = [], []
+    for update in range(6):
+        features = {}
+        for name, length in (("inputs", 6), ("targets", 7)):
+            ids = draw.randint(2, 20, (parts, 4, length))
+            ends = draw.randint(2, length + 1, (parts, 1, 1))  # parts weigh differently
+            ends = np.tile(ends, (1, 4, 1))
+            ids = np.where(np.arange(length) < ends - 1, ids, np.arange(length) == ends - 1)
+            features[name] = tf.constant(ids, tf.int32)
+        step(features, update)
+        totals = step.totals()
+        losses.append(totals.loss / totals.tokens)
+        norms.append(totals.gradient_norm)
+    return {"losses": losses, "gradient_norms": norms}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_trainings_recorded_here(run):
+    """Holds the numbers where T2T's are not at hand; those are held by the tests above."""
+    found = recorded_here(RUNS[run])
+    recorded = json.loads(FIXTURE.read_text()) if FIXTURE.exists() else {}
+    if run not in recorded:
+        FIXTURE.write_text(json.dumps(recorded | {run: found}, indent=1) + "\n")
+        pytest.fail(f"{run} was missing in {FIXTURE.name} and is recorded anew: look, then commit")
+    for name, values in found.items():
+        assert values == pytest.approx(recorded[run][name], rel=1e-4), name
+
+
+def test_multistep_weighs_parts_and_plain_accumulation_tokens():
+    multistep, plain = (
+        json.loads(FIXTURE.read_text())[run] for run in ("multistep", "accumulated")
+    )
+    assert multistep["losses"][0] == pytest.approx(plain["losses"][0])
+    assert multistep["gradient_norms"][0] != pytest.approx(plain["gradient_norms"][0], rel=1e-2)
