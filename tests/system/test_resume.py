@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 PAIRS = 400
+WITH_EVALUATION = "continuous_train_and_eval"
 UNFINISHED = "model.ckpt-*_temp"  # a checkpoint's files, before TensorFlow renames them
 HPARAMS = (
     "batch_size=256,batch_shuffle_size=4,max_length=32,num_hidden_layers=1,"
@@ -35,7 +36,7 @@ def data_dir(tmp_path_factory):
     return data
 
 
-def trainer_flags(data_dir, output_dir, devices: int, steps: int) -> list[str]:
+def trainer_flags(data_dir, output_dir, devices: int, steps: int, schedule: str) -> list[str]:
     return [
         "--problem=text2text_tmpdir",
         "--model=transformer",
@@ -44,6 +45,7 @@ def trainer_flags(data_dir, output_dir, devices: int, steps: int) -> list[str]:
         f"--data_dir={data_dir}",
         f"--output_dir={output_dir}",
         f"--train_steps={steps}",
+        f"--schedule={schedule}",
         "--local_eval_frequency=5",
         "--eval_steps=2",
         "--decode_hparams=beam_size=1,extra_length=2",
@@ -125,19 +127,19 @@ def wait_for_progress(process, output_dir) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "steps", "kills"),
+    ("devices", "steps", "kills", "schedule"),
     [
-        pytest.param(2, 16, 1, id="once"),
-        pytest.param(1, 600, 20, id="20-times-1-device", marks=pytest.mark.slow),
-        pytest.param(4, 400, 20, id="20-times-4-devices", marks=pytest.mark.slow),
+        pytest.param(2, 16, 1, WITH_EVALUATION, id="once"),
+        pytest.param(1, 600, 20, WITH_EVALUATION, id="20-times-1-device", marks=pytest.mark.slow),
+        pytest.param(4, 1500, 20, "train", id="20-times-4-devices", marks=pytest.mark.slow),
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
-    devices, steps, kills, command, start, data_dir, tmp_path
+    devices, steps, kills, schedule, command, start, data_dir, tmp_path
 ):
     draw = random.Random()
     flags = {
-        name: trainer_flags(data_dir, tmp_path / name, devices, steps)
+        name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule)
         for name in ("calm", "killed")
     }
     command("t2t-trainer", *flags["calm"])
