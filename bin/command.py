@@ -187,10 +187,13 @@ class Command:
         parts.append(
             "Any command:\n"
             "  --flagfile=PATH\n        Read flags from a file, one --name=value a line.\n"
-            "  --help\n        Show this text.\n\n"
-            "tensor2tensor's other flags are refused with what to write instead, or accepted "
-            "with a\nwarning where they no longer mean anything."
+            "  --help\n        Show this text."
         )
+        if t2t_flags.flags_of(self.name):
+            parts.append(
+                "tensor2tensor's other flags are refused with what to write instead, or accepted "
+                "with a\nwarning where they no longer mean anything."
+            )
         return "\n\n".join(parts)
 
     def require(self, values: types.SimpleNamespace, *names: str) -> None:

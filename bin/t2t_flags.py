@@ -34,18 +34,18 @@ class T2TFlag:
 
 
 def flags_of(command: str) -> tuple[T2TFlag, ...]:
-    """Returns every flag that T2T's command of this name defines."""
-    return _TABLE[command]
+    """Returns every flag that T2T's command of this name defines; none if T2T has no such one."""
+    return _TABLE.get(command, ())
 
 
 def accepted(command: str) -> list[T2TFlag]:
     """Returns T2T's flags that the command takes but ignores."""
-    return [flag for flag in _TABLE[command] if flag.fate is Fate.ACCEPTED]
+    return [flag for flag in flags_of(command) if flag.fate is Fate.ACCEPTED]
 
 
 def refused(command: str) -> dict[str, str]:
     """Returns, by name, what to do instead of using a flag that the command refuses."""
-    return {flag.name: flag.note for flag in _TABLE[command] if flag.fate is Fate.REFUSED}
+    return {flag.name: flag.note for flag in flags_of(command) if flag.fate is Fate.REFUSED}
 
 
 def markdown() -> str:

@@ -1,17 +1,233 @@
-"""Raw corpora: finding, fetching and reading aligned text files."""
+"""Raw corpora: what they consist of upstream, fetching them, and reading their pairs as a stream.
 
+    EUROPARL = RemoteFile("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz")
+    corpus = AlignedCorpus(
+        "europarl-v7.de-en",
+        Text(EUROPARL, "training/europarl-v7.de-en.en"),
+        Text(EUROPARL, "training/europarl-v7.de-en.de"),
+    )
+    for sample in corpus.pairs(tmp_dir): ...
+
+Corpora are values: a problem lists some, and `chained` reads one after the other.
+"""
+
+import abc
+import dataclasses
 import itertools
 import logging
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from t2t_lite.data.text_files import iterate_lines
+from t2t_lite.data import segments
+from t2t_lite.data.archives import member_name, open_member
+from t2t_lite.data.segments import Pair
+from t2t_lite.data.text_files import decoded_lines, iterate_lines, open_file, raw_lines
 from t2t_lite.data.text_problems import Sample
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.files import whole_file
 
 log = logging.getLogger(__name__)
+
+
+# ---- upstream's files
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteFile:
+    """A file to be fetched from upstream.
+
+    Attributes:
+        url: its address; the last part is its name in `tmp_dir`.
+        size: its bytes, if known.
+        file_hash: its SHA-256 or MD5, hexadecimal, if known; what is downloaded is held to it.
+    """
+
+    url: str
+    size: int | None = None
+    file_hash: str | None = None
+
+    def path(self, tmp_dir: str) -> pathlib.Path:
+        """Returns where the file lies or will lie: `tmp_dir/name`."""
+        return pathlib.Path(tmp_dir) / self.url.rpartition("/")[2]
+
+    def fetch(self, tmp_dir: str) -> pathlib.Path:
+        """Returns the file's path, after downloading it unless it is there.
+
+        A file that somebody put there is taken as it is; another size than upstream's is logged.
+
+        Raises:
+            UserError: it cannot be fetched; the message says where to put it by hand.
+        """
+        path = self.path(tmp_dir)
+        if not path.is_file():
+            download(self.url, path, self.file_hash)
+        elif self.size is not None and path.stat().st_size != self.size:
+            log.warning(
+                "%s has %d bytes, %s has %d", path, path.stat().st_size, self.url, self.size
+            )
+        return path
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """A text upstream: a file, or one member of an archive.
+
+    Attributes:
+        file: the file or the archive.
+        member: the path inside the archive; None if `file` is no archive.
+    """
+
+    file: RemoteFile
+    member: str | None = None
+
+    def name(self, tmp_dir: str) -> str:
+        """How messages call the text."""
+        path = self.file.path(tmp_dir)
+        return str(path) if self.member is None else member_name(path, self.member)
+
+    def raw_lines(self, tmp_dir: str) -> Iterator[bytes]:
+        """Yields the lines with their ends, decompressed; the file must have been fetched."""
+        path = self.file.path(tmp_dir)
+        opened = open_file(path) if self.member is None else open_member(path, self.member)
+        return raw_lines(opened, self.name(tmp_dir))
+
+    def lines(self, tmp_dir: str) -> Iterator[str]:
+        """Yields the lines as text; for a `.sgm` file the segments instead."""
+        name = self.name(tmp_dir)
+        lines = decoded_lines(self.raw_lines(tmp_dir), name)
+        is_sgm = name.removesuffix(".gz").endswith(".sgm")
+        return segments.sgm_segments(lines, name) if is_sgm else lines
+
+
+# ---- corpora
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus(abc.ABC):
+    """Pairs of text from upstream.
+
+    Attributes:
+        name: for the log.
+    """
+
+    name: str
+
+    def pairs(self, tmp_dir: str) -> Iterator[Sample]:
+        """Fetches what is missing, then returns an iterator over the pairs.
+
+        White space around a text is removed; pairs with an empty side are dropped; the log counts
+        both. Memory does not grow with the corpus.
+
+        Args:
+            tmp_dir: folder of upstream's files.
+
+        Raises:
+            UserError: a file is missing and cannot be fetched.
+            DataError: different numbers of lines, no pair at all, or an unreadable line.
+        """
+        for text in self.texts:
+            text.file.fetch(tmp_dir)
+        return _with_text(self._raw_pairs(tmp_dir), self.name)
+
+    @property
+    @abc.abstractmethod
+    def texts(self) -> Sequence[Text]:
+        """What the corpus is read from."""
+
+    @abc.abstractmethod
+    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+        """Yields source and target as they stand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AlignedCorpus(Corpus):
+    """Two texts, line (or SGM segment) n of one belonging to line n of the other."""
+
+    inputs: Text
+    targets: Text
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """Sources and targets."""
+        return self.inputs, self.targets
+
+    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+        return _aligned(
+            self.inputs.lines(tmp_dir),
+            self.targets.lines(tmp_dir),
+            f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TsvCorpus(Corpus):
+    """Two columns, counted from 0, of a table."""
+
+    text: Text
+    columns: tuple[int, int] = (0, 1)
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """The table."""
+        return (self.text,)
+
+    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+        name = self.text.name(tmp_dir)
+        return segments.tsv_pairs(self.text.lines(tmp_dir), name, self.columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class TmxCorpus(Corpus):
+    """Two languages, such as `("en", "de")`, of a translation memory."""
+
+    text: Text
+    languages: tuple[str, str]
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """The translation memory."""
+        return (self.text,)
+
+    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+        name = self.text.name(tmp_dir)
+        return segments.tmx_pairs(self.text.raw_lines(tmp_dir), name, self.languages)
+
+
+def chained(corpora: Iterable[Corpus], tmp_dir: str) -> Iterator[Sample]:
+    """Fetches all corpora, then returns an iterator over the pairs of one after the other."""
+    return itertools.chain.from_iterable([corpus.pairs(tmp_dir) for corpus in corpora])
+
+
+def spread_sample(samples: Iterable[Sample], max_characters: int) -> list[Sample]:
+    """Returns every n-th pair, n the least power of 2 that keeps to a number of characters.
+
+    One pass, in memory for `max_characters`, without knowing how many pairs there are; the same
+    pairs give the same sample.
+
+    Args:
+        samples: pairs in any number.
+        max_characters: of both sides together; the first pair is kept even if it alone has more.
+    """
+    kept: list[Sample] = []
+    step, characters = 1, 0
+    for number, sample in enumerate(samples):
+        if number % step:
+            continue
+        kept.append(sample)
+        characters += _characters(sample)
+        while characters > max_characters and len(kept) > 1:
+            step *= 2
+            del kept[1::2]
+            characters = sum(map(_characters, kept))
+    return kept
+
+
+def _characters(sample: Sample) -> int:
+    return len(sample["inputs"]) + len(sample["targets"])
+
+
+# ---- local files
 
 
 def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
@@ -30,15 +246,20 @@ def aligned_pairs(
     log.
 
     Args:
-        inputs_path: UTF-8 file of sources, plain or `.gz`.
+        inputs_path: UTF-8 file of sources, plain or compressed (`.gz`, `.bz2`).
         targets_path: the same for targets.
 
     Raises:
         DataError: different numbers of lines, no pair at all, or an unreadable line.
     """
     names = f"{os.fspath(inputs_path)} and {os.fspath(targets_path)}"
-    number = empty = 0
-    lines = itertools.zip_longest(iterate_lines(inputs_path), iterate_lines(targets_path))
+    lines = _aligned(iterate_lines(inputs_path), iterate_lines(targets_path), names)
+    return _with_text(lines, names)
+
+
+def _aligned(inputs: Iterator[str], targets: Iterator[str], names: str) -> Iterator[Pair]:
+    """Yields line n of the one with line n of the other; DataError if one has more."""
+    lines = itertools.zip_longest(inputs, targets)
     for number, (source, target) in enumerate(lines, 1):
         if source is None or target is None:
             shorter, longer = number - 1, number + sum(1 for _ in lines)
@@ -47,19 +268,33 @@ def aligned_pairs(
                 f"{names}: {counts[0]} and {counts[1]} lines; they must be equally many, "
                 "line n of one belonging to line n of the other"
             )
+        yield source, target
+
+
+def _with_text(pairs: Iterable[Pair], name: str) -> Iterator[Sample]:
+    """Strips white space and drops pairs with an empty side; the log counts."""
+    kept = empty = 0
+    for source, target in pairs:
         sample = {"inputs": source.strip(), "targets": target.strip()}
         if all(sample.values()):
+            kept += 1
             yield sample
         else:
             empty += 1
-    if empty == number:
-        raise DataError(f"{names}: no pair of lines with text on both sides")
+    if not kept:
+        raise DataError(f"{name}: no pair of lines with text on both sides")
     if empty:
-        log.warning("%s: dropped %d of %d pairs: one side is empty", names, empty, number)
+        log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
+    log.info("%s: %d pairs", name, kept)
 
 
-def download(url: str, path: pathlib.Path, sha256: str) -> None:
-    """Fetches a file; it appears whole, with that hash, or not at all.
+def download(url: str, path: pathlib.Path, file_hash: str | None = None) -> None:
+    """Fetches a file; it appears whole, with that hash if one is given, or not at all.
+
+    Args:
+        url: the address.
+        path: the file to write; missing parent folders are made.
+        file_hash: its SHA-256 or MD5, hexadecimal.
 
     Raises:
         UserError: it cannot be fetched; the message says where to put it by hand.
@@ -72,10 +307,10 @@ def download(url: str, path: pathlib.Path, sha256: str) -> None:
             keras.utils.get_file(
                 temporary.name,
                 url,
-                file_hash=sha256,
-                hash_algorithm="sha256",
+                file_hash=file_hash,
                 cache_dir=str(temporary.parent),
                 cache_subdir="",
+                force_download=True,  # else what a killed download left would be taken as whole
             )
     except Exception as error:  # get_file raises nothing narrower
         raise UserError(

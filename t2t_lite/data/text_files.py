@@ -1,50 +1,42 @@
-r"""Text files, line by line: UTF-8, plain or gzip, lines end at "\n" and nowhere else.
+r"""Text files, line by line: UTF-8, plain or compressed, lines end at "\n" and nowhere else.
 
 U+2028, U+0085 and their like stay inside a line, so that parallel files never slip against each
 other.
 """
 
+import bz2
+import contextlib
 import gzip
+import io
 import os
+import tarfile
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
 from t2t_lite.errors import DataError, UserError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`
+# (bz2) and its subclass `gzip.BadGzipFile` then have no errno.
+_DAMAGE = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
 def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     r"""Yields the lines of a file without their "\n", reading as it goes.
 
     Args:
-        path: a UTF-8 file; gzip if its name ends in `.gz`. A byte order mark is dropped.
+        path: a UTF-8 file; compressed if its name ends in `.gz` or `.bz2`. A byte order mark is
+            dropped.
 
     Raises:
         UserError: there is no such file.
-        DataError: bytes that are not UTF-8, or a damaged or cut gzip file; names file and line.
+        DataError: bytes that are not UTF-8, or a damaged or cut file; names file and line.
         OSError: the file may not be read.
     """
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                if number == 1:
-                    line = line.removeprefix(_BYTE_ORDER_MARK)
-                yield line.removesuffix(b"\n").decode("utf-8")
-    except (FileNotFoundError, IsADirectoryError):
-        raise UserError(f"{os.fspath(path)}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{os.fspath(path)}, line {number}: byte {error.object[error.start]:#04x} at column "
-            f"{error.start + 1} is not UTF-8; convert the file, for example with iconv"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"{os.fspath(path)}: damaged or cut gzip file after line {number} ({error}); "
-            "fetch it again"
-        ) from None
+    name = os.fspath(path)
+    return decoded_lines(raw_lines(open_file(path), name), name)
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
@@ -52,10 +44,57 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
     return list(iterate_lines(path))
 
 
-def _open(path: str | os.PathLike[str]) -> BinaryIO:
-    # Binary files split lines at b"\n" only, and no other UTF-8 character contains that byte.
-    if not os.fspath(path).endswith(".gz"):
-        return open(path, "rb")
-    if not os.path.getsize(path):
-        raise EOFError("it is empty")  # gzip would read it as no lines
-    return cast(BinaryIO, gzip.open(path, "rb"))
+@contextlib.contextmanager
+def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yields the bytes of a file, decompressed by the suffix of its name."""
+    with open(path, "rb") as file:
+        yield decompressed(file, os.fspath(path))
+
+
+def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
+    """Returns what reads `file` through gzip or bzip2, if the suffix of `name` says so."""
+    if not name.endswith((".gz", ".bz2")):
+        return file
+    if not file.peek(1):
+        raise EOFError("it is empty")  # gzip and bz2 would read it as no lines
+    return cast(BinaryIO, gzip.open(file) if name.endswith(".gz") else bz2.open(file))
+
+
+def raw_lines(
+    opened: contextlib.AbstractContextManager[Iterable[bytes]], name: str
+) -> Iterator[bytes]:
+    r"""Yields the lines of an opened file with their "\n"; errors as in `iterate_lines`.
+
+    Args:
+        opened: entered when the first line is asked for, left after the last.
+        name: of the file, for messages.
+    """
+    number = 0
+    try:
+        with opened as file:
+            # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
+            for line in file:
+                yield line
+                number += 1
+    except (FileNotFoundError, IsADirectoryError):
+        raise UserError(f"{name}: no such file") from None
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataError(
+            f"{name}: damaged or cut after line {number} ({error}); fetch it again"
+        ) from None
+
+
+def decoded_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    r"""Yields raw lines as text without their "\n"; errors as in `iterate_lines`."""
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            yield line.removesuffix(b"\n").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}, line {number}: byte {error.object[error.start]:#04x} at column "
+                f"{error.start + 1} is not UTF-8; convert the file, for example with iconv"
+            ) from None

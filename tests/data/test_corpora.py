@@ -1,12 +1,16 @@
+import bz2
 import gzip
 import hashlib
 import logging
+import pathlib
+import zipfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.data import corpora
+from t2t_lite.data.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError, UserError
 
 text = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1)
@@ -18,7 +22,8 @@ def write(tmp_path):
     def write(name: str, contents: str | bytes):
         path = tmp_path / name
         data = contents if isinstance(contents, bytes) else contents.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+        path.write_bytes(compress(data))
         return path
 
     return write
@@ -35,8 +40,8 @@ def test_line_n_of_one_file_meets_line_n_of_the_other(tmp_path_factory, pairs):
     assert [(sample["inputs"], sample["targets"]) for sample in found] == pairs
 
 
-def test_reads_gzip_and_strips_white_space(write):
-    found = corpora.aligned_pairs(write("a.gz", " x y\t\r\n"), write("b", "z\r\n"))
+def test_reads_compressed_files_and_strips_white_space(write):
+    found = corpora.aligned_pairs(write("a.gz", " x y\t\r\n"), write("b.bz2", "z\r\n"))
     assert list(found) == [{"inputs": "x y", "targets": "z"}]
 
 
@@ -78,12 +83,14 @@ def test_finds_a_file_plain_or_compressed(write, tmp_path):
     assert corpora.find_file(tmp_path / "a") == plain
 
 
-def test_downloads_a_file_over_what_a_killed_download_left(write, tmp_path):
+@pytest.mark.parametrize("algorithm", ["sha256", "md5", None])
+def test_downloads_a_file_over_what_a_killed_download_left(write, tmp_path, algorithm):
     origin = write("origin.txt", "contents")
+    file_hash = hashlib.new(algorithm, b"contents").hexdigest() if algorithm else None
     target = tmp_path / "folder" / "copy.txt"
     target.parent.mkdir()
     (target.parent / "copy.txt.incomplete").write_text("cont")
-    corpora.download(origin.as_uri(), target, hashlib.sha256(b"contents").hexdigest())
+    corpora.download(origin.as_uri(), target, file_hash)
     assert target.read_text() == "contents"
     assert list(target.parent.iterdir()) == [target]
 
@@ -95,3 +102,151 @@ def test_a_download_with_another_hash_or_none_says_where_to_put_the_file(write, 
         with pytest.raises(UserError, match=expected):
             corpora.download(origin.as_uri(), target, "0" * 64)
         assert list(target.parent.iterdir()) == []
+
+
+# ---- corpora
+
+
+def local(path: pathlib.Path) -> RemoteFile:
+    """A file that lies in `tmp_dir` already."""
+    return RemoteFile(f"https://example.invalid/{path.name}")
+
+
+def pairs(corpus: corpora.Corpus, folder: pathlib.Path) -> list[tuple[str, str]]:
+    return [(sample["inputs"], sample["targets"]) for sample in corpus.pairs(str(folder))]
+
+
+def test_a_corpus_fetches_what_is_missing_when_its_pairs_are_asked_for(write, tmp_path):
+    upstream = [write("a.en.gz", "1\n2\n"), write("a.de.bz2", "eins\nzwei\n")]
+    corpus = AlignedCorpus("a", *(Text(RemoteFile(path.as_uri())) for path in upstream))
+    folder = tmp_path / "tmp_dir"
+    corpus.pairs(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["a.de.bz2", "a.en.gz"]
+    for path in upstream:
+        path.unlink()
+    assert pairs(corpus, folder) == [("1", "eins"), ("2", "zwei")]
+
+
+def test_a_file_put_there_by_hand_is_taken_and_another_size_is_logged(write, tmp_path, caplog):
+    path = write("a.txt", "contents")
+    for size in (None, 8):
+        assert RemoteFile("https://example.invalid/a.txt", size).fetch(str(tmp_path)) == path
+    assert not caplog.text
+    RemoteFile("https://example.invalid/a.txt", 9).fetch(str(tmp_path))
+    assert f"{path} has 8 bytes, https://example.invalid/a.txt has 9" in caplog.text
+
+
+def test_without_a_network_one_line_names_address_and_path(tmp_path):
+    absent = (tmp_path / "absent/c.tgz").as_uri()
+    corpus = TsvCorpus("c", Text(RemoteFile(absent), "c.tsv"))
+    with pytest.raises(UserError, match=f"cannot download {absent} .*put it at {tmp_path}/c.tgz$"):
+        corpus.pairs(str(tmp_path))
+
+
+@pytest.fixture
+def archive(tmp_path) -> RemoteFile:
+    seg = "<doc>\n<seg id='1'>A &amp; B</seg>\n<seg id='2'>\u0085C\u2028D</seg>\n</doc>\n"
+    tmx = "<tmx><body>\n<tu><tuv lang='de'><seg>x</seg></tuv><tuv lang='en'><seg>y</seg></tuv></tu>"
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as file:
+        file.writestr("test/src.en.sgm", seg)
+        file.writestr("test/ref.de.sgm.gz", gzip.compress(seg.replace("A", "Ä").encode()))
+        file.writestr("c.tsv", "id\tdrei\tthree\r\nid\tvier\tfour\r\n")
+        file.writestr("c.tmx", f"{tmx}</body></tmx>")
+        file.writestr("three.txt", "1\n2\n3\n")
+        file.writestr("two.txt", "\n2\n")
+    return local(tmp_path / "archive.zip")
+
+
+def test_sgm_tsv_and_tmx_members(archive, tmp_path):
+    sgm = AlignedCorpus("s", Text(archive, "test/src.en.sgm"), Text(archive, "test/ref.de.sgm.gz"))
+    assert pairs(sgm, tmp_path) == [("A & B", "Ä & B"), ("C\u2028D", "C\u2028D")]
+    tsv = TsvCorpus("t", Text(archive, "c.tsv"), columns=(2, 1))
+    assert pairs(tsv, tmp_path) == [("three", "drei"), ("four", "vier")]
+    tmx = TmxCorpus("x", Text(archive, "c.tmx"), languages=("en", "de"))
+    assert pairs(tmx, tmp_path) == [("y", "x")]
+
+
+def test_members_of_unequal_lengths_are_an_error_that_names_both(archive, tmp_path):
+    corpus = AlignedCorpus("c", Text(archive, "three.txt"), Text(archive, "two.txt"))
+    names = f"{tmp_path}/archive.zip:three.txt and {tmp_path}/archive.zip:two.txt"
+    with pytest.raises(DataError, match=f"^{names}: 3 and 2 lines"):
+        pairs(corpus, tmp_path)
+
+
+def test_chained_corpora_follow_each_other_and_are_counted(archive, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    two = AlignedCorpus("two", Text(archive, "two.txt"), Text(archive, "two.txt"))
+    three = AlignedCorpus("three", Text(archive, "three.txt"), Text(archive, "three.txt"))
+    found = corpora.chained([three, two], str(tmp_path))
+    assert [sample["inputs"] for sample in found] == ["1", "2", "3", "2"]
+    assert caplog.messages == [
+        "three: 3 pairs",
+        "two: dropped 1 of 2 pairs: one side is empty",
+        "two: 1 pairs",
+    ]
+
+
+def size(found: list[tuple[str, str]]) -> int:
+    return sum(len(source) + len(target) for source, target in found)
+
+
+@given(st.lists(st.tuples(line, line)), st.integers(1, 200))
+def test_a_spread_sample_is_every_nth_pair_and_no_sparser_than_need_be(found, limit):
+    samples = [{"inputs": source, "targets": target} for source, target in found]
+    kept = corpora.spread_sample(iter(samples), limit)
+    steps = [2**i for i in range(len(samples).bit_length() + 1)]
+    fitting = next(n for n in steps if size(found[::n]) <= limit or len(found[::n]) <= 1)
+    assert kept == samples[::fitting]
+
+
+# ---- real corpora
+
+
+@pytest.fixture(scope="module")
+def readme_lines(shared_data) -> dict[str, int]:
+    """How many lines each file has by the README of the data."""
+    rows = (row.split("|") for row in (shared_data / "README.md").read_text().split("\n"))
+    return {
+        row[1].strip(): int(row[3]) for row in rows if len(row) == 6 and row[3].strip().isdigit()
+    }
+
+
+def lines_of(path: pathlib.Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "dropped"),
+    [
+        *(
+            (f"newstest/newstest{year}.en.gz", f"newstest/newstest{year}.{language}.gz", 0)
+            for year in range(2008, 2014)
+            for language in ("de", "fr")
+        ),
+        ("europarl/europarl-v7.fr-en.en.gz", "europarl/europarl-v7.fr-en.fr.gz", 36),
+        ("opennmt/src-train.txt.gz", "opennmt/tgt-train.txt.gz", 1),
+        ("wmt14_10k/train.10k.en.gz", "wmt14_10k/train.10k.de.gz", 0),
+    ],
+)
+def test_aligned_corpora_have_the_lines_their_readme_says(
+    shared_data, readme_lines, inputs, targets, dropped
+):
+    sides = [lines_of(shared_data / name) for name in (inputs, targets)]
+    assert [len(side) for side in sides] == [readme_lines[inputs], readme_lines[targets]]
+    expected = [pair for pair in zip(*sides, strict=True) if all(map(str.strip, pair))]
+    texts = (Text(local(shared_data / name)) for name in (inputs, targets))
+    found = pairs(AlignedCorpus("c", *texts), (shared_data / inputs).parent)
+    assert found == [(source.strip(), target.strip()) for source, target in expected]
+    assert len(found) == readme_lines[inputs] - dropped
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["manythings/deu.txt.gz", "manythings/fra.txt.gz", "python_docs/python-docs.en-fr.tsv.gz"],
+)
+def test_tables_have_the_lines_their_readme_says(shared_data, readme_lines, name):
+    path = shared_data / name
+    found = pairs(TsvCorpus("c", Text(local(path))), path.parent)
+    assert len(found) == readme_lines[name]
+    source, target = lines_of(path)[-1].split("\t")
+    assert found[-1] == (source.strip(), target.strip())

@@ -1,0 +1,277 @@
+"""Constituency parsing as translation: a sentence in, its linearised tree out (`data/trees`)."""
+
+import abc
+import gzip
+import pathlib
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, ClassVar
+
+from t2t_lite import files, registry
+from t2t_lite.data import corpora, text_encoder, trees
+from t2t_lite.data.archives import member_name
+from t2t_lite.data.problem import DatasetSplit, three_splits
+from t2t_lite.data.text_files import decoded_lines, iterate_lines, raw_lines
+from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
+from t2t_lite.data.trees import Tree
+from t2t_lite.errors import DataError, UserError
+
+# What the Wall Street Journal's files are called: section and number, two digits each.
+_WSJ_FILE = re.compile(r"wsj_(\d{4})\.mrg$")
+
+# A file's name in messages, and its lines.
+TreeFile = tuple[str, Iterator[str]]
+
+
+class ParsingProblem(Text2TextProblem):
+    """Trees; words and symbols are set off by single spaces."""
+
+    @abc.abstractmethod
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees of a split as they are to be learned.
+
+        Raises:
+            UserError: a file is missing; the message says what to put where.
+            DataError: a malformed tree or an unreadable file.
+        """
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the words and symbols of each tree; errors as in `trees`."""
+        for tree in self.trees(tmp_dir, dataset_split):
+            words, symbols = trees.linearize(tree)
+            yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
+
+
+@registry.register_problem
+class WsjParsing(ParsingProblem):
+    """T2T's problem of that name: your own trees, taken as they are.
+
+    Put `wsjTrain.trees` and `wsjEval.trees` into `--tmp_dir`, plain or `.gz`, one tree a line, each
+    within an outermost bracket such as `(TOP ...)`, which is not learned. Function tags and traces
+    are learned if they are there. As in T2T, words and symbols share a subword vocabulary from the
+    first 1,000 pairs; T2T reads those from two more files that hold the same pairs as text
+    (`wsj.train.text.txt`, `wsj.train.tags.txt`), which are not needed here.
+    """
+
+    _FILES: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "wsjTrain.trees",
+        DatasetSplit.EVAL: "wsjEval.trees",
+    }
+
+    @property
+    def max_samples_for_vocab(self) -> int:
+        """T2T's number of pairs."""
+        return 1000
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees of a file as they are."""
+        path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
+        found = corpora.find_file(path)
+        if found is None:
+            raise UserError(f"{path} is missing; it should hold bracketed trees, one a line")
+        return trees.read_trees(found)
+
+
+class TreebankProblem(ParsingProblem):
+    """Normalised trees and two vocabularies: SentencePiece BPE for words, whole symbols."""
+
+    @property
+    def vocab_type(self) -> str:
+        """SentencePiece BPE, of the words alone."""
+        return VocabType.SENTENCEPIECE_BPE
+
+    @property
+    def symbols_filename(self) -> str:
+        """The vocabulary of the targets, one symbol a line."""
+        return f"vocab.{self.base_name}.symbols.{VocabType.TOKEN}"
+
+    def vocab_files(self) -> list[str]:
+        """The vocabulary of the words and that of the symbols."""
+        return [self.vocab_filename, self.symbols_filename]
+
+    def feature_encoders(self, data_dir: str) -> dict[str, text_encoder.TextEncoder]:
+        """One encoder for the words, one for the symbols."""
+        words = self.load_vocab(data_dir)
+        symbols = text_encoder.TokenTextEncoder(pathlib.Path(data_dir) / self.symbols_filename)
+        return {"inputs": words, "targets": symbols}
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
+        """Makes the vocabularies that are missing; returns that of the words.
+
+        The symbols are those of every split: labels belong to a treebank's guidelines, and a rare
+        one must not make a development tree unreadable.
+        """
+        path = pathlib.Path(data_dir) / self.symbols_filename
+        if not path.is_file():
+            symbols: set[str] = set()
+            for entry in self.dataset_splits:
+                for tree in self.trees(tmp_dir, entry["split"]):
+                    symbols.update(trees.linearize(tree)[1])
+            files.write_text(path, "".join(f"{symbol}\n" for symbol in sorted(symbols)))
+        return super().get_or_create_vocab(data_dir, tmp_dir)
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the words of the training trees."""
+        for sample in self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN):
+            yield sample["inputs"]
+
+
+class WsjTreebankProblem(TreebankProblem):
+    """The Wall Street Journal's `wsj_NNNN.mrg` files, anywhere below `--tmp_dir`."""
+
+    # The numbers NNNN of each split's files.
+    file_numbers: ClassVar[Mapping[str, range]]
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training, development and test."""
+        return three_splits(10)
+
+    def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
+        """Yields the files of all splits, in order, and perhaps others."""
+        for path in sorted(pathlib.Path(tmp_dir).rglob("wsj_*.mrg")):
+            yield str(path), iterate_lines(path)
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the normalised trees of a split."""
+        wanted = self.file_numbers[dataset_split]
+        missing = {number // 100 for number in wanted}
+        for name, lines in self.tree_files(tmp_dir):
+            match = _WSJ_FILE.search(name)
+            if match and int(match[1]) in wanted:
+                missing.discard(int(match[1]) // 100)
+                yield from map(trees.normalise, trees.trees_of_lines(lines, name))
+        if missing:
+            sections = ", ".join(f"wsj_{section:02d}NN.mrg" for section in sorted(missing))
+            raise UserError(
+                f"{tmp_dir}: no files {sections} there or below; put the Penn Treebank's folder "
+                "combined/ (parsed/mrg/ in Treebank-3) there"
+            )
+
+
+@registry.register_problem("parsing_wsj_16k")
+class ParsingWsj16k(WsjTreebankProblem):
+    """The Wall Street Journal of the Penn Treebank as in section 6.3 of arXiv:1706.03762.
+
+    Sections 02-21 to train (about 40,000 sentences), 22 to watch, 23 to test. Put the LDC's folder
+    `combined` (Treebank-2) or `parsed/mrg` (Treebank-3) into `--tmp_dir`. The paper says "a
+    vocabulary of 16K tokens" and no more; here it is that of the words, and the symbols have their
+    own. Source: Marcus et al. 1993, LDC95T7 or LDC99T42. Licence: the LDC's user agreement.
+    """
+
+    file_numbers: ClassVar[Mapping[str, range]] = {
+        DatasetSplit.TRAIN: range(200, 2200),
+        DatasetSplit.EVAL: range(2200, 2300),
+        DatasetSplit.TEST: range(2300, 2400),
+    }
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 16K."""
+        return 2**14
+
+
+@registry.register_problem
+class ParsingTreebankSample(WsjTreebankProblem):
+    """The 5 % sample of the Wall Street Journal that NLTK distributes, 3,396 trees.
+
+    Files 0001-0139 to train, 0140-0149 to watch, 0150-0159 to test, from NLTK's folder
+    `corpora/treebank`, unpacked below `--tmp_dir`, or from
+    `treebank-combined-wsj_0001-0159.tgz` with the same files in `--tmp_dir` or its folder
+    `treebank`. Source: `treebank.zip` of github.com/nltk/nltk_data; (C) LDC 1995. Licence: for
+    non-commercial use only.
+    """
+
+    file_numbers: ClassVar[Mapping[str, range]] = {
+        DatasetSplit.TRAIN: range(1, 140),
+        DatasetSplit.EVAL: range(140, 150),
+        DatasetSplit.TEST: range(150, 160),
+    }
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that suits some 70,000 words."""
+        return 4000
+
+    def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
+        """Yields the members of the archive if it is there, else the files."""
+        archive = _find_archive(tmp_dir, "treebank", "treebank-combined-wsj_0001-0159.tgz")
+        return _members(archive) if archive else super().tree_files(tmp_dir)
+
+
+@registry.register_problem
+class ParsingCraft(TreebankProblem):
+    """CRAFT 5.0.2: biomedical articles, 18,951 trees to train and 2,780 to watch.
+
+    Put `craft-treebank-penn-train.tgz` and `craft-treebank-penn-dev.tgz` into `--tmp_dir` or its
+    folder `craft`: the files `structural-annotation/treebank/penn/ID.tree` of the articles listed
+    in `articles/ids/craft-ids-train.txt` and `craft-ids-dev.txt`. Source: the Colorado Richly
+    Annotated Full-Text Corpus, github.com/UCDenver-ccp/CRAFT. Licence: CC BY 3.0.
+    """
+
+    _ARCHIVES: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "craft-treebank-penn-train.tgz",
+        DatasetSplit.EVAL: "craft-treebank-penn-dev.tgz",
+    }
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training and development."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 10},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+        ]
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that suits some 490,000 words with many names of genes."""
+        return 8000
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the normalised trees of an archive."""
+        name = self._ARCHIVES[dataset_split]
+        archive = _find_archive(tmp_dir, "craft", name)
+        if archive is None:
+            raise UserError(
+                f"{pathlib.Path(tmp_dir) / name} is missing; it should hold the .tree files of "
+                f"the articles that CRAFT lists for this split"
+            )
+        for member, lines in _members(archive):
+            yield from map(trees.normalise, trees.trees_of_lines(lines, member))
+
+
+@registry.register_problem
+class ParsingTreebankSampleCraft(ParsingTreebankSample):
+    """`ParsingTreebankSample` with CRAFT's training trees added; files and licences of both."""
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """CRAFT's, which is nearly all of the text."""
+        return 8000
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the sample's trees, then, to train, CRAFT's."""
+        yield from super().trees(tmp_dir, dataset_split)
+        if dataset_split == DatasetSplit.TRAIN:
+            yield from ParsingCraft().trees(tmp_dir, dataset_split)
+
+
+def _find_archive(tmp_dir: str, folder: str, name: str) -> pathlib.Path | None:
+    candidates = (pathlib.Path(tmp_dir) / name, pathlib.Path(tmp_dir) / folder / name)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _members(archive: pathlib.Path) -> Iterator[TreeFile]:
+    """Yields the `.mrg` and `.tree` members of a tar archive; read the lines before going on."""
+    try:
+        with tarfile.open(archive) as tar:
+            for info in tar:
+                file = tar.extractfile(info)
+                if file is not None and info.name.endswith((".mrg", ".tree")):
+                    name = member_name(archive, info.name)
+                    yield name, decoded_lines(raw_lines(nullcontext(file), name), name)
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{archive}: damaged or cut ({error}); fetch it again") from None

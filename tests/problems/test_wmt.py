@@ -1,0 +1,289 @@
+"""WMT problems mean what their names say; archives made here are laid out as upstream's."""
+
+import gzip
+import io
+import pathlib
+import tarfile
+import urllib.parse
+from collections.abc import Sequence
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data import records
+from t2t_lite.data.corpora import RemoteFile
+from t2t_lite.data.problem import three_splits
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.problems import wmt
+
+T2T_ENDE = ["news-commentary-v13.de-en", "commoncrawl.de-en", "europarl-v7.de-en"]
+PAPER_ENDE = ["europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"]
+ENFR = [
+    "commoncrawl.fr-en",
+    "europarl-v7.fr-en",
+    "news-commentary-v9.fr-en",
+    "giga-fren.release2.fixed",
+    "undoc.2000.fr-en",
+]
+SMALL = ["baseline-1M_train"]
+# Name: training corpora, dev corpus, test corpus, vocabulary file.
+MEANINGS = {
+    "translate_ende_wmt14_bpe37k": (
+        PAPER_ENDE,
+        "newstest2013",
+        "newstest2014-deen",
+        "37000.bpe.model",
+    ),
+    "translate_enfr_wmt14_wpm32k": (ENFR, "newstest2013", "newstest2014-fren", "32000.bpe.model"),
+    "translate_ende_wmt8k": (T2T_ENDE, "newstest2013", "newstest2014-deen", "8192.subwords"),
+    "translate_ende_wmt32k": (T2T_ENDE, "newstest2013", "newstest2014-deen", "32768.subwords"),
+    "translate_ende_wmt_characters": (T2T_ENDE, "newstest2013", "newstest2014-deen", None),
+    "translate_enfr_wmt8k": (ENFR, "newstest2013", "newstest2014-fren", "8192.subwords"),
+    "translate_enfr_wmt32k": (ENFR, "newstest2013", "newstest2014-fren", "32768.subwords"),
+    "translate_enfr_wmt_characters": (ENFR, "newstest2013", "newstest2014-fren", None),
+    "translate_enfr_wmt_small8k": (
+        SMALL,
+        "baseline-1M_valid",
+        "newstest2014-fren",
+        "8192.subwords",
+    ),
+    "translate_enfr_wmt_small32k": (
+        SMALL,
+        "baseline-1M_valid",
+        "newstest2014-fren",
+        "32768.subwords",
+    ),
+}
+# Upstream's archives and the stems of the members that are read, by language.
+PLAIN = {
+    "training-parallel-commoncrawl.tgz": ["commoncrawl.{}-en"],
+    "training-parallel-europarl-v7.tgz": ["training/europarl-v7.{}-en"],
+    "training-parallel-nc-v9.tgz": ["training/news-commentary-v9.{}-en"],
+    "training-parallel-nc-v13.tgz": ["training-parallel-nc-v13/news-commentary-v13.{}-en"],
+    "training-parallel-un.tgz": ["un/undoc.2000.{}-en"],
+    "baseline-1M-enfr.tgz": [
+        "baseline-1M-enfr/baseline-1M_train",
+        "baseline-1M-enfr/baseline-1M_valid",
+    ],
+    "dev.tgz": ["dev/newstest2013"],
+}
+Lines = Sequence[str]
+
+
+def tar(path: pathlib.Path, members: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
+        for name, contents in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            archive.addfile(info, io.BytesIO(contents))
+
+
+def text(lines: Lines) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def sgm(lines: Lines) -> bytes:
+    escaped = (line.replace("&", "&amp;").replace("<", "&lt;") for line in lines)
+    segs = [f'<seg id="{number}">{line}</seg>' for number, line in enumerate(escaped, 1)]
+    return text(
+        ['<refset setid="newstest2014" srclang="any">', "<doc>", "<p>", *segs, "</p>", "</doc>"]
+    )
+
+
+def sentences(corpus: str, language: str) -> Lines:
+    """Lines that say where they belong; a pair has an empty side, another a stray line break."""
+    tail = ["x\u2028y\u0085z" if language == "en" else "x", "" if language == "en" else "leer"]
+    return [f"{corpus} {language} & word{i * i % 89} <{i}> \u00fc" for i in range(118)] + tail
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> pathlib.Path:
+    """A folder with all archives, under upstream's names and with upstream's members."""
+    folder = tmp_path_factory.mktemp("upstream")
+    for archive, stems in PLAIN.items():
+        members = {"README": b"\xff"}
+        for stem in stems:
+            for other in ("de", "fr", "ru"):
+                filled = stem.format(other)
+                name = filled.rpartition("/")[2]
+                members |= {f"{filled}.{x}": text(sentences(name, x)) for x in ("en", other)}
+        tar(folder / archive, members)
+    giga = "giga-fren.release2.fixed"
+    members = {f"{giga}.{x}.gz": gzip.compress(text(sentences(giga, x))) for x in ("en", "fr")}
+    tar(folder / "training-giga-fren.tar", members)
+    members = {}
+    for other in ("de", "fr"):
+        stem, name = f"test-full/newstest2014-{other}en", f"newstest2014-{other}en"
+        members[f"{stem}-src.{other}.sgm"] = sgm(["other direction"])
+        members[f"{stem}-ref.en.sgm"] = sgm(["other direction"])
+        members[f"{stem}-src.en.sgm"] = sgm(sentences(name, "en"))
+        members[f"{stem}-ref.{other}.sgm"] = sgm(sentences(name, other))
+    tar(folder / "test-full.tgz", members)
+    return folder
+
+
+@pytest.fixture
+def few_shards(monkeypatch) -> None:
+    """Each file costs a moment, whatever it holds."""
+    monkeypatch.setattr(wmt, "three_splits", lambda train_shards: three_splits(3))
+
+
+def expected_pairs(corpora: Lines, language: str) -> list[tuple[str, str]]:
+    return [
+        pair
+        for corpus in corpora
+        for pair in zip(sentences(corpus, "en"), sentences(corpus, language), strict=True)
+        if all(pair)
+    ]
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_name_keeps_its_meaning(name):
+    training, dev, test, vocabulary = MEANINGS[name]
+    problem = registry.problem(name)
+    assert [corpus.name for corpus in problem.corpora("train")] == training
+    assert [corpus.name for corpus in problem.corpora("eval")] == [dev]
+    assert [corpus.name for corpus in problem.corpora("test")] == [test]
+    assert problem.vocab_files() == ([f"vocab.{name}.{vocabulary}"] if vocabulary else [])
+    assert problem.dataset_splits == [
+        {"split": "train", "shards": 100},
+        {"split": "eval", "shards": 1},
+        {"split": "test", "shards": 1},
+    ]
+    reversed_problem = registry.problem(f"{name}_rev")
+    assert reversed_problem.was_reversed
+    assert reversed_problem.vocab_files() == problem.vocab_files()
+
+
+def test_every_wmt_problem_is_pinned():
+    assert {name for name in registry.list_problems() if "_wmt" in name} == MEANINGS.keys()
+
+
+def test_archives_are_upstreams():
+    files = {
+        urllib.parse.urlsplit(file.url).netloc + urllib.parse.urlsplit(file.url).path: file
+        for file in vars(wmt).values()
+        if isinstance(file, RemoteFile)
+    }
+    assert {
+        name: (file.size, file.file_hash and len(file.file_hash)) for name, file in files.items()
+    } == {
+        "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz": (918311367, 64),
+        "www.statmt.org/wmt13/training-parallel-europarl-v7.tgz": (657632379, 64),
+        "www.statmt.org/wmt14/training-parallel-nc-v9.tgz": (80418416, 64),
+        "data.statmt.org/wmt18/translation-task/training-parallel-nc-v13.tgz": (113157482, 64),
+        "www.statmt.org/wmt13/training-parallel-un.tgz": (2365634246, 64),
+        "www.statmt.org/wmt10/training-giga-fren.tar": (2595102720, 64),
+        "s3.amazonaws.com/opennmt-trainingdata/baseline-1M-enfr.tgz": (None, None),
+        "data.statmt.org/wmt17/translation-task/dev.tgz": (None, None),
+        "www.statmt.org/wmt14/test-full.tgz": (None, 32),
+    }
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_pairs_of_every_split_come_from_the_archives_in_order(upstream, name):
+    training, dev, test, _ = MEANINGS[name]
+    problem = registry.problem(name)
+    language = "de" if "ende" in name else "fr"
+    for split, corpora in (("train", training), ("eval", [dev]), ("test", [test])):
+        samples = problem.generate_samples("", str(upstream), split)
+        found = [(sample["inputs"], sample["targets"]) for sample in samples]
+        assert found == expected_pairs(corpora, language)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "translate_ende_wmt14_bpe37k",
+        "translate_enfr_wmt14_wpm32k",
+        "translate_ende_wmt8k",
+        "translate_enfr_wmt_small32k",
+        "translate_enfr_wmt_characters",
+    ],
+)
+def test_generates_encoded_files_of_three_splits(upstream, few_shards, tmp_path, name):
+    problem = registry.problem(name)
+    problem.generate_data(str(tmp_path), str(upstream))
+    encoders = problem.feature_encoders(str(tmp_path))
+    for split in ("train", "eval", "test"):
+        paths = problem.existing_filepaths(str(tmp_path), split)
+        found = [
+            tuple(encoders[side].decode(example[side][:-1]) for side in ("inputs", "targets"))
+            for example in records.read_examples(paths)
+        ]
+        samples = problem.generate_samples("", str(upstream), split)
+        assert sorted(found) == sorted(tuple(sample.values()) for sample in samples)
+    assert len(list(tmp_path.iterdir())) == 5 + len(problem.vocab_files())
+
+
+@pytest.mark.parametrize("name", ["translate_enfr_wmt32k", "translate_enfr_wmt14_wpm32k"])
+def test_the_vocabulary_is_built_from_a_sample_that_is_spread_over_all_corpora(
+    upstream, monkeypatch, name
+):
+    monkeypatch.setattr(wmt.T2TWmtProblem, "vocab_characters_per_corpus", 1000)
+    monkeypatch.setattr(wmt.PaperWmtProblem, "vocab_characters", 5000)
+    problem = registry.problem(name)
+    lines = list(problem.generate_text_for_vocab("", str(upstream)))
+    assert 2000 < sum(map(len, lines)) <= 5000
+    every = [line for pair in expected_pairs(ENFR, "fr") for line in pair]
+    assert set(lines) < set(every)
+    for corpus in ENFR:
+        own = [line for line in lines if line.startswith(corpus)]
+        assert 200 < sum(map(len, own)) <= 1100
+        assert any("<0>" in line for line in own) or name.endswith("wpm32k")
+        # From its beginning to its end.
+        numbers = [int(line.partition("<")[2].partition(">")[0]) for line in own]
+        assert min(numbers) < 30
+        assert max(numbers) > 90
+
+
+def test_a_missing_member_and_a_missing_archive_are_one_line_each(tmp_path, monkeypatch):
+    problem = registry.problem("translate_ende_wmt32k")
+    tar(tmp_path / "dev.tgz", {"dev/newstest2013.en": b"a\n", "dev/newstest2012.de": b"b\n"})
+    expected = (
+        f"^{tmp_path}/dev.tgz: none of its 2 members is 'dev/newstest2013.de'; "
+        "did you mean 'dev/newstest201[23]..."
+    )
+    with pytest.raises(DataError, match=expected):
+        list(problem.generate_samples("", str(tmp_path), "eval"))
+    (tmp_path / "dev.tgz").unlink()
+    absent = RemoteFile(f"{tmp_path.as_uri()}/absent/dev.tgz")
+    monkeypatch.setattr(wmt, "DEVELOPMENT_SETS", absent)
+    with pytest.raises(
+        UserError, match=f"^cannot download {absent.url} .*put it at {tmp_path}/dev.tgz$"
+    ):
+        problem.generate_samples("", str(tmp_path), "eval")
+
+
+def test_real_text_in_the_papers_vocabulary(shared_data, few_shards, tmp_path):
+    """News sets in the place of the training corpora, as archives laid out like upstream's."""
+
+    def news(year: int, language: str) -> bytes:
+        return gzip.decompress(
+            (shared_data / f"newstest/newstest{year}.{language}.gz").read_bytes()
+        )
+
+    for archive, stem, year in (
+        ("training-parallel-commoncrawl.tgz", "commoncrawl.de-en", 2008),
+        ("training-parallel-europarl-v7.tgz", "training/europarl-v7.de-en", 2009),
+        ("training-parallel-nc-v9.tgz", "training/news-commentary-v9.de-en", 2010),
+        ("dev.tgz", "dev/newstest2013", 2013),
+    ):
+        tar(tmp_path / archive, {f"{stem}.{x}": news(year, x) for x in ("en", "de")})
+    lines = {x: news(2012, x).decode().removesuffix("\n").split("\n") for x in ("en", "de")}
+    stem = "test-full/newstest2014-deen"
+    members = {f"{stem}-src.en.sgm": sgm(lines["en"]), f"{stem}-ref.de.sgm": sgm(lines["de"])}
+    tar(tmp_path / "test-full.tgz", members)
+    problem = registry.problem("translate_ende_wmt14_bpe37k")
+    problem.generate_data(str(tmp_path / "data"), str(tmp_path))
+    assert problem.load_vocab(str(tmp_path / "data")).vocab_size == 37_000
+    counts = {
+        split: sum(
+            1
+            for _ in records.read_examples(
+                problem.existing_filepaths(str(tmp_path / "data"), split)
+            )
+        )
+        for split in ("train", "eval", "test")
+    }
+    assert counts == {"train": 2051 + 2525 + 2489, "eval": 3000, "test": 3003}
