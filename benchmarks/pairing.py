@@ -52,13 +52,23 @@ def compare(
             step to be measured; it is called in the contender's own process.
         rounds: turns of each.
         seconds: length of a turn, roughly.
+
+    Returns:
+        The seconds per step of every turn.
+
+    Raises:
+        RuntimeError: a contender could not be prepared.
     """
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
     for name, prepare in contenders.items():
         pipes[name], theirs = context.Pipe()
         context.Process(target=_serve, args=(prepare, theirs), daemon=True).start()
-        pipes[name].recv()  # warm
+        theirs.close()  # else nobody would notice that the process has ended
+        try:
+            pipes[name].recv()  # warm
+        except EOFError:
+            raise RuntimeError(f"{name} could not be prepared; see its error above") from None
     steps = {}
     for name, pipe in pipes.items():
         steps[name] = max(1, round(seconds / _turn(pipe, 2)))

@@ -4,8 +4,9 @@
     python benchmarks/training_step.py tiny
     python benchmarks/training_step.py base
 
-All see the same sentences. PyTorch runs its own `nn.Transformer`, with the same sizes, dropout in
-the same places, one matrix for both embeddings and the softmax, label smoothing and fused Adam.
+All see the same sentences. PyTorch runs its own `nn.Transformer`, eagerly, with the same sizes,
+dropout in the same places, one matrix for both embeddings and the softmax, label smoothing and
+fused Adam; its attention also has biases.
 """
 
 import argparse
@@ -40,7 +41,7 @@ class Shape:
         return self.sentences * self.length
 
     def batches(self) -> list[dict[str, np.ndarray]]:
-        """Four batches; sentences are as ragged as in a bucket, 7 % of the cells are padding."""
+        """Four batches; sentences are as ragged as in a bucket, 8 % of the cells are padding."""
         draw = np.random.default_rng(0)
         return [{name: self._sentences(draw) for name in ("inputs", "targets")} for _ in range(4)]
 
@@ -158,7 +159,7 @@ def prepare_pytorch(shape: Shape) -> pairing.Step:
 
 
 def prepare_products(shape: Shape) -> pairing.Step:
-    """The matrix products of a step and nothing else: the limit that the machine sets.
+    """The matrix products of a step, each into a fresh array: the limit that the machine sets.
 
     A product A B has two more in the backward pass: those of the gradients of A and of B.
     """

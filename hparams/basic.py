@@ -51,7 +51,7 @@ class BasicHParams(HParams):
     learning_rate: float = 0.1  # scale of the legacy schemes
     learning_rate_decay_scheme: str = "none"  # legacy: noam or none
     learning_rate_warmup_steps: int = 100  # updates until the peak
-    learning_rate_decay_steps: int = 5000  # updates: exp_decay's unit, cosine's end
+    learning_rate_decay_steps: int = 5000  # updates after warm-up: of exp_decay and cosine
     learning_rate_decay_rate: float = 1.0  # per decay_steps, of exp_decay
     learning_rate_decay_staircase: bool = False  # exp_decay in jumps
     learning_rate_cosine_cycle_steps: int = 250000  # updates, of cosdecay

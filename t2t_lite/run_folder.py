@@ -79,6 +79,7 @@ class Run:
         step = tf.Variable(0, dtype=tf.int64)
         try:
             saved = tf.train.Checkpoint(model=model, step=step)
+            # Not `restore`, which wants the counter of saves, too: an average has none.
             saved.read(path).expect_partial().assert_existing_objects_matched()
         except (ValueError, AssertionError, tf.errors.OpError) as error:
             reason = str(error).strip().splitlines()[0]

@@ -92,7 +92,7 @@ def shuffle_records(path: str | os.PathLike[str], seed: str, memory: int = 2**26
     Args:
         path: an intact TFRecord file.
         seed: equal seeds shuffle equally, if the memory is equal, too.
-        memory: bytes of records to hold at a time, on average.
+        memory: bytes of records to hold at a time, on average; a file is open for each piece.
 
     Raises:
         OSError: the disk is full, say.
@@ -114,6 +114,7 @@ def shuffle_records(path: str | os.PathLike[str], seed: str, memory: int = 2**26
                 records = list(_framed_records(piece))
                 draw.shuffle(records)
                 file.writelines(records)
+                del records  # before the next piece is read
 
 
 def _framed_records(file: IO[bytes]) -> Iterator[bytes]:

@@ -47,22 +47,20 @@ def _rsqrt_hidden_size(hparams: BasicHParams, step: tf.Tensor) -> float:
 
 def _exp_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
     """learning_rate_decay_rate to the power of how many decay_steps have passed since warm-up."""
-    passed = tf.maximum(0.0, (step - _warmup(hparams)) / hparams.learning_rate_decay_steps)
+    passed = tf.maximum(0.0, _decay_steps_passed(hparams, step))
     if hparams.learning_rate_decay_staircase:
         passed = tf.floor(passed)
     return tf.pow(hparams.learning_rate_decay_rate, passed)
 
 
 def _single_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps` (and 0 from then)."""
-    warmup, end = _warmup(hparams), float(hparams.learning_rate_decay_steps)
-    if end <= warmup:
-        raise UsageError(
-            f"hparam learning_rate_decay_steps={end:g}: single_cycle_cos_decay needs more than "
-            f"the {warmup:g} learning_rate_warmup_steps"
-        )
-    passed = (tf.clip_by_value(step, warmup, end) - warmup) / (end - warmup)
+    """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps` more, and 0 then."""
+    passed = tf.clip_by_value(_decay_steps_passed(hparams, step), 0.0, 1.0)
     return 0.5 + 0.5 * tf.cos(math.pi * passed)
+
+
+def _decay_steps_passed(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    return (step - hparams.learning_rate_warmup_steps) / hparams.learning_rate_decay_steps
 
 
 def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
@@ -106,7 +104,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         ahead: fraction of a step added to the count.
 
     Raises:
-        UsageError: an unknown factor.
+        UsageError: an unknown factor or legacy scheme.
     """
 
     def __init__(self, hparams: BasicHParams, ahead: float = 0.0) -> None:
@@ -121,6 +119,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
                     f"unknown factor {name!r}{did_you_mean(name, _FACTORS)}"
                 )
         self.factors = [_FACTORS[name] for name in names]
+        self(0)  # what is wrong with an hparam shows here, not in a compiled step
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the rate of the update after `step` updates, a float32 scalar."""

@@ -10,9 +10,10 @@ from t2t_lite.training.learning_rate import Schedule
 def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `hparams.optimizer` names, with its schedule.
 
-    `multistep_adam` is T2T's Adam of n accumulated micro-batches. It weighs them equally (the
-    training step's business, too) and its schedule counts micro-batches in units of n: update k
-    has the rate of step k + (n - 1) / n.
+    `multistep_adam` is T2T's Adam of n accumulated micro-batches. It weighs them equally, which is
+    the training step's business (on several replicas it weighs every part of the batch equally,
+    where T2T first joins those that the replicas take together). Its schedule counts micro-batches
+    in units of n: update k has the rate of step k + (n - 1) / n.
 
     Clipping is the training step's business: Keras would clip on each replica before the
     gradients are added.

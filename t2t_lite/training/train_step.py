@@ -162,7 +162,7 @@ def summed_loss(
     """Returns the training loss summed over a batch's target tokens, and their number."""
     hidden = model.hidden(batch, training=True)  # [B, T, D]
     present = tf.not_equal(batch["targets"], 0)  # [B, T]
-    # The softmax matrix is the largest product of a small model: padding is left out of it.
+    # The logits are the largest array of a step: padding is left out of them.
     logits = model.project(tf.boolean_mask(hidden, present))  # [N, V]
     targets = tf.boolean_mask(batch["targets"], present)  # [N]
     losses = smoothed_cross_entropy(tf.cast(logits, tf.float32), targets, label_smoothing)

@@ -84,6 +84,42 @@ def test_writes_where_it_is_told(run, tmp_path, capsys):
     assert weights(run, str(path)) == (200, {2.5})
 
 
+def test_a_second_average_takes_the_place_of_the_first(run, capsys):
+    for what, mean in (("--checkpoints=100,300", -0.5), ("--checkpoints=200,300", 1.0)):
+        assert average(f"--output_dir={run.folder}", what) == 0
+        assert weights(run, capsys.readouterr().out.strip()) == (300, {mean})
+    assert not list(run.folder.glob("*.incomplete*"))
+
+
+def test_a_checkpoint_of_the_run_is_never_overwritten(run, capsys):
+    path = run.folder / "model.ckpt-300"
+    before = pathlib.Path(f"{path}.index").read_bytes()
+    flags = f"--output_dir={run.folder}", "--checkpoints=100,200", f"--output_path={path}"
+    assert average(*flags) == 1
+    assert "is a checkpoint of the run" in capsys.readouterr().err
+    assert pathlib.Path(f"{path}.index").read_bytes() == before
+
+
+def test_a_full_disk_leaves_the_average_before(run, capsys, full_disk):
+    assert average(f"--output_dir={run.folder}", "--checkpoints=100,300") == 0
+    path = capsys.readouterr().out.strip()
+    with full_disk(100):
+        assert average(f"--output_dir={run.folder}", "--checkpoints=200,300") == 1
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert f"cannot write {path}" in line
+    assert weights(run, path) == (300, {-0.5})
+    assert not list(run.folder.glob("*.incomplete*"))
+
+
+def test_what_was_deleted_is_not_counted(run, capsys):
+    for path in run.folder.glob("model.ckpt-100.*"):
+        path.unlink()
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=3") == 1
+    assert "2 checkpoints, fewer than 3" in capsys.readouterr().err
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    assert weights(run, capsys.readouterr().out.strip()) == (300, {1.0})
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [

@@ -150,4 +150,5 @@ def test_memory_of_shuffling_does_not_grow_with_the_file(tmp_path):
         records.shuffle_records(path, "seed", memory=2**18)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.5 * peaks[0]
+    assert peaks[1] < 2 * peaks[0]
+    assert peaks[1] < 4 * 2**18  # a piece, the objects around its records, and the open files

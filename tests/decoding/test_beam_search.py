@@ -293,4 +293,4 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
         close = {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(scores[exists], found.scores[exists, beam], **close)
         compared += exists.sum()
-    assert compared >= 12
+    assert compared > 12, "not the best beams alone"

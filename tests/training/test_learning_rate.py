@@ -40,12 +40,18 @@ def test_rates_are_those_recorded_from_t2t(golden):
         ("transformer_base_v1", 15999, _PAPER_PEAK / 2),
         ("transformer_multi30k", 2000, 0.005),
         ("transformer_multi30k", 8000, 0.0025),
+        ("transformer_multi30k_prenorm", 500, 0.0025),
+        ("transformer_multi30k_prenorm", 1000, 0.005),
+        ("transformer_multi30k_prenorm", 5500, 0.0025),
+        ("transformer_multi30k_prenorm", 10000, 0.0),
         ("lstm_attention", 0, 0.01 * 0.002 * 0.1),
         ("lstm_attention", 100, 0.002 * 0.1),
     ],
 )
 def test_rates_of_the_formulas(hparams_set, step, rate):
-    assert float(Schedule(registry.hparams(hparams_set))(step)) == pytest.approx(rate, rel=1e-4)
+    assert float(Schedule(registry.hparams(hparams_set))(step)) == pytest.approx(
+        rate, rel=1e-4, abs=1e-9
+    )
 
 
 def test_rsqrt_normalized_decay_starts_at_one():
@@ -70,14 +76,11 @@ def test_exp_decay_is_a_power_of_the_steps_since_warm_up(staircase, rates):
 
 def test_single_cycle_cos_decay_goes_from_the_warm_up_to_zero_and_stays():
     hparams = registry.hparams("transformer_multi30k_prenorm").override(
-        "learning_rate_warmup_steps=10,learning_rate_decay_steps=50"
+        "learning_rate_warmup_steps=10,learning_rate_decay_steps=40"
     )
     rates = [float(Schedule(hparams)(step)) for step in (0, 5, 10, 20, 30, 50, 60)]
     quarter = 0.5 + 0.5**1.5
     assert rates == pytest.approx([0, 0.0025, 0.005, 0.005 * quarter, 0.0025, 0, 0], abs=1e-9)
-    too_short = hparams.override("learning_rate_decay_steps=10")
-    with pytest.raises(UsageError, match=r"learning_rate_decay_steps=10: .* more than the 10"):
-        Schedule(too_short)(0)
 
 
 def test_unknown_factor_names_the_nearest():
@@ -96,3 +99,9 @@ def test_warmup_rises_in_equal_steps():
     schedule = Schedule(registry.hparams("transformer_big"))
     rates = [float(schedule(step)) for step in (10, 20, 30)]
     assert math.isclose(rates[2] - rates[1], rates[1] - rates[0], rel_tol=1e-4)
+
+
+def test_an_unknown_legacy_scheme_shows_at_once():
+    hparams = registry.hparams("transformer_base_v1").override("learning_rate_decay_scheme=nom")
+    with pytest.raises(UsageError, match="learning_rate_decay_scheme='nom': expected noam or none"):
+        Schedule(hparams)
