@@ -129,7 +129,7 @@ def wait_for_progress(process, output_dir) -> None:
 @pytest.mark.parametrize(
     ("devices", "steps", "kills", "schedule"),
     [
-        pytest.param(2, 16, 1, WITH_EVALUATION, id="once"),
+        pytest.param(2, 16, 1, "train", id="once"),
         pytest.param(1, 600, 20, WITH_EVALUATION, id="20-times-1-device", marks=pytest.mark.slow),
         pytest.param(4, 1500, 20, "train", id="20-times-4-devices", marks=pytest.mark.slow),
     ],

@@ -60,7 +60,12 @@ def test_gradients(golden, t2t_weights, config):
 
 @pytest.mark.parametrize(
     ("config", "run"),
-    [("base_v1", "adam"), ("base_v3", "adam"), ("base_v3", "clip"), ("base_v3", "multistep")],
+    [
+        ("base_v1", "adam"),
+        ("base_v3", "adam"),
+        pytest.param("base_v3", "clip", marks=pytest.mark.slow),
+        ("base_v3", "multistep"),
+    ],
 )
 def test_trainings(golden, t2t_weights, config, run):
     """The losses before, and the weights after some updates by Adam, from T2T's weights."""
