@@ -61,7 +61,7 @@ def test_gradients(golden, t2t_weights, config):
 @pytest.mark.parametrize(
     ("config", "run"),
     [
-        ("base_v1", "adam"),
+        pytest.param("base_v1", "adam", marks=pytest.mark.slow),
         ("base_v3", "adam"),
         pytest.param("base_v3", "clip", marks=pytest.mark.slow),
         ("base_v3", "multistep"),
