@@ -75,14 +75,14 @@ class Registry(Generic[Value]):
             )
         return self._entries[name]
 
-    def decorator(self, name: str | Callable[..., Any] | None) -> Callable[..., Any]:
+    def decorator(self, name: Any) -> Any:
         """Returns what `@register`, `@register()` or `@register("name")` needs."""
         if callable(name):
-            self.add(snake_case(name.__name__), name)  # type: ignore[arg-type]
+            self.add(snake_case(name.__name__), name)
             return name
 
-        def register(value: Registered) -> Registered:
-            self.add(name or snake_case(value.__name__), value)  # type: ignore[arg-type]
+        def register(value: Any) -> Any:
+            self.add(name or snake_case(value.__name__), value)
             return value
 
         return register

@@ -61,7 +61,8 @@ class TestRoundTrip:
 
     @given(st.lists(st.integers(-3, 340)))
     def test_decode_accepts_any_ids(self, encoder, ids):
-        encoder.decode(ids).encode("utf-8")
+        text = encoder.decode(ids)
+        assert text.encode("utf-8").decode("utf-8") == text
 
     def test_recorded_pieces(self, encoder):
         pieces = [encoder._processor.id_to_piece(i) for i in encoder.encode(" small ▁")]

@@ -103,7 +103,8 @@ class TestEncode:
 class TestDecode:
     @given(st.lists(st.integers(-3, 300)))
     def test_accepts_any_ids(self, small, ids):
-        small.decode(ids).encode("utf-8")
+        text = small.decode(ids)
+        assert text.encode("utf-8").decode("utf-8") == text
 
     def test_numbers_that_are_no_characters(self, small):
         for number in ("1114112", "55296", "9" * 5000):
