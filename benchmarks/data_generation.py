@@ -1,92 +1,293 @@
-"""t2t-datagen on Multi30k's training text: its rate, its memory, and SentencePiece alone beside it.
+"""Vocabulary and data generation on Multi30k, against tensor2tensor's way (`t2t_way.py`).
 
-    python benchmarks/data_generation.py path/to/multi30k
+    python benchmarks/data_generation.py path/to/multi30k [--golden=path/to/vocab_build]
 
-The text is repeated 10 and 40 times, the vocabulary is there already (it is made from at most ten
-million lines, however large the corpus). The rate is that of the further 30 × 29,000 pairs, so that
-start-up does not count; the limit is the rate at which SentencePiece, with as many
-threads, only encodes both sides in memory.
+Contenders take turns, each in processes of its own; ratios are taken within a round. The training
+text is repeated up to the number of pairs that is asked for, with vocabularies made from it once.
+
+- Vocabulary: seconds from files of lines to a file, imports excluded.
+- Generation: all contenders write 100 shuffled files. The rate is that of the pairs that a large
+  corpus has more than a small one, so that start-up counts for nobody.
+- Memory: the greatest sum, over all processes of t2t-datagen, of their proportional set sizes.
+- The two `.subwords` vocabularies must be the same bytes, and their records the same multiset. With
+  `--golden`, T2T's own vocabulary of that folder must be what its restated way builds, too.
 """
 
 import argparse
+import concurrent.futures
 import gzip
-import os
+import itertools
+import json
+import multiprocessing
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 
-SIDES = {"inputs": "en", "targets": "de"}
-PROBLEM = "text2text_tmpdir_bpe"
+import t2t_way
+
+from t2t_lite.data import records, text_encoder
+from t2t_lite.data.text_problems import VocabType
+
+LANGUAGES = {"inputs": "en", "targets": "de"}
+SHARDS = 100
+VOCABULARY = {VocabType.SUBWORD: 2**13, VocabType.SENTENCEPIECE_BPE: 8_000}
+PROBLEMS = {
+    VocabType.SUBWORD: "text2text_tmpdir",
+    VocabType.SENTENCEPIECE_BPE: "text2text_tmpdir_bpe",
+}
+T2T = "T2T's way"
+ONE_WORKER = "1 worker"
+
+Seconds = dict[str, list[float]]
 
 
-def write_corpus(raw: pathlib.Path, folder: pathlib.Path, times: int) -> int:
-    """Writes what the problem reads; returns the number of training pairs."""
+class Process:
+    """A process of its own that does one piece of work after the other."""
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self._pool.submit(time.perf_counter).result()
+
+    def seconds(self, work: Callable[..., None], *arguments: object) -> float:
+        """Does the work there and returns how long it took."""
+        return self._pool.submit(_timed, work, *arguments).result()
+
+
+def _timed(work: Callable[..., None], *arguments: object) -> float:
+    start = time.perf_counter()
+    work(*arguments)
+    return time.perf_counter() - start
+
+
+def write_corpus(raw: pathlib.Path, folder: pathlib.Path, pairs: int) -> pathlib.Path:
+    """Writes what the problems read: so many training pairs, 100 to evaluate."""
     folder.mkdir()
-    for side, language in SIDES.items():
-        lines = gzip.decompress((raw / f"train.{language}.gz").read_bytes())
-        (folder / f"{side}.train.txt").write_bytes(lines * times)
-        evaluation = gzip.decompress((raw / f"val.{language}.gz").read_bytes())
-        (folder / f"{side}.eval.txt").write_bytes(evaluation)
-    return lines.count(b"\n") * times
+    for side, language in LANGUAGES.items():
+        for split, name, count in (("train", "train", pairs), ("eval", "val", 100)):
+            lines = gzip.decompress((raw / f"{name}.{language}.gz").read_bytes()).splitlines(True)
+            with open(folder / f"{side}.{split}.txt", "wb") as file:
+                file.writelines(itertools.islice(itertools.cycle(lines), count))
+    return folder
 
 
-def generate(text: pathlib.Path, data: pathlib.Path) -> tuple[float, float]:
-    """Runs t2t-datagen; returns its seconds and its greatest resident memory in MiB."""
+def pairs_of(text: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Yields the training pairs of a folder, without space at their ends."""
+    with (
+        open(text / "inputs.train.txt", encoding="utf-8", newline="\n") as sources,
+        open(text / "targets.train.txt", encoding="utf-8", newline="\n") as targets,
+    ):
+        for source, target in zip(sources, targets, strict=True):
+            yield source.strip(), target.strip()
+
+
+def build_t2t_vocabulary(text: pathlib.Path, path: pathlib.Path) -> None:
+    lines = itertools.chain.from_iterable(pairs_of(text))
+    t2t_way.build_vocabulary(lines, VOCABULARY[VocabType.SUBWORD], path)
+
+
+def build_vocabulary(vocab_type: str, text: pathlib.Path, path: pathlib.Path) -> None:
+    lines = itertools.chain.from_iterable(pairs_of(text))
+    text_encoder.build(vocab_type, path, lines, VOCABULARY[vocab_type])
+
+
+def generate_t2t(text: pathlib.Path, data: pathlib.Path, vocabularies: pathlib.Path) -> None:
+    data.mkdir()
+    paths = [data / f"train-{i:05d}-of-{SHARDS:05d}" for i in range(SHARDS)]
+    t2t_way.generate(pairs_of(text), vocabularies / VocabType.SUBWORD, paths)
+
+
+def start_datagen(
+    vocab_type: str,
+    text: pathlib.Path,
+    data: pathlib.Path,
+    vocabularies: pathlib.Path,
+    num_workers: int = 0,
+) -> subprocess.Popen[bytes]:
+    """Starts t2t-datagen in a session of its own, with a vocabulary that is there already."""
+    from t2t_lite import registry
+
+    data.mkdir()
+    name = PROBLEMS[vocab_type]
+    # Whatever its size, datagen takes the vocabulary that has the name it looks for.
+    shutil.copy(vocabularies / vocab_type, data / registry.problem(name).vocab_files()[0])
+    command = [sys.executable, "-m", "t2t_lite.bin.t2t_datagen", f"--problem={name}"]
+    command += [f"--tmp_dir={text}", f"--data_dir={data}", f"--num_workers={num_workers}"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def datagen_seconds(*arguments: object) -> float:
+    """Runs t2t-datagen; arguments as in `start_datagen`."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "t2t_lite.bin.t2t_datagen", f"--problem={PROBLEM}"]
-    process = subprocess.Popen(
-        [*command, f"--tmp_dir={text}", f"--data_dir={data}"], stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise RuntimeError(f"t2t-datagen failed: {status}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    finish(start_datagen(*arguments))
+    return time.perf_counter() - start
 
 
-def encoding_rate(text: pathlib.Path, data: pathlib.Path) -> float:
-    """Pairs/s of SentencePiece encoding lists of lines, and nothing else."""
-    import sentencepiece
+def datagen_memory(*arguments: object) -> float:
+    """Returns the greatest memory of all processes of a t2t-datagen together, in MiB."""
+    process = start_datagen(*arguments)
+    most = 0.0
+    while process.poll() is None:
+        most = max(most, session_memory(process.pid))
+        time.sleep(0.2)
+    finish(process)
+    return most
 
-    (model,) = data.glob("vocab.*.model")
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    sides = [(text / f"{side}.train.txt").read_text("utf-8").split("\n")[:-1] for side in SIDES]
-    start = time.perf_counter()
-    for lines in sides:
-        processor.encode(lines, num_threads=len(os.sched_getaffinity(0)))
-    return len(sides[0]) / (time.perf_counter() - start)
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    """Waits for a command.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    _, errors = process.communicate()
+    if process.returncode:
+        raise RuntimeError(errors.decode())
+
+
+def session_memory(session: int) -> float:
+    """Returns the proportional set size of all processes of a session, in MiB."""
+    total = 0
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            # After the name: state, parent, group, session.
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                rollup = (folder / "smaps_rollup").read_text()
+                total += int(rollup.partition("\nPss:")[2].split()[0])
+        except (FileNotFoundError, ProcessLookupError, IndexError):
+            continue  # it has ended
+    return total / 1024
+
+
+def measure_vocabularies(
+    warm_up: pathlib.Path, text: pathlib.Path, folder: pathlib.Path, rounds: int
+) -> Seconds:
+    """Builds each vocabulary in turns, as files of `folder` named after their types.
+
+    A first turn, on another text, loads the libraries and does not count.
+    """
+    processes = {name: Process() for name in (T2T, *VOCABULARY)}
+    seconds: Seconds = {name: [] for name in processes}
+    for corpus in (warm_up, *[text] * rounds):
+        for name, process in processes.items():
+            path = folder / name
+            if name == T2T:
+                taken = process.seconds(build_t2t_vocabulary, corpus, path)
+            else:
+                taken = process.seconds(build_vocabulary, name, corpus, path)
+            seconds[name].append(taken)
+    if (folder / T2T).read_bytes() != (folder / VocabType.SUBWORD).read_bytes():
+        raise RuntimeError("the two .subwords vocabularies differ")
+    return {name: taken[1:] for name, taken in seconds.items()}
+
+
+def measure_generation(
+    texts: Sequence[pathlib.Path], folder: pathlib.Path, vocabularies: pathlib.Path, rounds: int
+) -> Seconds:
+    """Returns how many seconds the larger text takes longer than the smaller one."""
+    peer = Process()
+    data = folder / "data"
+    bpe = VocabType.SENTENCEPIECE_BPE
+    contenders: dict[str, Callable[[pathlib.Path], float]] = {
+        T2T: lambda text: peer.seconds(generate_t2t, text, data, vocabularies),
+        VocabType.SUBWORD: lambda text: datagen_seconds(
+            VocabType.SUBWORD, text, data, vocabularies
+        ),
+        bpe: lambda text: datagen_seconds(bpe, text, data, vocabularies),
+        ONE_WORKER: lambda text: datagen_seconds(bpe, text, data, vocabularies, 1),
+    }
+    seconds: Seconds = {name: [] for name in contenders}
+    found: dict[str, list[tuple[list[int], list[int]]]] = {}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            short = run(texts[0])
+            if name in (T2T, VocabType.SUBWORD) and name not in found:
+                found[name] = sorted_examples(data)
+            shutil.rmtree(data)
+            seconds[name].append(run(texts[1]) - short)
+            shutil.rmtree(data)
+    if found[T2T] != found[VocabType.SUBWORD]:
+        raise RuntimeError("the records differ")
+    return seconds
+
+
+def sorted_examples(data: pathlib.Path) -> list[tuple[list[int], list[int]]]:
+    """Returns the training examples of a folder, whatever their order."""
+    examples = records.read_examples(data.glob("*train-*"))
+    return sorted((example["inputs"], example["targets"]) for example in examples)
+
+
+def check_golden(folder: pathlib.Path) -> None:
+    """Compares a vocabulary of tensor2tensor's own with what its restated way builds."""
+    builds = json.loads((folder / "builds.json").read_text("utf-8"))["builds"]
+    (golden,) = (build for build in builds if build["file"] == "vocab.1024.subwords")
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name, "vocab")
+        lines = (folder / "corpus.txt").read_text("utf-8").split("\n")
+        t2t_way.build_vocabulary(lines, golden["target_size"], path)
+        if path.read_bytes() != (folder / golden["file"]).read_bytes():
+            raise RuntimeError(f"{golden['file']}: the peer builds another vocabulary than T2T")
+    print(f"the peer's vocabulary is T2T's: {golden['file']}")
+
+
+def print_ratio(title: str, seconds: Seconds, name: str, other: str, bar: str) -> None:
+    ratios = [b / a for a, b in zip(seconds[name], seconds[other], strict=True)]
+    spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
+    print(f"  {title:<42}{statistics.median(ratios):8.2f} {spread:<18} bar {bar}")
 
 
 def main() -> None:
-    """Prints rates, memory and ratio."""
+    """Prints seconds, rates, memory, and each ratio with its bar."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "multi30k", type=pathlib.Path, help="folder with train.en.gz, val.de.gz, ..."
-    )
+    add = parser.add_argument
+    add("multi30k", type=pathlib.Path, help="folder with train.en.gz, val.de.gz, ...")
+    add("--golden", type=pathlib.Path, help="folder with vocabularies that T2T built")
+    add("--rounds", type=int, default=3)
+    add("--few", type=int, default=20_000, help="pairs of the small corpus")
+    add("--many", type=int, default=260_000, help="pairs of the large corpus, for the rates")
+    add("--most", type=int, default=1_000_000, help="pairs of the large corpus, for the memory")
     args = parser.parse_args()
+    bpe, subwords = VocabType.SENTENCEPIECE_BPE, VocabType.SUBWORD
+    if args.golden:
+        check_golden(args.golden)
     with tempfile.TemporaryDirectory() as name:
-        once, vocabulary = pathlib.Path(name, "once"), pathlib.Path(name, "vocabulary")
-        write_corpus(args.multi30k, once, 1)
-        generate(once, vocabulary)
-        found = []
-        for times in (10, 40):
-            text, data = pathlib.Path(name, f"text{times}"), pathlib.Path(name, f"data{times}")
-            pairs = write_corpus(args.multi30k, text, times)
-            data.mkdir()
-            for model in vocabulary.glob("vocab.*"):
-                shutil.copy(model, data)
-            seconds, memory = generate(text, data)
-            print(f"{pairs:9,} pairs: {seconds:6.1f} s in all, {memory:6.0f} MiB at most")
-            found.append((pairs, seconds))
-        (few, short), (many, long) = found
-        ours, limit = (many - few) / (long - short), encoding_rate(text, data)
-    print(f"t2t-datagen      {ours:9,.0f} pairs/s")
-    print(f"encoding alone   {limit:9,.0f} pairs/s")
-    print(f"ratio            {ours / limit:9.2f}")
+        folder = pathlib.Path(name)
+        vocabularies = folder / "vocabularies"
+        vocabularies.mkdir()
+        once = write_corpus(args.multi30k, folder / "once", 29_000)
+        tiny = write_corpus(args.multi30k, folder / "tiny", 100)
+        seconds = measure_vocabularies(tiny, once, vocabularies, args.rounds)
+        print("vocabulary from 58,000 lines, seconds")
+        for contender, taken in seconds.items():
+            print(f"  {contender:<42}{statistics.median(taken):8.2f}")
+        print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 20")
+        print_ratio(f"{subwords} : {T2T}, same bytes", seconds, subwords, T2T, ">= 3")
+
+        texts = [write_corpus(args.multi30k, folder / f"{n}", n) for n in (args.few, args.many)]
+        seconds = measure_generation(texts, folder, vocabularies, args.rounds)
+        print(f"generation, pairs/s of {args.few:,} to {args.many:,} pairs")
+        for contender, taken in seconds.items():
+            rate = (args.many - args.few) / statistics.median(taken)
+            print(f"  {contender:<42}{rate:8,.0f}")
+        print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 2.5")
+        print_ratio(f"{subwords} : {T2T}, same records", seconds, subwords, T2T, ">= 2")
+        print_ratio(f"{bpe}, all cores : 1 worker", seconds, bpe, ONE_WORKER, ">= 1.6 (2 cores)")
+
+        most = write_corpus(args.multi30k, folder / "most", args.most)
+        print("greatest memory of t2t-datagen, MiB")
+        for vocab_type in (bpe, subwords):
+            small, large = (
+                datagen_memory(vocab_type, text, folder / f"{vocab_type}{text.name}", vocabularies)
+                for text in (texts[0], most)
+            )
+            title = f"{vocab_type}: {args.few:,} and {args.most:,} pairs"
+            print(f"  {title:<42}{small:8.0f} {large:.0f}, ratio {large / small:.2f}, bar <= 1.1")
 
 
 if __name__ == "__main__":

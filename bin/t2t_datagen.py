@@ -1,6 +1,5 @@
 """t2t-datagen: from raw text to the vocabulary and TFRecord files that training reads."""
 
-import importlib
 import logging
 import pathlib
 import random
@@ -11,8 +10,14 @@ import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.data.bad_input import BadInput
+from t2t_lite.data.cleaning import CleaningRules
+from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import RANDOM_SEED
-from t2t_lite.errors import UsageError
+from t2t_lite.data.report import report
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.hparams.basic import BasicHParams
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -23,6 +28,10 @@ COMMAND = Command(
     [
         "t2t-datagen --registry_help",
         "t2t-datagen --problem=translate_ende_wmt32k --data_dir=data --tmp_dir=raw",
+        "t2t-datagen ... --clean=identical,max_length=200,max_ratio=3,duplicates",
+        "t2t-datagen --report --problem=translate_ende_wmt32k --data_dir=data --tmp_dir=raw \\",
+        "    --hparams_set=transformer_base",
+        "t2t-datagen --problem=translate_ende_wmt32k --data_dir=data --inspect",
     ],
     {
         "What to generate": (
@@ -34,6 +43,13 @@ COMMAND = Command(
                 "Texts, with commas between them; problems that contain one are left out.",
             ),
             Flag("only_list", bool, False, "List the chosen problems, and stop."),
+            Flag(
+                "inspect",
+                bool,
+                False,
+                "Make nothing, but print what --data_dir holds: counts, lengths, faults and the "
+                "first records of each split. Exits with 1 if something is wrong.",
+            ),
             *REGISTRY_FLAGS,
         ),
         "Where": (
@@ -53,6 +69,49 @@ COMMAND = Command(
                 "Decides the order of the examples; also seeds Python's and numpy's random numbers "
                 "before each problem.",
             ),
+            Flag(
+                "num_workers",
+                int,
+                0,
+                "Processes that encode; all cores if 0. The files do not depend on it.",
+                minimum=0,
+            ),
+            Flag(
+                "clean",
+                str,
+                "",
+                "Rules for training pairs, with commas between them; a pair that breaks one is "
+                "dropped and counted. empty: a side has no text. identical: both sides are the "
+                "same. max_length=N: a side has more than N words. max_ratio=X: (longer side + 1) "
+                "/ (shorter side + 1) exceeds X, in words. script=A-B: most letters of the sources "
+                "are not of script A, or of the targets not of B (ISO 15924: Latn, Cyrl, "
+                "Hani+Hira+Kana). duplicates: the pair came before. unit=char: lengths are "
+                "characters, for languages without spaces.",
+            ),
+            Flag(
+                "skip_bad",
+                bool,
+                False,
+                "Skip what cannot be read, such as lines that are not UTF-8, malformed trees and "
+                "all behind the cut of a compressed file, and count it; else it is an error.",
+            ),
+        ),
+        "What the text is like": (
+            Flag(
+                "report",
+                bool,
+                False,
+                "Read the text and print its lengths, what --clean drops, and, if the vocabulary "
+                "is in --data_dir, what it covers; generate nothing.",
+            ),
+            Flag(
+                "hparams_set",
+                str,
+                "",
+                "Let the report count padding, over-long pairs and steps per epoch of training "
+                "with this hyperparameter set.",
+            ),
+            Flag("hparams", str, "", "Changes to that set: name=value, with commas between them."),
         ),
     },
 )
@@ -65,12 +124,27 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "problem")
+    if args.inspect:
+        COMMAND.require(args, "data_dir")
+        inspect(args.problem.split(","), args.data_dir)
+        return
     names = select_problems(args.problem, args.exclude_problems)
     if args.only_list:
         print("\n".join(names))
         return
+    options = DatagenOptions(
+        seed=args.random_seed,
+        num_workers=args.num_workers,
+        cleaning=CleaningRules.parse(args.clean),
+        skip_bad=args.skip_bad,
+    )
+    if args.report:
+        print_report(names, args.data_dir, args.tmp_dir, options, _batching_hparams(args))
+        return
+    if args.hparams_set or args.hparams:
+        raise UsageError("--hparams_set and --hparams belong to --report: data fits every set")
     COMMAND.require(args, "data_dir", "tmp_dir")
-    generate(names, args.data_dir, args.tmp_dir, args.random_seed)
+    generate(names, args.data_dir, args.tmp_dir, options)
 
 
 def select_problems(wanted: str, exclude: str = "") -> list[str]:
@@ -98,26 +172,96 @@ def select_problems(wanted: str, exclude: str = "") -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def generate(
-    names: Iterable[str], data_dir: str, tmp_dir: str, random_seed: int = RANDOM_SEED
-) -> None:
+def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
     """Generates the data of problems, given by their base names.
 
     Args:
         names: registered names.
         data_dir: folder of the results; made if missing.
         tmp_dir: folder of the raw files; made if missing.
-        random_seed: set before each problem, so that none depends on those before it.
+        options: how; the seed is set before each problem, so that none depends on those before it.
     """
-    with quiet_import():
-        importlib.import_module("t2t_lite.data.generator")  # the slow part of what follows
     for folder in (data_dir, tmp_dir):
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names:
         log.info("generating %s into %s", name, data_dir)
-        random.seed(random_seed)
-        np.random.seed(random_seed % 2**32)
-        registry.problem(name).generate_data(data_dir, tmp_dir, seed=random_seed)
+        _seed(options)
+        registry.problem(name).generate_data(data_dir, tmp_dir, options)
+
+
+def inspect(names: Iterable[str], data_dir: str) -> None:
+    """Prints what the data files of problems hold.
+
+    Args:
+        names: registered names; `_rev` and `_copy` show what such a problem reads.
+        data_dir: folder of the data files and vocabularies.
+
+    Raises:
+        UserError: there is no vocabulary or no data.
+        DataError: something is wrong with the data; what is printed says what.
+    """
+    problems = {name: registry.problem(name) for name in names}
+    with quiet_import():
+        from t2t_lite.data import inspection
+    faults = 0
+    for name, problem in problems.items():
+        encoders = problem.get_feature_encoders(data_dir)
+        sizes = ", ".join(f"{side} {encoder.vocab_size:,}" for side, encoder in encoders.items())
+        print(f"{name} in {data_dir}; ids: {sizes}")
+        for split, found in inspection.inspect(problem, data_dir):
+            for line in inspection.describe(split, found, encoders):
+                print(line)
+            faults += len(found.faults)
+    if faults:
+        raise DataError("the data has faults, named above; make it again with t2t-datagen")
+
+
+def print_report(
+    names: Iterable[str],
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    hparams: BasicHParams | None,
+) -> None:
+    """Prints what the text of problems is like, without generating anything.
+
+    Args:
+        names: registered names.
+        data_dir: folder of the vocabulary, if there is one.
+        tmp_dir: folder of the raw files.
+        options: the cleaning, whether bad lines are skipped, and the seed, set before each problem.
+        hparams: what the batches of training depend on; None: leave them out.
+
+    Raises:
+        UsageError: a problem does not generate its data from text.
+    """
+    for name in names:
+        problem = registry.problem(name)
+        if not isinstance(problem, Text2TextProblem):
+            raise UsageError(f"--report reads pairs of text, and {name!r} is no Text2TextProblem")
+        problem.bad_input = BadInput(skip=options.skip_bad)
+        _seed(options)
+        for block in report(problem, data_dir, tmp_dir, options.cleaning, hparams):
+            print(block, flush=True)
+
+
+def _batching_hparams(args: types.SimpleNamespace) -> BasicHParams | None:
+    if not args.hparams_set:
+        if args.hparams:
+            COMMAND.require(args, "hparams_set")
+        return None
+    hparams = registry.hparams(args.hparams_set).override(args.hparams)
+    if not isinstance(hparams, BasicHParams):
+        raise UsageError(
+            f"hparams set {args.hparams_set!r} is a {type(hparams).__name__}, "
+            "and has no fields for batches"
+        )
+    return hparams
+
+
+def _seed(options: DatagenOptions) -> None:
+    random.seed(options.seed)
+    np.random.seed(options.seed % 2**32)
 
 
 def _base_name(name: str) -> str:

@@ -57,7 +57,8 @@ COMMAND = Command(
                 "decode_reference",
                 pathlib.Path,
                 "",
-                "The right outputs for --decode_from_file, one a line; BLEU is printed.",
+                "The right outputs for --decode_from_file, one a line, for parsing bracketed "
+                "trees; BLEU, or the problem's own score, is printed.",
             ),
         ),
         "How": (
@@ -104,9 +105,8 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
         registry.require_model(args.model)
     if args.hparams_set:
         registry.hparams(args.hparams_set)
-    search = DecodeHParams().override(args.decode_hparams)
-    values = vars(args) | {"decode_hparams": search}
-    return DecoderConfig(**{f.name: values[f.name] for f in dataclasses.fields(DecoderConfig)})
+    DecodeHParams().override(args.decode_hparams)
+    return DecoderConfig(**{f.name: vars(args)[f.name] for f in dataclasses.fields(DecoderConfig)})
 
 
 if __name__ == "__main__":

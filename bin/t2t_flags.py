@@ -83,7 +83,7 @@ _NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
 _NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
 _NO_SWITCH = "there is no such switch; leave it out"
 _ALL_GPUS = "T2T uses one GPU unless told otherwise; here the default is all of them"
-_ONE_PROCESS = "one process makes the data of a problem"
+_ONE_CALL = "one call makes all data of a problem; --num_workers says in how many processes"
 _ONE_PAIR = "call t2t-bleu once for each translation, in a shell loop"
 _BY_TRAINING = "only training reads it"
 
@@ -223,10 +223,10 @@ _DATAGEN = (
     T2TFlag("max_cases", 0, _REFUSED, "stop early in the problem's generate_samples"),
     T2TFlag("env_problem_max_env_steps", 0, _REFUSED, "there are no environment problems"),
     T2TFlag("env_problem_batch_size", 0, _REFUSED, "there are no environment problems"),
-    T2TFlag("task_id", -1, _REFUSED, _ONE_PROCESS),
-    T2TFlag("task_id_start", -1, _REFUSED, _ONE_PROCESS),
-    T2TFlag("task_id_end", -1, _REFUSED, _ONE_PROCESS),
-    T2TFlag("num_concurrent_processes", None, _ACCEPTED, _ONE_PROCESS),
+    T2TFlag("task_id", -1, _REFUSED, _ONE_CALL),
+    T2TFlag("task_id_start", -1, _REFUSED, _ONE_CALL),
+    T2TFlag("task_id_end", -1, _REFUSED, _ONE_CALL),
+    T2TFlag("num_concurrent_processes", None, _ACCEPTED, _ONE_CALL),
     T2TFlag("parsing_path", "", _REFUSED, "put the trees into --tmp_dir"),
     T2TFlag("timit_paths", "", _REFUSED, "there are no audio problems"),
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.data.config import DatagenOptions
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.training.config import SCHEDULES, TrainerConfig
 
@@ -85,7 +86,7 @@ COMMAND = Command(
                 "decode_hparams",
                 str,
                 "",
-                "Search settings of the BLEU evaluation: beam_size=4,alpha=0.6 and the like.",
+                "Search settings of evaluations: beam_size=4,alpha=0.6 and the like.",
             ),
             Flag("log_step_count_steps", int, 100, "Updates between progress lines.", minimum=1),
         ),
@@ -120,7 +121,7 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.generate_data:
         COMMAND.require(args, "tmp_dir")
         names = t2t_datagen.select_problems(config.problem)
-        t2t_datagen.generate(names, config.data_dir, args.tmp_dir)
+        t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
         from t2t_lite.training import trainer
     trainer.run(config)

@@ -10,6 +10,7 @@ from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Sample, TranslateProblem, VocabType
 
 _URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
+_OWN_FOLDER = "multi30k"
 _FILES = {
     DatasetSplit.TRAIN: "train",
     DatasetSplit.EVAL: "val",
@@ -54,16 +55,26 @@ class TranslateMulti30k(TranslateProblem):
         """`train`, `val` and `test_2016_flickr`."""
         return three_splits(10)
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Both languages."""
+        found = [_find_raw_file(tmp_dir, name) for name in self._names(dataset_split)]
+        return [path for path in found if path]
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads the files that are not there; sources first."""
+        return [_raw_file(tmp_dir, name) for name in self._names(dataset_split)]
+
+    def _names(self, dataset_split: str) -> list[str]:
+        return [f"{_FILES[dataset_split]}.{language}" for language in ("en", self.targets_language)]
+
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split.
 
         Raises:
             UserError: a file is not there and cannot be downloaded.
         """
-        stem = _FILES[dataset_split]
-        return corpora.aligned_pairs(
-            _raw_file(tmp_dir, f"{stem}.en"), _raw_file(tmp_dir, f"{stem}.{self.targets_language}")
-        )
+        inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
+        return corpora.aligned_pairs(inputs, targets, self.bad_input)
 
 
 @registry.register_problem
@@ -82,11 +93,14 @@ class TranslateEnfrMulti30k(TranslateMulti30k):
 
 def _raw_file(tmp_dir: str, name: str) -> pathlib.Path:
     """Returns the path of `train.en` or the like, after downloading it if need be."""
-    own_folder = pathlib.Path(tmp_dir) / "multi30k"
-    for folder in (own_folder, pathlib.Path(tmp_dir)):
-        found = corpora.find_file(folder / name)
-        if found:
-            return found
-    path = own_folder / f"{name}.gz"
+    found = _find_raw_file(tmp_dir, name)
+    if found:
+        return found
+    path = pathlib.Path(tmp_dir) / _OWN_FOLDER / f"{name}.gz"
     corpora.download(_URL + path.name, path, _SHA256[path.name])
     return path
+
+
+def _find_raw_file(tmp_dir: str, name: str) -> pathlib.Path | None:
+    folders = (pathlib.Path(tmp_dir) / _OWN_FOLDER, pathlib.Path(tmp_dir))
+    return next(iter(corpora.existing_files(folder / name for folder in folders)), None)

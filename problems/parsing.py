@@ -1,20 +1,17 @@
 """Constituency parsing as translation: a sentence in, its linearised tree out (`data/trees`)."""
 
 import abc
-import gzip
+import itertools
 import pathlib
 import re
-import tarfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from t2t_lite import files, registry
 from t2t_lite.data import corpora, text_encoder, trees
-from t2t_lite.data.archives import member_name
-from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_files import decoded_lines, iterate_lines, raw_lines
+from t2t_lite.data.archives import iterate_members
+from t2t_lite.data.problem import DatasetSplit, Output, three_splits
+from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
 from t2t_lite.data.trees import Tree
 from t2t_lite.errors import DataError, UserError
@@ -22,12 +19,19 @@ from t2t_lite.errors import DataError, UserError
 # What the Wall Street Journal's files are called: section and number, two digits each.
 _WSJ_FILE = re.compile(r"wsj_(\d{4})\.mrg$")
 
+# The 17 M sentences: trees, one a line, or words beside the symbols of the trees over them.
+_EXTRA_FILE = re.compile(r"(extra.*)\.(trees|text|tags)(\.gz|\.bz2)?")
+
 # A file's name in messages, and its lines.
 TreeFile = tuple[str, Iterator[str]]
 
 
 class ParsingProblem(Text2TextProblem):
-    """Trees; words and symbols are set off by single spaces."""
+    """Trees; words and symbols are set off by single spaces.
+
+    Outputs are shown as trees over the words and scored by bracketing F1. The `_rev` and `_copy`
+    forms are not parsing: their outputs are plain text, scored by BLEU.
+    """
 
     @abc.abstractmethod
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
@@ -35,14 +39,64 @@ class ParsingProblem(Text2TextProblem):
 
         Raises:
             UserError: a file is missing; the message says what to put where.
-            DataError: a malformed tree or an unreadable file.
+            DataError: a malformed tree or an unreadable file, unless `bad_input` skips it.
         """
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the words and symbols of each tree; errors as in `trees`."""
-        for tree in self.trees(tmp_dir, dataset_split):
+        found = self.trees(tmp_dir, dataset_split)
+        for tree in self.bad_input.counted(found, f"{self.base_name} {dataset_split}"):
             words, symbols = trees.linearize(tree)
             yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
+
+    def normalise(self, tree: Tree) -> Tree:
+        """Returns a treebank's tree as `trees` would yield it, its outermost bracket `TOP`.
+
+        Raises:
+            DataError: no words are left.
+        """
+        return trees.normalise(tree)
+
+    @property
+    def _writes_trees(self) -> bool:
+        return not (self.was_reversed or self.was_copy)
+
+    @property
+    def decode_hparams(self) -> str:
+        """As in section 6.3 of arXiv:1706.03762: there are two to three symbols a word."""
+        return "extra_length=300" if self._writes_trees else super().decode_hparams
+
+    @property
+    def metric(self) -> str:
+        """Bracketing F1 if outputs are trees."""
+        return "bracketing_f1" if self._writes_trees else super().metric
+
+    def show(self, source: str, target: str) -> Output:
+        """Makes a bracketed tree over the words of the source, mending the symbols."""
+        if not self._writes_trees:
+            return super().show(source, target)
+        words, symbols = trees.split_words(source), trees.split_words(target)
+        tree, repairs = trees.delinearize(words, symbols)
+        return Output(str(tree), repairs)
+
+    def reference(self, source: str, line: str) -> str:
+        """Reads a treebank's tree; only a sentence without words may have none.
+
+        Raises:
+            DataError: the tree is malformed, or its words are not those of the source.
+        """
+        words = trees.split_words(source)
+        if not self._writes_trees or not (words or trees.split_words(line)):
+            return super().reference(source, line)
+        tree = self.normalise(trees.parse_tree(line))
+        pairs = itertools.zip_longest(tree.words(), words, fillvalue="")
+        for number, (right, word) in enumerate(pairs, 1):
+            if right != word:
+                raise DataError(
+                    f"word {number} is {right!r} in the tree but {word!r} in the sentence; take "
+                    "the sentence's words from the tree"
+                )
+        return str(tree)
 
 
 @registry.register_problem
@@ -66,13 +120,21 @@ class WsjParsing(ParsingProblem):
         """T2T's number of pairs."""
         return 1000
 
+    def normalise(self, tree: Tree) -> Tree:
+        """Returns the tree as it is, but for the outermost label, which is not learned."""
+        return Tree(trees.TOP, tree.children)
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The one file."""
+        return corpora.existing_files([pathlib.Path(tmp_dir) / self._FILES[dataset_split]])
+
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the trees of a file as they are."""
         path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
         found = corpora.find_file(path)
         if found is None:
             raise UserError(f"{path} is missing; it should hold bracketed trees, one a line")
-        return trees.read_trees(found)
+        return trees.read_trees(found, self.bad_input)
 
 
 class TreebankProblem(ParsingProblem):
@@ -88,9 +150,20 @@ class TreebankProblem(ParsingProblem):
         """The vocabulary of the targets, one symbol a line."""
         return f"vocab.{self.base_name}.symbols.{VocabType.TOKEN}"
 
+    @property
+    def decode_hparams(self) -> str:
+        """The search is among well-formed trees, since every symbol is a word of the targets."""
+        default = super().decode_hparams
+        return f"{default},well_formed=true" if self._writes_trees else default
+
     def vocab_files(self) -> list[str]:
         """The vocabulary of the words and that of the symbols."""
         return [self.vocab_filename, self.symbols_filename]
+
+    def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
+        """Those of every split, since the symbols are from all of them."""
+        splits = [entry["split"] for entry in self.dataset_splits]
+        return [path for split in splits for path in self.source_files(tmp_dir, split)]
 
     def feature_encoders(self, data_dir: str) -> dict[str, text_encoder.TextEncoder]:
         """One encoder for the words, one for the symbols."""
@@ -130,10 +203,19 @@ class WsjTreebankProblem(TreebankProblem):
         """Training, development and test."""
         return three_splits(10)
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The files of the split."""
+        numbers = self.file_numbers[dataset_split]
+        return [
+            path
+            for path in _wsj_files(tmp_dir)
+            if (match := _WSJ_FILE.search(path.name)) and int(match[1]) in numbers
+        ]
+
     def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
         """Yields the files of all splits, in order, and perhaps others."""
-        for path in sorted(pathlib.Path(tmp_dir).rglob("wsj_*.mrg")):
-            yield str(path), iterate_lines(path)
+        for path in _wsj_files(tmp_dir):
+            yield str(path), iterate_lines(path, self.bad_input)
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of a split."""
@@ -143,7 +225,7 @@ class WsjTreebankProblem(TreebankProblem):
             match = _WSJ_FILE.search(name)
             if match and int(match[1]) in wanted:
                 missing.discard(int(match[1]) // 100)
-                yield from map(trees.normalise, trees.trees_of_lines(lines, name))
+                yield from trees.trees_of_lines(lines, name, self.bad_input, self.normalise)
         if missing:
             sections = ", ".join(f"wsj_{section:02d}NN.mrg" for section in sorted(missing))
             raise UserError(
@@ -174,6 +256,74 @@ class ParsingWsj16k(WsjTreebankProblem):
         return 2**14
 
 
+@registry.register_problem("parsing_wsj_semi_32k")
+class ParsingWsjSemi32k(ParsingWsj16k):
+    """`ParsingWsj16k` with some 17 M sentences of parsers' output added to train, 32K words.
+
+    The paper takes the "high-confidence and BerkeleyParser corpora" of Vinyals et al. 2015
+    (arXiv:1412.7449), which are not public. Put your own beside the Wall Street Journal into
+    `--tmp_dir`, in any number of files, plain, `.gz` or `.bz2`: `extra*.trees` with one tree a
+    line, or `extra*.text` with one sentence a line and `extra*.tags` with the symbols of its tree,
+    as `wsj_parsing` writes them. These trees are normalised, too.
+
+    The words' vocabulary is built from every n-th training sentence, n the least power of 2 that
+    leaves at most `vocab_characters` of words and symbols.
+    """
+
+    vocab_characters: ClassVar[int] = 100_000_000
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 32K."""
+        return 2**15
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the words of the sample described above."""
+        training = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        for sample in corpora.spread_sample(training, self.vocab_characters):
+            yield sample["inputs"]
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The sections and, to train, the extra files."""
+        sections = super().source_files(tmp_dir, dataset_split)
+        if dataset_split != DatasetSplit.TRAIN:
+            return sections
+        extra = (path for parts in self._extra_files(tmp_dir) for path in parts)
+        return [*sections, *corpora.existing_files(extra)]
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees of the sections, then, to train, the extra ones."""
+        if dataset_split != DatasetSplit.TRAIN:
+            yield from super().trees(tmp_dir, dataset_split)
+            return
+        extra = [[_existing(path) for path in parts] for parts in self._extra_files(tmp_dir)]
+        if not extra:
+            raise UserError(
+                f"{tmp_dir}: no extra sentences there; put them there as extra*.trees, or as "
+                "extra*.text and extra*.tags, plain, .gz or .bz2"
+            )
+        yield from super().trees(tmp_dir, dataset_split)
+        for parts in extra:
+            lines = [iterate_lines(path, self.bad_input) for path in parts]
+            names = " and ".join(map(str, parts))
+            if len(parts) == 1:
+                yield from trees.trees_of_lines(lines[0], names, self.bad_input, self.normalise)
+            else:
+                pairs = corpora.aligned(lines[0], lines[1], names, self.bad_input)
+                yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.normalise)
+
+    def _extra_files(self, tmp_dir: str) -> list[list[pathlib.Path]]:
+        """Returns files of trees, alone, and of text and tags, together; without .gz and .bz2."""
+        folder = pathlib.Path(tmp_dir)
+        matches = [_EXTRA_FILE.fullmatch(path.name) for path in folder.glob("extra*")]
+        found = {
+            (match[1], ("trees",) if match[2] == "trees" else ("text", "tags"))
+            for match in matches
+            if match
+        }
+        return [[folder / f"{stem}.{part}" for part in parts] for stem, parts in sorted(found)]
+
+
 @registry.register_problem
 class ParsingTreebankSample(WsjTreebankProblem):
     """The 5 % sample of the Wall Street Journal that NLTK distributes, 3,396 trees.
@@ -196,10 +346,20 @@ class ParsingTreebankSample(WsjTreebankProblem):
         """A size that suits some 70,000 words."""
         return 4000
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The archive if it is there, else the files of the split."""
+        archive = self._archive(tmp_dir)
+        return [archive] if archive else super().source_files(tmp_dir, dataset_split)
+
+    def _archive(self, tmp_dir: str) -> pathlib.Path | None:
+        return _find_archive(tmp_dir, "treebank", "treebank-combined-wsj_0001-0159.tgz")
+
     def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
         """Yields the members of the archive if it is there, else the files."""
-        archive = _find_archive(tmp_dir, "treebank", "treebank-combined-wsj_0001-0159.tgz")
-        return _members(archive) if archive else super().tree_files(tmp_dir)
+        archive = self._archive(tmp_dir)
+        if archive is None:
+            return super().tree_files(tmp_dir)
+        return iterate_members(archive, (".mrg",), self.bad_input)
 
 
 @registry.register_problem
@@ -230,6 +390,11 @@ class ParsingCraft(TreebankProblem):
         """A size that suits some 490,000 words with many names of genes."""
         return 8000
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The archive of the split."""
+        archive = _find_archive(tmp_dir, "craft", self._ARCHIVES[dataset_split])
+        return [archive] if archive else []
+
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of an archive."""
         name = self._ARCHIVES[dataset_split]
@@ -239,8 +404,8 @@ class ParsingCraft(TreebankProblem):
                 f"{pathlib.Path(tmp_dir) / name} is missing; it should hold the .tree files of "
                 f"the articles that CRAFT lists for this split"
             )
-        for member, lines in _members(archive):
-            yield from map(trees.normalise, trees.trees_of_lines(lines, member))
+        for member, lines in iterate_members(archive, (".tree",), self.bad_input):
+            yield from trees.trees_of_lines(lines, member, self.bad_input, self.normalise)
 
 
 @registry.register_problem
@@ -252,26 +417,33 @@ class ParsingTreebankSampleCraft(ParsingTreebankSample):
         """CRAFT's, which is nearly all of the text."""
         return 8000
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The sample's and, to train, CRAFT's."""
+        sample = super().source_files(tmp_dir, dataset_split)
+        if dataset_split != DatasetSplit.TRAIN:
+            return sample
+        return [*sample, *ParsingCraft().source_files(tmp_dir, dataset_split)]
+
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the sample's trees, then, to train, CRAFT's."""
         yield from super().trees(tmp_dir, dataset_split)
         if dataset_split == DatasetSplit.TRAIN:
-            yield from ParsingCraft().trees(tmp_dir, dataset_split)
+            craft = ParsingCraft()
+            craft.bad_input = self.bad_input
+            yield from craft.trees(tmp_dir, dataset_split)
+
+
+def _existing(path: pathlib.Path) -> pathlib.Path:
+    found = corpora.find_file(path)
+    if found is None:
+        raise UserError(f"{path} is missing; .text and .tags belong together, line by line")
+    return found
+
+
+def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:
+    return sorted(pathlib.Path(tmp_dir).rglob("wsj_*.mrg"))
 
 
 def _find_archive(tmp_dir: str, folder: str, name: str) -> pathlib.Path | None:
     candidates = (pathlib.Path(tmp_dir) / name, pathlib.Path(tmp_dir) / folder / name)
     return next((path for path in candidates if path.is_file()), None)
-
-
-def _members(archive: pathlib.Path) -> Iterator[TreeFile]:
-    """Yields the `.mrg` and `.tree` members of a tar archive; read the lines before going on."""
-    try:
-        with tarfile.open(archive) as tar:
-            for info in tar:
-                file = tar.extractfile(info)
-                if file is not None and info.name.endswith((".mrg", ".tree")):
-                    name = member_name(archive, info.name)
-                    yield name, decoded_lines(raw_lines(nullcontext(file), name), name)
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{archive}: damaged or cut ({error}); fetch it again") from None

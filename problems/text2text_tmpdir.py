@@ -2,8 +2,8 @@
 
 Put `inputs.train.txt`, `targets.train.txt`, `inputs.eval.txt` and `targets.eval.txt` into the
 folder `--tmp_dir`, one sentence a line, line n of the targets belonging to line n of the inputs;
-`inputs.test.txt` and `targets.test.txt` may be there too. Each may be compressed (`.gz`). Pairs
-with an empty side are dropped.
+`inputs.test.txt` and `targets.test.txt` may be there too. Each may be compressed (`.gz`, `.bz2`).
+Pairs with an empty side are dropped.
 """
 
 import pathlib
@@ -36,6 +36,10 @@ class Text2textTmpdir(Text2TextProblem):
             if has_test or entry["split"] != DatasetSplit.TEST
         ]
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Both sides."""
+        return corpora.existing_files(self._text_files(tmp_dir, dataset_split))
+
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split.
 
@@ -47,6 +51,7 @@ class Text2textTmpdir(Text2TextProblem):
         return corpora.aligned_pairs(
             _existing(inputs, "the sources, one sentence a line"),
             _existing(targets, "the targets, one sentence a line"),
+            self.bad_input,
         )
 
     def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
@@ -86,6 +91,10 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         """T2T's token for words that are not listed."""
         return "<UNK>"
 
+    def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
+        """The list of tokens."""
+        return corpora.existing_files([_user_list(tmp_dir)])
+
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
         """Reads the vocabulary, after making it from the user's list if it is missing.
 
@@ -95,12 +104,16 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         """
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
-            user_list = _existing(pathlib.Path(tmp_dir) / "vocab.txt", "your tokens, one a line")
+            user_list = _existing(_user_list(tmp_dir), "your tokens, one a line")
             text_encoder.TokenTextEncoder(user_list)  # whatever is wrong with it is said now
             tokens = [*text_encoder.RESERVED_TOKENS, self.oov_token]
             tokens += map(str.strip, iterate_lines(user_list))
             files.write_text(path, "".join(f"{token}\n" for token in dict.fromkeys(tokens)))
         return self.load_vocab(data_dir)
+
+
+def _user_list(tmp_dir: str) -> pathlib.Path:
+    return pathlib.Path(tmp_dir) / "vocab.txt"
 
 
 def _existing(path: pathlib.Path, contents: str) -> pathlib.Path:

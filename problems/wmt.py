@@ -10,6 +10,7 @@ Sizes and checksums of the archives are those that tensorflow_datasets and (news
 record. Licence: WMT distributes the texts for research.
 """
 
+import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -112,6 +113,19 @@ class WmtProblem(TranslateProblem):
         """Training in 100 files, dev and test in one each."""
         return three_splits(100)
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The archives."""
+        paths = [file.path(tmp_dir) for file in self._archives(dataset_split)]
+        return [path for path in paths if path.is_file()]
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads the archives that are not there."""
+        return [file.fetch(tmp_dir) for file in self._archives(dataset_split)]
+
+    def _archives(self, dataset_split: str) -> Sequence[RemoteFile]:
+        files = [file for corpus in self.corpora(dataset_split) for file in corpus.files]
+        return list(dict.fromkeys(files))
+
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Fetches the archives of a split, then returns an iterator over its pairs.
 
@@ -119,7 +133,14 @@ class WmtProblem(TranslateProblem):
             UserError: an archive is not there and cannot be downloaded.
             DataError: an archive does not hold what it should; names member and line.
         """
-        return chained(self.corpora(dataset_split), tmp_dir)
+        return chained(self.corpora(dataset_split), tmp_dir, self.bad_input)
+
+    def samples_by_corpus(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterator[tuple[str, Iterator[Sample]]]:
+        """Yields the name and the pairs of each corpus; errors as in `generate_samples`."""
+        for corpus in self.corpora(dataset_split):
+            yield corpus.name, corpus.pairs(tmp_dir, self.bad_input)
 
 
 class PaperWmtProblem(WmtProblem):
@@ -157,7 +178,8 @@ class T2TWmtProblem(WmtProblem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields both sides of the sample described above."""
         for corpus in self.training_corpora:
-            for sample in spread_sample(corpus.pairs(tmp_dir), self.vocab_characters_per_corpus):
+            samples = corpus.pairs(tmp_dir, self.bad_input)
+            for sample in spread_sample(samples, self.vocab_characters_per_corpus):
                 yield from sample.values()
 
 
@@ -290,3 +312,13 @@ class TranslateEnfrWmtSmall8k(TranslateEnfrWmtSmall32k):
     def approx_vocab_size(self) -> int:
         """2^13."""
         return 2**13
+
+
+@registry.register_problem
+class TranslateEnfrWmtSmallCharacters(TranslateEnfrWmtSmall32k):
+    """The same as UTF-8 bytes."""
+
+    @property
+    def vocab_type(self) -> str:
+        """Bytes."""
+        return VocabType.CHARACTER

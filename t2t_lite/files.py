@@ -31,8 +31,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
             os.fsync(written.fileno())
         temporary.replace(final)
         sync_folder(final.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = os.fspath(final)  # writing to an open file fails without a name
         raise
 
 

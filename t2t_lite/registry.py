@@ -267,6 +267,8 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+        # Worker processes get this path, and unpickle what the folder defines.
+        sys.path.append(str(folder.parent))
     except Exception as error:
         del sys.modules[name]
         raise UserError(

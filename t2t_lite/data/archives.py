@@ -1,16 +1,18 @@
 """Members of tar and zip archives, read as they stream by: nothing is unpacked to disk."""
 
 import contextlib
+import functools
 import io
 import os
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from typing import BinaryIO, Literal, cast
+from collections.abc import Callable, Generator, Iterator
+from typing import IO, BinaryIO, Literal, cast
 
-from t2t_lite.data.text_files import decoded_lines, decompressed, raw_lines
-from t2t_lite.errors import DataError, did_you_mean
+from t2t_lite.data.bad_input import STRICT, BadInput
+from t2t_lite.data.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
+from t2t_lite.errors import DataError, UserError, did_you_mean
 
 _TAR_MODES: dict[str, Literal["r:", "r:gz", "r:bz2"]] = {
     ".tar": "r:",
@@ -18,11 +20,17 @@ _TAR_MODES: dict[str, Literal["r:", "r:gz", "r:bz2"]] = {
     ".tgz": "r:gz",
     ".tar.bz2": "r:bz2",
 }
-# Bytes read at a time; tarfile's own reader, in Python, is called once for each.
-_BUFFER = 1 << 20
+# Bytes read at a time; tarfile's own reader, in Python, is called once for each. Where an archive
+# is cut, what was read of the last ones is lost.
+_BUFFER = 1 << 16
+
+# The path of a member that is a file, without a leading "./", and what opens it.
+_Member = tuple[str, Callable[[], IO[bytes] | None]]
 
 
-def iterate_member_lines(path: str | os.PathLike[str], member: str) -> Iterator[str]:
+def iterate_member_lines(
+    path: str | os.PathLike[str], member: str, bad: BadInput = STRICT
+) -> Iterator[str]:
     r"""Yields the lines of a member without their "\n", as `text_files.iterate_lines` does.
 
     Raises:
@@ -31,7 +39,37 @@ def iterate_member_lines(path: str | os.PathLike[str], member: str) -> Iterator[
             the archive is damaged or cut; names archive, member and line.
     """
     name = member_name(path, member)
-    return decoded_lines(raw_lines(open_member(path, member), name), name)
+    return decoded_lines(raw_lines(open_member(path, member), name, bad), name, bad)
+
+
+def iterate_members(
+    path: str | os.PathLike[str], suffixes: tuple[str, ...], bad: BadInput = STRICT
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yields all members whose names end so, in the order in which they lie in the archive.
+
+    Args:
+        path: an archive, as `open_member` takes it.
+        suffixes: such as `(".txt", ".md")`.
+        bad: as `text_files.iterate_lines` takes it; a cut archive ends at its cut.
+
+    Yields:
+        The name for messages, and the lines; they must be read before the next member is.
+
+    Raises:
+        UserError: there is no such archive.
+        DataError: as `iterate_member_lines`.
+    """
+    archive = os.fspath(path)
+    try:
+        for member, open_it in _members(archive):
+            if member.endswith(suffixes):
+                name = member_name(archive, member)
+                lines = raw_lines(_opened(open_it, member), name, bad)
+                yield name, decoded_lines(lines, name, bad)
+    except FileNotFoundError:
+        raise UserError(f"{archive}: no such file") from None
+    except DAMAGE as error:
+        handle_damage(archive, error, bad)
 
 
 def member_name(path: str | os.PathLike[str], member: str) -> str:
@@ -54,45 +92,39 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
         DataError: the archive has no such member, or its name is not that of an archive.
     """
     archive = os.fspath(path)
-    mode = next((m for suffix, m in _TAR_MODES.items() if archive.endswith(suffix)), None)
+    names = []
+    with contextlib.closing(_members(archive)) as members:
+        for name, open_it in members:
+            if name == member:
+                with _opened(open_it, member) as file:
+                    yield file
+                return
+            names.append(name)
+    raise DataError(
+        f"{archive}: none of its {len(names)} members is {member!r}{did_you_mean(member, names)}"
+    )
+
+
+def _members(path: str) -> Generator[_Member, None, None]:
+    """Yields the files of an archive, which stays open until then."""
+    mode = next((m for suffix, m in _TAR_MODES.items() if path.endswith(suffix)), None)
     if mode is not None:
-        opened = _open_tar_member(archive, mode, member)
-    elif archive.endswith(".zip"):
-        opened = _open_zip_member(archive, member)
+        with tarfile.open(path, mode) as tar:
+            for info in tar:
+                if info.isreg():
+                    name = posixpath.normpath(info.name)
+                    yield name, functools.partial(tar.extractfile, info)
+    elif path.endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                yield name, functools.partial(archive.open, name)
     else:
         raise DataError(
-            f"{archive}: not the name of an archive; expected {', '.join(_TAR_MODES)} or .zip"
+            f"{path}: not the name of an archive; expected {', '.join(_TAR_MODES)} or .zip"
         )
-    with opened as file:
-        yield decompressed(file, member)
 
 
 @contextlib.contextmanager
-def _open_tar_member(
-    path: str, mode: Literal["r:", "r:gz", "r:bz2"], member: str
-) -> Iterator[io.BufferedReader]:
-    names = []
-    with tarfile.open(path, mode) as archive:
-        for info in archive:
-            names.append(posixpath.normpath(info.name))
-            if names[-1] == member and info.isreg():
-                file = archive.extractfile(info)
-                assert file is not None  # it is a regular file
-                yield io.BufferedReader(cast(io.RawIOBase, file), _BUFFER)
-                return
-    raise _missing(path, member, names)
-
-
-@contextlib.contextmanager
-def _open_zip_member(path: str, member: str) -> Iterator[io.BufferedReader]:
-    with zipfile.ZipFile(path) as archive:
-        if member not in archive.namelist():
-            raise _missing(path, member, archive.namelist())
-        with archive.open(member) as file:
-            yield io.BufferedReader(cast(io.RawIOBase, file), _BUFFER)
-
-
-def _missing(path: str, member: str, names: list[str]) -> DataError:
-    return DataError(
-        f"{path}: none of its {len(names)} members is {member!r}{did_you_mean(member, names)}"
-    )
+def _opened(open_it: Callable[[], IO[bytes] | None], member: str) -> Iterator[BinaryIO]:
+    with contextlib.closing(cast(io.RawIOBase, open_it())) as file:
+        yield decompressed(io.BufferedReader(file, _BUFFER), member)

@@ -8,7 +8,8 @@
     )
     for sample in corpus.pairs(tmp_dir): ...
 
-Corpora are values: a problem lists some, and `chained` reads one after the other.
+Corpora are values: a problem lists some, and `chained` reads one after the other. What is wrong in
+them goes to a `BadInput`; a pair of which a side cannot be read is skipped as a whole.
 """
 
 import abc
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from t2t_lite.data import segments
 from t2t_lite.data.archives import member_name, open_member
+from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.data.segments import Pair
 from t2t_lite.data.text_files import decoded_lines, iterate_lines, open_file, raw_lines
 from t2t_lite.data.text_problems import Sample
@@ -86,18 +88,18 @@ class Text:
         path = self.file.path(tmp_dir)
         return str(path) if self.member is None else member_name(path, self.member)
 
-    def raw_lines(self, tmp_dir: str) -> Iterator[bytes]:
+    def raw_lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[bytes]:
         """Yields the lines with their ends, decompressed; the file must have been fetched."""
         path = self.file.path(tmp_dir)
         opened = open_file(path) if self.member is None else open_member(path, self.member)
-        return raw_lines(opened, self.name(tmp_dir))
+        return raw_lines(opened, self.name(tmp_dir), bad)
 
-    def lines(self, tmp_dir: str) -> Iterator[str]:
+    def lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[str]:
         """Yields the lines as text; for a `.sgm` file the segments instead."""
         name = self.name(tmp_dir)
-        lines = decoded_lines(self.raw_lines(tmp_dir), name)
+        lines = decoded_lines(self.raw_lines(tmp_dir, bad), name, bad)
         is_sgm = name.removesuffix(".gz").endswith(".sgm")
-        return segments.sgm_segments(lines, name) if is_sgm else lines
+        return segments.sgm_segments(lines, name, bad) if is_sgm else lines
 
 
 # ---- corpora
@@ -113,7 +115,7 @@ class Corpus(abc.ABC):
 
     name: str
 
-    def pairs(self, tmp_dir: str) -> Iterator[Sample]:
+    def pairs(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
         """Fetches what is missing, then returns an iterator over the pairs.
 
         White space around a text is removed; pairs with an empty side are dropped; the log counts
@@ -121,22 +123,29 @@ class Corpus(abc.ABC):
 
         Args:
             tmp_dir: folder of upstream's files.
+            bad: told of every line or segment that cannot be read, and of a file that is cut.
 
         Raises:
             UserError: a file is missing and cannot be fetched.
-            DataError: different numbers of lines, no pair at all, or an unreadable line.
+            DataError: what `bad` is told; different numbers of lines, unless the shorter file is
+                cut and `bad` skips; no pair at all.
         """
-        for text in self.texts:
-            text.file.fetch(tmp_dir)
-        return _with_text(self._raw_pairs(tmp_dir), self.name)
+        for file in self.files:
+            file.fetch(tmp_dir)
+        return _with_text(self._raw_pairs(tmp_dir, bad), self.name, bad)
 
     @property
     @abc.abstractmethod
     def texts(self) -> Sequence[Text]:
         """What the corpus is read from."""
 
+    @property
+    def files(self) -> Sequence[RemoteFile]:
+        """The files that hold the texts, each once."""
+        return list(dict.fromkeys(text.file for text in self.texts))
+
     @abc.abstractmethod
-    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         """Yields source and target as they stand."""
 
 
@@ -152,11 +161,10 @@ class AlignedCorpus(Corpus):
         """Sources and targets."""
         return self.inputs, self.targets
 
-    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
-        return _aligned(
-            self.inputs.lines(tmp_dir),
-            self.targets.lines(tmp_dir),
-            f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}",
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        names = f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}"
+        return aligned(
+            self.inputs.lines(tmp_dir, bad), self.targets.lines(tmp_dir, bad), names, bad
         )
 
 
@@ -172,9 +180,9 @@ class TsvCorpus(Corpus):
         """The table."""
         return (self.text,)
 
-    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         name = self.text.name(tmp_dir)
-        return segments.tsv_pairs(self.text.lines(tmp_dir), name, self.columns)
+        return segments.tsv_pairs(self.text.lines(tmp_dir, bad), name, self.columns, bad)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,14 +197,15 @@ class TmxCorpus(Corpus):
         """The translation memory."""
         return (self.text,)
 
-    def _raw_pairs(self, tmp_dir: str) -> Iterator[Pair]:
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         name = self.text.name(tmp_dir)
-        return segments.tmx_pairs(self.text.raw_lines(tmp_dir), name, self.languages)
+        lines = self.text.raw_lines(tmp_dir, bad)
+        return segments.tmx_pairs(lines, name, self.languages, bad)
 
 
-def chained(corpora: Iterable[Corpus], tmp_dir: str) -> Iterator[Sample]:
+def chained(corpora: Iterable[Corpus], tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
     """Fetches all corpora, then returns an iterator over the pairs of one after the other."""
-    return itertools.chain.from_iterable([corpus.pairs(tmp_dir) for corpus in corpora])
+    return itertools.chain.from_iterable([corpus.pairs(tmp_dir, bad) for corpus in corpora])
 
 
 def spread_sample(samples: Iterable[Sample], max_characters: int) -> list[Sample]:
@@ -231,14 +240,21 @@ def _characters(sample: Sample) -> int:
 
 
 def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
-    """Returns `path` or `path.gz`, whichever exists; None if neither does."""
+    """Returns `path`, `path.gz` or `path.bz2`, the first that exists; None if none does."""
     plain = pathlib.Path(path)
-    candidates = (plain, plain.with_name(plain.name + ".gz"))
+    candidates = (plain.with_name(plain.name + suffix) for suffix in ("", ".gz", ".bz2"))
     return next((file for file in candidates if file.is_file()), None)
 
 
+def existing_files(paths: Iterable[str | os.PathLike[str]]) -> list[pathlib.Path]:
+    """Returns what `find_file` finds of each."""
+    return [found for path in paths if (found := find_file(path))]
+
+
 def aligned_pairs(
-    inputs_path: str | os.PathLike[str], targets_path: str | os.PathLike[str]
+    inputs_path: str | os.PathLike[str],
+    targets_path: str | os.PathLike[str],
+    bad: BadInput = STRICT,
 ) -> Iterator[Sample]:
     """Yields the pairs of two files of which line n of one belongs to line n of the other.
 
@@ -248,20 +264,37 @@ def aligned_pairs(
     Args:
         inputs_path: UTF-8 file of sources, plain or compressed (`.gz`, `.bz2`).
         targets_path: the same for targets.
+        bad: as `Corpus.pairs` takes it.
 
     Raises:
-        DataError: different numbers of lines, no pair at all, or an unreadable line.
+        DataError: as `Corpus.pairs`.
     """
     names = f"{os.fspath(inputs_path)} and {os.fspath(targets_path)}"
-    lines = _aligned(iterate_lines(inputs_path), iterate_lines(targets_path), names)
-    return _with_text(lines, names)
+    inputs, targets = (iterate_lines(path, bad) for path in (inputs_path, targets_path))
+    return _with_text(aligned(inputs, targets, names, bad), names, bad)
 
 
-def _aligned(inputs: Iterator[str], targets: Iterator[str], names: str) -> Iterator[Pair]:
-    """Yields line n of the one with line n of the other; DataError if one has more."""
+def aligned(
+    inputs: Iterator[str], targets: Iterator[str], names: str, bad: BadInput = STRICT
+) -> Iterator[Pair]:
+    """Yields line n of the one with line n of the other.
+
+    Args:
+        inputs: lines of sources.
+        targets: lines of targets.
+        names: of both files, for messages.
+        bad: what reads the lines; where it has skipped the rest of one file, the pairs end.
+
+    Raises:
+        DataError: one has more lines. Always: nobody knows where in the other a line is missing,
+            and every pair behind that place would be wrong.
+    """
+    cuts = bad.cuts
     lines = itertools.zip_longest(inputs, targets)
     for number, (source, target) in enumerate(lines, 1):
         if source is None or target is None:
+            if bad.cuts > cuts:
+                return
             shorter, longer = number - 1, number + sum(1 for _ in lines)
             counts = (longer, shorter) if target is None else (shorter, longer)
             raise DataError(
@@ -271,16 +304,16 @@ def _aligned(inputs: Iterator[str], targets: Iterator[str], names: str) -> Itera
         yield source, target
 
 
-def _with_text(pairs: Iterable[Pair], name: str) -> Iterator[Sample]:
-    """Strips white space and drops pairs with an empty side; the log counts."""
+def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
+    """Strips white space and drops pairs with an empty or a skipped side; the log counts."""
     kept = empty = 0
-    for source, target in pairs:
+    for source, target in bad.counted(pairs, name):
         sample = {"inputs": source.strip(), "targets": target.strip()}
-        if all(sample.values()):
+        if not all(sample.values()):
+            empty += 1
+        elif bad.is_usable(source, target):
             kept += 1
             yield sample
-        else:
-            empty += 1
     if not kept:
         raise DataError(f"{name}: no pair of lines with text on both sides")
     if empty:

@@ -170,8 +170,7 @@ def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
         tf.errors.OpError: a record cannot be read.
     """
     number = 0  # of the records before this chunk
-    size = 0  # bytes of them
-    for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
+    for records in record_chunks(path):
         lengths = reader.lengths(records).numpy()
         if not lengths.all():
             number += 1 + int(lengths.min(axis=1).argmin())
@@ -181,7 +180,19 @@ def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
             )
         yield lengths
         number += len(lengths)
-        size += int(tf.reduce_sum(tf.strings.length(records))) + FRAME_BYTES * len(lengths)
+
+
+def record_chunks(path: str) -> Iterator[tf.Tensor]:
+    """Yields the serialized examples of a file, strings `[n]`.
+
+    Raises:
+        DataError: the file ends early.
+        tf.errors.OpError: a record cannot be read.
+    """
+    size = 0
+    for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
+        yield records
+        size += int(tf.reduce_sum(tf.strings.length(records))) + FRAME_BYTES * len(records)
     # TensorFlow takes a file that ends inside a record's length for a whole one.
     if size != os.path.getsize(path):
         _raise_for_damage([path])

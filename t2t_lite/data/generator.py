@@ -1,122 +1,163 @@
 """Data generation: samples of a problem become encoded TFRecord files.
 
-Samples go round-robin to the files of a split, as in T2T, so that all files are alike. They are
-written under names that no reader looks at; training files are then shuffled, one after the other;
-the final names appear when everything is on disk. Memory does not grow with the corpus.
+Samples go round-robin to the files of a split, as in T2T, so that all files are alike. This process
+reads them in chunks, which worker processes encode into chunk files; those are then put together,
+shuffled for training. Neither the number of workers nor an interruption changes a byte: what is
+done stays, and the next run makes the rest. Memory does not grow with the corpus; on disk the
+records take twice their size until a split is finished.
 """
 
-import contextlib
+import dataclasses
 import itertools
 import logging
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 
-from t2t_lite.data.problem import RANDOM_SEED, DatasetSplit
-from t2t_lite.data.records import record_writer, serialize, shuffle_records
-from t2t_lite.data.text_encoder import EOS_ID
+from t2t_lite.data.chunks import Chunk, ChunkFolder, ExampleEncoder, Shard
+from t2t_lite.data.cleaning import clean
+from t2t_lite.data.config import DatagenOptions
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.text_problems import Sample, Text2TextProblem
+from t2t_lite.data.workers import Workers
 from t2t_lite.errors import DataError
-from t2t_lite.files import INCOMPLETE, whole_file
+from t2t_lite.files import INCOMPLETE
 from t2t_lite.progress import progress
 
 log = logging.getLogger(__name__)
 
-# Pairs encoded at a time: enough to keep SentencePiece's threads busy.
-_BLOCK = 4096
+# Samples that a worker encodes at a time: many, since each chunk becomes a file.
+_CHUNK = 8192
 
-Advance = Callable[[int], None]
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Files that are made from one row of samples.
+
+    Attributes:
+        title: for messages.
+        source: the split of `generate_samples` that gives the samples.
+        files: the split that each file belongs to, in the order in which samples go to the files.
+    """
+
+    title: str
+    source: str
+    files: Mapping[pathlib.Path, str]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its files exist."""
+        return all(path.is_file() for path in self.files)
+
+
+def runs_of(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[Run]:
+    """Returns what there is to generate: a run for each split, or one for all of them."""
+    splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
+    return [
+        Run(
+            title=f"{problem.base_name} {' and '.join(run)}",
+            source=run[0] if problem.is_generate_per_split else DatasetSplit.TRAIN,
+            files={
+                pathlib.Path(path): split
+                for split in run
+                for path in problem.filepaths(data_dir, split)
+            },
+        )
+        for run in ([[split] for split in splits] if problem.is_generate_per_split else [splits])
+    ]
+
+
+def read_samples(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
+) -> Iterator[Sample]:
+    """Yields the samples of a split as they are encoded: cleaned for training, and prefixed."""
+    samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
+    if split == DatasetSplit.TRAIN:
+        samples = clean(samples, options.cleaning, problem.base_name)
+    return problem.prefixed(samples)
 
 
 def generate_problem(
-    problem: Text2TextProblem, data_dir: str, tmp_dir: str, seed: int = RANDOM_SEED
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Writes the TFRecord files of every split whose files are not all there.
+    """Writes the TFRecord files that are not there yet.
 
     Args:
         problem: its vocabulary exists already.
         data_dir: folder of the results.
         tmp_dir: folder of the raw files.
-        seed: decides the order inside the training files, together with their names.
+        options: how to generate.
 
     Raises:
         DataError: the raw data is unusable, has no samples or one with an empty side.
-        OSError: a file cannot be written; nothing half-written stays behind.
+        UserError: a worker process died.
+        OSError: a file cannot be written.
     """
-    splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
-    runs = [[split] for split in splits] if problem.is_generate_per_split else [splits]
-    for run in runs:
-        files = {split: _files(problem, data_dir, split) for split in run}
-        if all(path.is_file() for paths in files.values() for path in paths):
-            log.info("%s: %s files exist, skipped", problem.base_name, " and ".join(run))
-            continue
-        source = run[0] if problem.is_generate_per_split else DatasetSplit.TRAIN
-        samples = problem.generate_samples(data_dir, tmp_dir, source)
-        _remove_remains(files)
-        with progress(f"{problem.base_name} {' and '.join(run)}") as advance:
-            examples = _encode(problem, data_dir, samples, advance)
-            _write(examples, files, problem.base_name, seed)
+    encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
+    for run in runs_of(problem, data_dir, tmp_dir):
+        name = f"{problem.base_name}-{SPLIT_FILE_NAMES[run.source]}-chunks{INCOMPLETE}"
+        folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(run.files))
+        if run.is_complete:
+            log.info("%s: all files exist, skipped", run.title)
+        else:
+            _remove_remains(run)
+            samples = read_samples(problem, data_dir, tmp_dir, run.source, options)
+            _generate(run, samples, folder, options)
+        shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _files(problem: Text2TextProblem, data_dir: str, split: str) -> list[pathlib.Path]:
-    return [pathlib.Path(path) for path in problem.filepaths(data_dir, split)]
-
-
-def _encode(
-    problem: Text2TextProblem, data_dir: str, samples: Iterable[Sample], advance: Advance
-) -> Iterator[dict[str, list[int]]]:
-    """Yields the ids of each sample, EOS appended to both sides."""
-    encoders = problem.feature_encoders(data_dir)
-    prefixed = problem.prefixed(samples)
-    number = 0
-    while block := list(itertools.islice(prefixed, _BLOCK)):
-        sources = encoders["inputs"].encode_lines([sample["inputs"] for sample in block])
-        targets = encoders["targets"].encode_lines([sample["targets"] for sample in block])
-        for source, target in zip(sources, targets, strict=True):
-            number += 1
-            if not source or not target:
-                side = "targets" if source else "inputs"
-                raise DataError(
-                    f"{problem.base_name}: sample {number}: {side} is empty; "
-                    "generate_samples should leave out such pairs"
-                )
-            yield {"inputs": [*source, EOS_ID], "targets": [*target, EOS_ID]}
-        advance(len(block))
-
-
-def _write(
-    examples: Iterable[dict[str, list[int]]],
-    files: dict[str, list[pathlib.Path]],
-    problem_name: str,
-    seed: int,
+def _generate(
+    run: Run, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
 ) -> None:
-    """Deals the examples out to the files of some splits, and shuffles those for training."""
-    paths = list(itertools.chain.from_iterable(files.values()))
-    with contextlib.ExitStack() as all_or_none:
-        working = {path: all_or_none.enter_context(whole_file(path)) for path in paths}
-        count = _deal(examples, list(working.values()))
-        for split, split_paths in files.items():
-            if count <= paths.index(split_paths[0]):
-                raise DataError(
-                    f"{problem_name}: {count} samples are too few, the {split} split stays empty"
-                )
-        for path in files.get(DatasetSplit.TRAIN, []):
-            shuffle_records(working[path], seed=f"{seed}/{path.name}")
+    """Writes the files of a run that are missing."""
+    found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
+    if found:
+        log.info("%s: %d chunks of %d samples are there already", run.title, found, _CHUNK)
+    with Workers(folder, options.num_workers) as workers:
+        chunks = []
+        count = 0
+        with progress(run.title) as advance:
+            for chunk in workers.map(ChunkFolder.write_chunk, _chunks(samples)):
+                chunks.append(chunk.name)
+                count += chunk.samples
+                advance(chunk.samples if chunk.is_new else 0)
+        _check_count(run, count)
+        shards = [
+            Shard(index, path, chunks, _seed(options, path, split))
+            for index, (path, split) in enumerate(run.files.items())
+            if not path.is_file()
+        ]
+        with progress(run.title, len(shards), "files") as advance:
+            for _ in workers.map(ChunkFolder.write_shard, shards, here=len(chunks) == 1):
+                advance(1)
 
 
-def _deal(examples: Iterable[dict[str, list[int]]], paths: list[pathlib.Path]) -> int:
-    """Writes the examples round-robin to the files and returns how many there were."""
-    count = 0
-    with contextlib.ExitStack() as open_files:
-        writers = [open_files.enter_context(record_writer(path)) for path in paths]
-        for write, example in zip(itertools.cycle(writers), examples, strict=False):
-            write(serialize(example))
-            count += 1
-    return count
+def _chunks(samples: Iterator[Sample]) -> Iterator[Chunk]:
+    for first in itertools.count(0, _CHUNK):
+        block = list(itertools.islice(samples, _CHUNK))
+        if not block:
+            return
+        yield Chunk(first, block)
 
 
-def _remove_remains(files: dict[str, list[pathlib.Path]]) -> None:
-    """Removes what a killed run left, so that a complete set of names is always of one run."""
-    for path in itertools.chain.from_iterable(files.values()):
+def _check_count(run: Run, count: int) -> None:
+    """Raises DataError if a split gets no sample."""
+    splits = list(run.files.values())
+    for split in dict.fromkeys(splits):
+        if count <= splits.index(split):
+            raise DataError(
+                f"{run.title}: {count} samples are too few, the {split} split stays empty"
+            )
+
+
+def _seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
+    """Returns the seed of a file's order; None: as the samples came."""
+    return f"{options.seed}/{path.name}" if split == DatasetSplit.TRAIN else None
+
+
+def _remove_remains(run: Run) -> None:
+    """Removes half-written files of a killed run, be it one into another number of files."""
+    for path in run.files:
         stem = path.name.rsplit("-", maxsplit=3)[0]  # without "-00000-of-00010"
-        for remains in (path, *path.parent.glob(f"{stem}-*{INCOMPLETE}")):
-            remains.unlink(missing_ok=True)
+        for remains in path.parent.glob(f"{stem}-*-of-*{INCOMPLETE}"):
+            remains.unlink()

@@ -7,12 +7,14 @@ This module imports neither TensorFlow nor Keras: naming problems must stay quic
 import abc
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_lite import registry
+from t2t_lite.data.bad_input import BadInput
 from t2t_lite.errors import UserError
 
 if TYPE_CHECKING:
+    from t2t_lite.data.config import DatagenOptions
     from t2t_lite.data.text_encoder import TextEncoder
 
 
@@ -48,17 +50,28 @@ def three_splits(train_shards: int) -> list[dict[str, Any]]:
     return [{"split": split, "shards": count} for split, count in shards.items()]
 
 
+class Output(NamedTuple):
+    """A target as it is written and scored."""
+
+    text: str  # one line
+    repairs: int = 0  # changes without which what the model wrote is not well-formed
+
+
 class Problem(abc.ABC):
     """A task with its data, from raw text to TFRecords and back to text.
 
     Args:
         was_reversed: the `_rev` form: sources and targets exchanged when read.
         was_copy: the `_copy` form: targets are the sources.
+
+    Attributes:
+        bad_input: what `generate_samples` tells of raw text that cannot be read.
     """
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         self._was_reversed = was_reversed
         self._was_copy = was_copy
+        self.bad_input = BadInput()
         self._encoders: dict[str, dict[str, TextEncoder]] = {}
 
     # ---- names
@@ -123,14 +136,32 @@ class Problem(abc.ABC):
                 )
         return paths
 
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the files that a split is read from, those that are there.
+
+        If one changes, the data made from it is refused (`data/fingerprint`). None by default: then
+        only changes of the options and of the vocabulary are noticed.
+        """
+        return []
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads what of `source_files` is missing, if it can, and returns all of them.
+
+        Raises:
+            UserError: a file cannot be downloaded.
+        """
+        return self.source_files(tmp_dir, dataset_split)
+
     @abc.abstractmethod
-    def generate_data(self, data_dir: str, tmp_dir: str, seed: int = RANDOM_SEED) -> None:
+    def generate_data(
+        self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
+    ) -> None:
         """Makes the vocabulary and the TFRecord files of every split that are not there yet.
 
         Args:
             data_dir: folder of the results.
             tmp_dir: folder of the raw files; downloads go there.
-            seed: decides the order inside the training files.
+            options: how to generate; None: the defaults.
         """
 
     # ---- text and ids
@@ -157,7 +188,35 @@ class Problem(abc.ABC):
         """Names, in the data folder, of the vocabulary files that `feature_encoders` reads."""
         return []
 
-    # ---- evaluation
+    # ---- decoding and evaluation
 
-    # sacreBLEU's name of the score that `t2t-decoder` prints and evaluation logs for this problem.
-    metrics: ClassVar[tuple[str, ...]] = ("bleu",)
+    @property
+    def decode_hparams(self) -> str:
+        """Changes to the defaults of `--decode_hparams`, written as there."""
+        return ""
+
+    @property
+    def metric(self) -> str:
+        """The score that `t2t-decoder` prints and evaluation logs: "bleu" or "bracketing_f1"."""
+        return "bleu"
+
+    def show(self, source: str, target: str) -> Output:
+        """Makes what is written and scored of a target, be it the right one or a model's.
+
+        Args:
+            source: the whole text that it belongs to.
+            target: its text, one line, as the vocabulary gives it.
+        """
+        return Output(target)
+
+    def reference(self, source: str, line: str) -> str:
+        """Reads a line of `--decode_reference`; returns what `show` makes of the right target.
+
+        Args:
+            source: the line of `--decode_from_file` that it belongs to.
+            line: the right output, as users keep it.
+
+        Raises:
+            DataError: this cannot be a target of the source; the caller names file and line.
+        """
+        return line

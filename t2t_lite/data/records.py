@@ -1,53 +1,107 @@
-"""TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64."""
+"""TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64.
+
+TensorFlow is not imported: the processes that write data would each wait seconds for it.
+"""
 
 import contextlib
+import functools
+import itertools
 import math
 import os
+import pathlib
 import random
 import struct
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-import tensorflow as tf
+import google_crc32c
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
 from t2t_lite.errors import DataError, UserError
 
 # A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
 _LENGTH = struct.Struct("<Q")
-FRAME_BYTES = 16
+_CHECKSUM = struct.Struct("<I")
+_HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
+FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
+
+# The part of tensorflow/core/example/{example,feature}.proto that holds lists of int64.
+_SCHEMA = """
+name: "t2t_lite/example.proto" package: "t2t_lite" syntax: "proto3"
+message_type {
+  name: "Int64List"
+  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 }
+}
+message_type {
+  name: "Feature"
+  field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".t2t_lite.Int64List" }
+}
+message_type {
+  name: "Features"
+  nested_type {
+    name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: ".t2t_lite.Feature" }
+  }
+  field {
+    name: "feature" number: 1 label: LABEL_REPEATED
+    type: TYPE_MESSAGE type_name: ".t2t_lite.Features.FeatureEntry"
+  }
+}
+message_type {
+  name: "Example"
+  field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".t2t_lite.Features" }
+}
+"""
+
+
+def _example_class() -> Any:
+    """Returns a class that reads and writes the bytes of `tf.train.Example`."""
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t2t_lite.Example"))
+
+
+_Example = _example_class()
 
 
 def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
     """Returns the bytes of a `tf.train.Example`; equal features give equal bytes."""
-    example = tf.train.Example()
+    example = _Example()
     for name, ids in features.items():
         example.features.feature[name].int64_list.value.extend(ids)
-    return bytes(example.SerializeToString(deterministic=True))
+    return example.SerializeToString(deterministic=True)
 
 
-@contextlib.contextmanager
-def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes], Any]]:
-    """Opens a TFRecord file and yields the function that appends a record to it.
+def frame(record: bytes) -> bytes:
+    """Returns a record as it stands in a TFRecord file, between its length and its checksum."""
+    return _header(len(record)) + record + _masked_crc(record)
 
-    Raises:
-        OSError: the file cannot be written, for instance because the disk is full.
-    """
-    try:
-        with tf.io.TFRecordWriter(os.fspath(path)) as writer:
-            yield writer.write
-    except tf.errors.OpError as error:
-        raise OSError(f"cannot write TFRecords: {error.message}") from error
+
+@functools.lru_cache(maxsize=4096)  # most records are short
+def _header(length: int) -> bytes:
+    packed = _LENGTH.pack(length)
+    return packed + _masked_crc(packed)
+
+
+def _masked_crc(data: bytes) -> bytes:
+    """CRC-32C, rotated and shifted so that a checksum of checksums is no weaker (TFRecord)."""
+    crc = google_crc32c.value(data)
+    return _CHECKSUM.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def write_examples(
     path: str | os.PathLike[str], examples: Iterable[Mapping[str, Sequence[int]]]
 ) -> None:
-    """Writes a TFRecord file of examples; errors as in `record_writer`."""
-    with record_writer(path) as write:
-        for features in examples:
-            write(serialize(features))
+    """Writes a TFRecord file of examples.
+
+    Raises:
+        OSError: the disk is full, say.
+    """
+    with open(path, "wb") as file:
+        file.writelines(frame(serialize(features)) for features in examples)
 
 
 def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, list[int]]]:
@@ -59,21 +113,36 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
     """
     for path in paths:
         name = os.fspath(path)
-        number = 1
-        size = 0
         try:
-            for record in tf.data.TFRecordDataset(name).as_numpy_iterator():
-                features = tf.train.Example.FromString(record).features.feature
-                yield {side: list(features[side].int64_list.value) for side in sorted(features)}
-                number += 1
-                size += FRAME_BYTES + len(record)
-        except tf.errors.NotFoundError:
+            with open(path, "rb") as file:
+                for number, framed in enumerate(framed_records(file, name), 1):
+                    try:
+                        example = _Example.FromString(framed[_HEADER_BYTES : -_CHECKSUM.size])
+                    except DecodeError:
+                        raise _damaged(name, number) from None
+                    features = example.features.feature
+                    yield {side: list(features[side].int64_list.value) for side in sorted(features)}
+        except FileNotFoundError:
             raise UserError(f"{name}: no such file") from None
-        except (tf.errors.DataLossError, DecodeError):
-            raise _damaged(name, number) from None
-        # TensorFlow takes a file that ends inside a record's length for a whole one.
-        if size != os.path.getsize(name):
+
+
+def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yields the records of an open TFRecord file, each in its frame.
+
+    Raises:
+        DataError: the file is cut or damaged; names it and the record (from 1).
+    """
+    for number in itertools.count(1):
+        header = file.read(_HEADER_BYTES)
+        if not header:
+            return
+        length = int.from_bytes(header[: _LENGTH.size], "little")
+        if header != _header(length):  # before a damaged length is believed
             raise _damaged(name, number)
+        record, checksum = file.read(length), file.read(_CHECKSUM.size)
+        if checksum != _masked_crc(record):
+            raise _damaged(name, number)
+        yield header + record + checksum
 
 
 def _damaged(name: str, number: int) -> DataError:
@@ -82,43 +151,41 @@ def _damaged(name: str, number: int) -> DataError:
     )
 
 
-def shuffle_records(path: str | os.PathLike[str], seed: str, memory: int = 2**26) -> None:
-    """Shuffles the records of a file in place, in bounded memory.
+def shuffled(
+    records: Iterable[bytes], size: int, seed: str, folder: pathlib.Path, memory: int = 2**26
+) -> Iterator[bytes]:
+    """Yields framed records in random order, in bounded memory.
 
     They are dealt out at random into as many pieces as it takes for each to fit into memory; the
-    pieces are shuffled one after the other. A record's checksums cover nothing but itself, so its
-    bytes are moved as they are.
+    pieces are shuffled one after the other.
 
     Args:
-        path: an intact TFRecord file.
+        records: each in its frame.
+        size: their bytes in all.
         seed: equal seeds shuffle equally, if the memory is equal, too.
+        folder: where the pieces are put, if there is more than one.
         memory: bytes of records to hold at a time, on average; a file is open for each piece.
 
     Raises:
         OSError: the disk is full, say.
     """
     draw = random.Random(seed)
-    count = max(1, math.ceil(os.path.getsize(path) / memory))
+    count = max(1, math.ceil(size / memory))
+    if count == 1:
+        yield from _shuffled(records, draw)
+        return
     with contextlib.ExitStack() as open_files:
         pieces = [
-            open_files.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(path)))
-            for _ in range(count)
+            open_files.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(count)
         ]
-        with open(path, "rb") as file:
-            for record in _framed_records(file):
-                piece = draw.choice(pieces) if count > 1 else pieces[0]
-                piece.write(record)
-        with open(path, "wb") as file:
-            for piece in pieces:
-                piece.seek(0)
-                records = list(_framed_records(piece))
-                draw.shuffle(records)
-                file.writelines(records)
-                del records  # before the next piece is read
+        for record in records:
+            draw.choice(pieces).write(record)
+        for piece in pieces:
+            piece.seek(0)
+            yield from _shuffled(framed_records(piece, str(piece.name)), draw)
 
 
-def _framed_records(file: IO[bytes]) -> Iterator[bytes]:
-    """Yields the records of an intact file, each in its frame."""
-    while header := file.read(_LENGTH.size):
-        (length,) = _LENGTH.unpack(header)
-        yield header + file.read(FRAME_BYTES - _LENGTH.size + length)
+def _shuffled(records: Iterable[bytes], draw: random.Random) -> list[bytes]:
+    held = list(records)
+    draw.shuffle(held)
+    return held

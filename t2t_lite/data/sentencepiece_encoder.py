@@ -66,6 +66,7 @@ class SentencePieceEncoder(TextEncoder):
             raise DataError(
                 f"{path} is no SentencePiece model, or damaged: copy or build it again"
             ) from None
+        self._known: set[str] = set()  # characters that were looked up and have pieces
         if (pad, eos) != (PAD_ID, EOS_ID):
             raise DataError(
                 f"{path}: expected pad {PAD_ID} and EOS {EOS_ID}, got {pad} and {eos}; train it "
@@ -82,12 +83,22 @@ class SentencePieceEncoder(TextEncoder):
         return self._processor.encode(text)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, computed on all processor cores."""
-        return self._processor.encode(list(lines))
+        """Returns the ids of each line, computed on one core: data generation uses processes."""
+        return self._processor.encode(list(lines), num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD, the unknown id " ⁇ "."""
         return self._processor.decode(self._text_ids(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns the characters that fall back to bytes, or to the unknown id."""
+        new = set(text) - self._known
+        self._known |= {character for character in new if self._is_known(character)}
+        return [c for c in text if c not in self._known] if new - self._known else []
+
+    def _is_known(self, character: str) -> bool:
+        ids = self._processor.encode(character)
+        return not any(i == self._processor.unk_id() or self._processor.is_byte(i) for i in ids)
 
     def graph_tokenizer(self) -> Any:
         """Returns the `tensorflow_text.SentencepieceTokenizer` that does the same in a graph.

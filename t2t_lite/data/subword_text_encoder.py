@@ -12,10 +12,11 @@ import collections
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from t2t_lite import files
 from t2t_lite.data import text_files, tokenizer
+from t2t_lite.data.subword_vocabulary import choose_subtokens
 from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
 from t2t_lite.errors import DataError
 
@@ -75,6 +76,13 @@ class SubwordTextEncoder(TextEncoder):
         escaped = "".join([self._subtokens[i] for i in self._text_ids(ids)])
         tokens = (_unescape(token) for token in escaped.split("_"))
         return tokenizer.decode(token for token in tokens if token)
+
+    def unknown(self, text: str) -> list[str]:
+        r"""Returns the characters that are escaped as `\NNN;`."""
+        if self._alphabet.issuperset(text):
+            return []
+        tokens = tokenizer.encode(text)  # without the spaces that are left out
+        return [c for token in tokens for c in token if c not in self._alphabet]
 
     def _encode_token(self, token: str) -> list[int]:
         escaped = _escape(token, self._alphabet)
@@ -147,9 +155,7 @@ class SubwordTextEncoder(TextEncoder):
     ) -> "SubwordTextEncoder":
         """Builds the vocabulary of all substrings that pay their way.
 
-        In each pass every token is split by the subtokens so far, and each substring that starts
-        where a subtoken does is a candidate. Longest first, a candidate that occurs often enough
-        is taken, and its occurrences no longer count for its prefixes.
+        They are ordered by count, then by themselves, descending; `subword_vocabulary` says which.
 
         Args:
             token_counts: how often each token occurs.
@@ -165,16 +171,11 @@ class SubwordTextEncoder(TextEncoder):
         words = {_escape(token, alphabet): count for token, count in token_counts.items()}
         longest = max(map(len, [*words, *escaped_reserved]))
         if max_subtoken_length is not None:
-            longest = min(longest, max_subtoken_length - 1)
-        counts = _frequent_substrings(words, min_count, longest)
-        # Later passes count at fewer places: what is rare now stays rare. Reserved tokens are
-        # subtokens however rare they are, so matching must be able to reach them.
-        candidates = set(counts).union(*(_prefixes(token, longest) for token in escaped_reserved))
-        subtokens = _select(counts, min_count, alphabet)
-        for _ in range(num_iterations - 1):
-            counts = _count_at_boundaries(words, {*escaped_reserved, *subtokens}, candidates)
-            subtokens = _select(counts, min_count, alphabet)
-        return cls(escaped_reserved + subtokens)
+            longest = min(longest, max(max_subtoken_length - 1, 1))
+        counted = choose_subtokens(words, escaped_reserved, min_count, num_iterations, longest)
+        absent = alphabet.difference(subtoken for _, subtoken in counted)
+        counted += [(0, character) for character in absent]
+        return cls(escaped_reserved + [subtoken for _, subtoken in sorted(counted, reverse=True)])
 
 
 def count_tokens(lines: Iterable[str]) -> collections.Counter[str]:
@@ -183,82 +184,6 @@ def count_tokens(lines: Iterable[str]) -> collections.Counter[str]:
     for line in lines:
         counts.update(tokenizer.encode(line))
     return counts
-
-
-def _frequent_substrings(words: Mapping[str, int], min_count: int, longest: int) -> dict[str, int]:
-    """Counts substrings of up to `longest` characters that occur at least `min_count` times.
-
-    No substring is more frequent than its prefix, so one length is counted after the other, each
-    only where the one before was frequent: that bounds time and memory by what can matter.
-    Single characters are counted however rare they are.
-    """
-    frequent: dict[str, int] = {}
-    starts: dict[str, Sequence[int]] = {word: range(len(word)) for word in words}
-    for length in range(1, longest + 1):
-        counts: dict[str, int] = collections.defaultdict(int)
-        for word, places in starts.items():
-            count = words[word]
-            for start in places:
-                counts[word[start : start + length]] += count
-        kept = {s: n for s, n in counts.items() if n >= min_count}
-        frequent.update(counts if length == 1 else kept)
-        starts = {
-            word: left
-            for word, places in starts.items()
-            if (
-                left := [
-                    start
-                    for start in places
-                    if start + length < len(word) and word[start : start + length] in kept
-                ]
-            )
-        }
-    return frequent
-
-
-def _count_at_boundaries(
-    words: Mapping[str, int], subtokens: Collection[str], candidates: Collection[str]
-) -> dict[str, int]:
-    """Splits words into the longest subtokens that fit; counts candidates that start at a split.
-
-    Args:
-        words: escaped tokens and how often they occur.
-        subtokens: what to split into.
-        candidates: what to count; holds every prefix of each of its strings and every subtoken
-            that may be met.
-    """
-    counts: dict[str, int] = collections.defaultdict(int)
-    for word, count in words.items():
-        start = 0
-        while start < len(word):
-            next_start = start + 1
-            for end in range(start + 1, len(word) + 1):
-                substring = word[start:end]
-                if substring not in candidates:
-                    break
-                counts[substring] += count
-                if substring in subtokens:
-                    next_start = end
-            start = next_start
-    return counts
-
-
-def _select(counts: dict[str, int], min_count: int, alphabet: Iterable[str]) -> list[str]:
-    """Picks the subtokens; `counts` is used up. Returns the most frequent first."""
-    chosen = []
-    for subtoken in sorted(counts, key=len, reverse=True):
-        count = counts[subtoken]
-        if count < min_count or len(subtoken) == 1:  # the alphabet is in at any count, see below
-            continue
-        chosen.append((count, subtoken))
-        for prefix in _prefixes(subtoken, len(subtoken) - 1):
-            counts[prefix] -= count
-    chosen += [(counts.get(character, 0), character) for character in alphabet]
-    return [subtoken for _, subtoken in sorted(chosen, reverse=True)]
-
-
-def _prefixes(text: str, longest: int) -> list[str]:
-    return [text[:end] for end in range(1, min(len(text), longest) + 1)]
 
 
 def _alphabet(texts: Iterable[str]) -> set[str]:

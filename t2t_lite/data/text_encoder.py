@@ -38,6 +38,14 @@ class TextEncoder(abc.ABC):
         """Returns the ids of each line, as `encode` does."""
         return [self.encode(line) for line in lines]
 
+    def unknown(self, text: str) -> list[str]:
+        """Returns what in a line has no id to stand for it, in the text's order.
+
+        Characters, where subwords spell them as bytes or numbers; for TOKEN, tokens. None by
+        default.
+        """
+        return []
+
     def _text_ids(self, ids: Sequence[int]) -> list[int]:
         """Returns, as Python integers, those ids that stand for text."""
         size = self.vocab_size
@@ -98,6 +106,11 @@ class TokenTextEncoder(TextEncoder):
         self._tokens = list(self._ids)
 
     @property
+    def tokens(self) -> Sequence[str]:
+        """The tokens by id, pad and EOS included."""
+        return self._tokens
+
+    @property
     def vocab_size(self) -> int:
         """Number of tokens, pad and EOS included."""
         return len(self._tokens)
@@ -113,6 +126,10 @@ class TokenTextEncoder(TextEncoder):
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the tokens with a space between them."""
         return " ".join(self._tokens[i] for i in self._text_ids(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns the tokens that the file does not list."""
+        return [token for token in text.split() if token not in self._ids]
 
     def _id(self, token: str) -> int:
         if token in self._ids:

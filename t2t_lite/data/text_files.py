@@ -5,6 +5,7 @@ other.
 """
 
 import bz2
+import codecs
 import contextlib
 import gzip
 import io
@@ -15,32 +16,34 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
+from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.errors import DataError, UserError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`
 # (bz2) and its subclass `gzip.BadGzipFile` then have no errno.
-_DAMAGE = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+DAMAGE = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
-def iterate_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[str]:
     r"""Yields the lines of a file without their "\n", reading as it goes.
 
     Args:
         path: a UTF-8 file; compressed if its name ends in `.gz` or `.bz2`. A byte order mark is
             dropped.
+        bad: told of bytes that are not UTF-8, and of a cut file. If it skips, those bytes become
+            lone surrogates (see `BadInput.is_usable`), and a cut file ends at its cut.
 
     Raises:
         UserError: there is no such file.
-        DataError: bytes that are not UTF-8, or a damaged or cut file; names file and line.
+        DataError: what `bad` is told, with file and line; also a damaged file, or UTF-16.
         OSError: the file may not be read.
     """
     name = os.fspath(path)
-    return decoded_lines(raw_lines(open_file(path), name), name)
+    return decoded_lines(raw_lines(open_file(path), name, bad), name, bad)
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
-    """Returns all lines of a file; arguments and errors as in `iterate_lines`."""
+    """Returns all lines of a file; errors as in `iterate_lines`."""
     return list(iterate_lines(path))
 
 
@@ -61,13 +64,14 @@ def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def raw_lines(
-    opened: contextlib.AbstractContextManager[Iterable[bytes]], name: str
+    opened: contextlib.AbstractContextManager[Iterable[bytes]], name: str, bad: BadInput = STRICT
 ) -> Iterator[bytes]:
     r"""Yields the lines of an opened file with their "\n"; errors as in `iterate_lines`.
 
     Args:
         opened: entered when the first line is asked for, left after the last.
         name: of the file, for messages.
+        bad: told of a cut file; if it skips, the lines up to there are all.
     """
     number = 0
     try:
@@ -78,23 +82,43 @@ def raw_lines(
                 number += 1
     except (FileNotFoundError, IsADirectoryError):
         raise UserError(f"{name}: no such file") from None
-    except _DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise DataError(
-            f"{name}: damaged or cut after line {number} ({error}); fetch it again"
-        ) from None
+    except DAMAGE as error:
+        handle_damage(f"{name}, after line {number}", error, bad)
 
 
-def decoded_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    r"""Yields raw lines as text without their "\n"; errors as in `iterate_lines`."""
+def handle_damage(place: str, error: Exception, bad: BadInput) -> None:
+    """Tells `bad` of one of `DAMAGE` if it is a cut, else raises a DataError.
+
+    What was read before a cut is sound. Wrong bytes show only after they were read as wrong lines,
+    too many or too few of them, so that nothing of such a file can be used.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error  # the file system is at fault
+    damage = DataError(f"{place}: damaged or cut ({error}); fetch it again")
+    if not isinstance(error, (EOFError, tarfile.ReadError)):
+        raise damage from None
+    bad.cut(damage)
+
+
+def decoded_lines(lines: Iterable[bytes], name: str, bad: BadInput = STRICT) -> Iterator[str]:
+    r"""Yields raw lines as text without their "\n"; arguments and errors as in `iterate_lines`."""
     for number, line in enumerate(lines, 1):
         if number == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
+            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError(
+                    f"{name}, line 1: the byte order mark of UTF-16; convert the file to UTF-8, "
+                    "for example with iconv"
+                )
+            line = line.removeprefix(codecs.BOM_UTF8)
+        line = line.removesuffix(b"\n")
         try:
-            yield line.removesuffix(b"\n").decode("utf-8")
+            text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"{name}, line {number}: byte {error.object[error.start]:#04x} at column "
-                f"{error.start + 1} is not UTF-8; convert the file, for example with iconv"
-            ) from None
+            bad(
+                DataError(
+                    f"{name}, line {number}: byte {line[error.start]:#04x} at column "
+                    f"{error.start + 1} is not UTF-8; convert the file, for example with iconv"
+                )
+            )
+            text = line.decode("utf-8", "surrogateescape")
+        yield text

@@ -16,10 +16,12 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.data.problem import RANDOM_SEED, DatasetSplit, Problem
+from t2t_lite.data.bad_input import BadInput
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError
 
 if TYPE_CHECKING:
+    from t2t_lite.data.config import DatagenOptions
     from t2t_lite.data.text_encoder import TextEncoder
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,12 @@ class Text2TextProblem(Problem):
             tmp_dir: folder of the raw files; downloads go there.
             dataset_split: a `DatasetSplit`; TRAIN alone if not `is_generate_per_split`.
         """
+
+    def samples_by_corpus(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[tuple[str, Iterable[Sample]]]:
+        """Yields what `generate_samples` does in parts with names, for `t2t-datagen --report`."""
+        yield self.base_name, self.generate_samples(data_dir, tmp_dir, dataset_split)
 
     @property
     def is_generate_per_split(self) -> bool:
@@ -154,6 +162,7 @@ class Text2TextProblem(Problem):
 
         other = self.use_vocab_from_other_problem
         if other is not None:
+            other.bad_input = self.bad_input
             return other.get_or_create_vocab(data_dir, tmp_dir)
         path = pathlib.Path(data_dir) / self.vocab_filename
         if self.vocab_type not in (VocabType.CHARACTER, VocabType.TOKEN) and not path.is_file():
@@ -175,18 +184,39 @@ class Text2TextProblem(Problem):
             yield sample["inputs"]
             yield sample["targets"]
 
+    def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
+        """Returns the files that the vocabulary is made from, those that are there.
+
+        Those of the training split; none for TOKEN.
+        """
+        if self.vocab_type == VocabType.TOKEN:
+            return []
+        return self.source_files(tmp_dir, DatasetSplit.TRAIN)
+
     # ---- files
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """The entries of `dataset_splits` to generate: all, unless a split's text is optional."""
         return self.dataset_splits
 
-    def generate_data(self, data_dir: str, tmp_dir: str, seed: int = RANDOM_SEED) -> None:
+    def generate_data(
+        self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
+    ) -> None:
         """Builds the vocabulary and the TFRecord files that are not there yet."""
-        from t2t_lite.data import generator
+        from t2t_lite.data import fingerprint, generator
+        from t2t_lite.data.config import DatagenOptions
 
+        options = options or DatagenOptions()
+        self.bad_input = BadInput(skip=options.skip_bad)
+        for entry in self.splits_to_generate(tmp_dir):
+            paths = self.filepaths(data_dir, entry["split"])
+            if not all(pathlib.Path(path).is_file() for path in paths):
+                # A file that cannot be had shows now, not after hours of work on the training data.
+                self.fetch_sources(tmp_dir, entry["split"])
+        fingerprint.guard_vocabulary(self, data_dir, tmp_dir, options)
         self.get_or_create_vocab(data_dir, tmp_dir)
-        generator.generate_problem(self, data_dir, tmp_dir, seed)
+        fingerprint.guard_splits(self, data_dir, tmp_dir, options)
+        generator.generate_problem(self, data_dir, tmp_dir, options)
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""

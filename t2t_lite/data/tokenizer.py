@@ -8,8 +8,9 @@ A single space between two alphanumeric tokens is implied and makes no token of 
 import re
 from collections.abc import Iterable
 
-# Python's `\w` less the underscore is exactly Unicode's letters (L*) and numbers (N*).
-_RUN = re.compile(r"[^\W_]+|[\W_]+")
+# Python's `\w` less the underscore is exactly Unicode's letters (L*) and numbers (N*). A single
+# space before a word is passed over, but not at the start of the text: no other word implies it.
+_TOKEN = re.compile(r"[^\W_]+|(?!(?<!\A) [^\W_])[\W_]+")
 
 
 def encode(text: str) -> list[str]:
@@ -21,11 +22,7 @@ def encode(text: str) -> list[str]:
     Returns:
         Tokens, none of them empty.
     """
-    runs = _RUN.findall(text)
-    if len(runs) < 3:
-        return runs
-    # A lone space at either end has only one neighbour, so nothing would imply it.
-    return [runs[0], *(run for run in runs[1:-1] if run != " "), runs[-1]]
+    return _TOKEN.findall(text)
 
 
 def decode(tokens: Iterable[str]) -> str:

@@ -8,8 +8,9 @@ be nested as deep as memory allows: nothing here recurses.
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.errors import DataError
 
@@ -143,7 +144,7 @@ def parse_tree(text: str) -> Tree:
     return tree
 
 
-def read_trees(path: str | os.PathLike[str]) -> Iterator[Tree]:
+def read_trees(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[Tree]:
     """Yields the trees of a file, reading as it goes.
 
     A tree stands on one line, or goes over several of which all but the first are indented, as in
@@ -151,21 +152,64 @@ def read_trees(path: str | os.PathLike[str]) -> Iterator[Tree]:
 
     Args:
         path: a UTF-8 file, plain or compressed, as `iterate_lines` takes it.
+        bad: told of every malformed tree, by its first line, and of what `iterate_lines` tells.
 
     Raises:
         UserError: there is no such file.
-        DataError: a malformed tree, named by file and first line, or an unreadable line.
+        DataError: what `bad` is told, with file and line.
     """
-    return trees_of_lines(iterate_lines(path), os.fspath(path))
+    return trees_of_lines(iterate_lines(path, bad), os.fspath(path), bad)
 
 
-def trees_of_lines(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Yields the trees of the lines of a file called `name`; see `read_trees`."""
+def trees_of_lines(
+    lines: Iterable[str],
+    name: str,
+    bad: BadInput = STRICT,
+    form: Callable[[Tree], Tree] = lambda tree: tree,
+) -> Iterator[Tree]:
+    """Yields the trees of the lines of a file; see `read_trees`.
+
+    Args:
+        lines: of the file.
+        name: of the file, for messages.
+        bad: told of every malformed tree, and of those that `form` refuses.
+        form: what is made of each tree, such as `normalise`.
+    """
     for number, text in _tree_texts(lines):
+        if not bad.is_usable(text):
+            continue  # counted when it was decoded
         try:
-            yield parse_tree(text)
+            tree = form(parse_tree(text))
         except DataError as error:
-            raise DataError(f"{name}, line {number}: {error}") from None
+            bad(DataError(f"{name}, line {number}: {error}"))
+        else:
+            yield tree
+
+
+def trees_of_pairs(
+    pairs: Iterable[tuple[str, str]],
+    names: str,
+    bad: BadInput = STRICT,
+    form: Callable[[Tree], Tree] = lambda tree: tree,
+) -> Iterator[Tree]:
+    """Yields the trees of lines of words and of their symbols, as `linearize` makes them.
+
+    Args:
+        pairs: line n of the words and line n of the symbols; both may be blank.
+        names: of both files, for messages.
+        bad: told of every pair that is no tree, such as one with more tags than words.
+        form: as in `trees_of_lines`.
+    """
+    for number, (text, tags) in enumerate(pairs, 1):
+        words, symbols = split_words(text), split_words(tags)
+        if not bad.is_usable(text, tags) or not (words or symbols):
+            continue
+        try:
+            tree = form(_whole_tree(words, symbols))
+        except DataError as error:
+            bad(DataError(f"{names}, line {number}: {error}"))
+        else:
+            yield tree
 
 
 def _tree_texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -267,18 +311,36 @@ def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int
     return Tree(TOP, tuple(stack[0][1])), repairs + len(missing_tags)
 
 
+def _whole_tree(words: Sequence[str], symbols: Sequence[str]) -> Tree:
+    """Inverts `linearize`; DataError where `delinearize` would mend."""
+    tree, repairs = delinearize(words, symbols)
+    tags = _leaf_count(symbols, _closed_labels(symbols))
+    if tags != len(words):
+        raise DataError(f"{len(words)} words but {tags} tags; there must be one tag for each word")
+    if repairs:
+        raise DataError(f"the symbols are not those of a tree: {repairs} would have to be mended")
+    return tree
+
+
 def _is_closing(symbol: str) -> bool:
     return len(symbol) > 1 and symbol.startswith("/")
 
 
 def _phrase_labels(symbols: Sequence[str], word_count: int) -> set[str]:
     """Returns those symbols that begin a phrase; the others are tags."""
-    labels = {symbol[1:] for symbol in symbols if _is_closing(symbol)}
-    leaves = sum(not _is_closing(symbol) and symbol not in labels for symbol in symbols)
-    if leaves == word_count:
+    labels = _closed_labels(symbols)
+    if _leaf_count(symbols, labels) == word_count:
         return labels
     # Some closing symbols may be missing: what is commonly a phrase is one here.
     return labels | {s for s in symbols if _PHRASE_LABEL.fullmatch(_without_function(s))}
+
+
+def _closed_labels(symbols: Sequence[str]) -> set[str]:
+    return {symbol[1:] for symbol in symbols if _is_closing(symbol)}
+
+
+def _leaf_count(symbols: Sequence[str], phrase_labels: set[str]) -> int:
+    return sum(not _is_closing(symbol) and symbol not in phrase_labels for symbol in symbols)
 
 
 def _close_labelled(stack: _Open, label: str) -> int:

@@ -11,13 +11,13 @@ sentences of the batch.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.data.text_encoder import EOS_ID
-from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
+from t2t_lite.models.seq2seq import DecodeState
 
 # Log-probability of a hypothesis that does not exist; T2T's value. None that exists is so unlikely.
 DEAD = -1e7
@@ -25,6 +25,21 @@ DEAD = -1e7
 # Steps taken in one compiled loop. Between loops the finished sentences leave the batch and the
 # model's memory grows; so few steps compute little in vain, and so many hide the cost of Python.
 _CHUNK = 16
+
+
+class Steps(Protocol):
+    """What the search needs of a model: see `models/seq2seq`."""
+
+    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
+        """Begins `beams` hypotheses of each sentence."""
+
+    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
+        """Makes room for more steps."""
+
+    def decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step of every hypothesis."""
 
 
 class Hypotheses(NamedTuple):
@@ -52,7 +67,7 @@ class BeamSearch:
         >>> ids, scores = search(inputs, max_lengths=[50] * len(inputs))
 
     Args:
-        model: any `Seq2Seq`.
+        model: any `Seq2Seq`, or what stands before one.
         beam_size: K.
         alpha: exponent of the length penalty; 0: none. Not negative, or stopping is not sound.
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten. The
@@ -62,7 +77,7 @@ class BeamSearch:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Steps,
         beam_size: int,
         alpha: float,
         stop_early: bool = True,
@@ -241,7 +256,7 @@ class BeamSearch:
         return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** self._alpha
 
 
-def greedy_search(model: Seq2Seq) -> BeamSearch:
+def greedy_search(model: Steps) -> BeamSearch:
     """Returns the search that takes the likeliest token in every step, T2T's for beam_size 1.
 
     The score is the log-probability; the length does not matter.

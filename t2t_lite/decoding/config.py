@@ -2,8 +2,6 @@
 
 import dataclasses
 
-from t2t_lite.decoding.decode_hparams import DecodeHParams
-
 
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
@@ -18,8 +16,8 @@ class DecoderConfig:
     data_dir: str = ""  # vocabulary and data files; empty: the run folder's vocabulary
     decode_from_file: str = ""  # sentences to decode, one a line; empty: the dev split
     decode_to_file: str = ""  # where results go; empty: a name made from the inputs'
-    decode_reference: str = ""  # right answers, one a line: BLEU is printed against them
+    decode_reference: str = ""  # right answers, one a line: the score against them is printed
     decode_interactive: bool = False  # read sentences from the terminal
     eval_use_test_set: bool = False  # decode the test split instead of dev
     worker_gpu: int | None = None  # GPUs to use; None: all
-    decode_hparams: DecodeHParams = dataclasses.field(default_factory=DecodeHParams)  # the search
+    decode_hparams: str = ""  # changes to the problem's search settings: "name=value,..."

@@ -14,14 +14,15 @@ import tensorflow as tf
 
 from t2t_lite import files, run_folder
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
-from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.problem import DatasetSplit, Output, Problem
 from t2t_lite.data.text_encoder import EOS_ID, TextEncoder
 from t2t_lite.data.text_files import read_lines
-from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
+from t2t_lite.decoding.beam_search import BeamSearch, Steps, greedy_search
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.tree_grammar import TreeGrammar
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.evaluation.bleu import BleuScore, corpus_bleu
+from t2t_lite.evaluation.metrics import Score, score_outputs
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.progress import progress
 
@@ -36,10 +37,17 @@ _LEAST_LENGTH = 32
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
 
 
+class Source(NamedTuple):
+    """One sentence to decode."""
+
+    text: str
+    ids: Sequence[int]  # EOS included; none: there is nothing to decode
+
+
 class Hypothesis(NamedTuple):
     """One output for one sentence."""
 
-    text: str
+    output: Output
     ids: list[int]  # without EOS
     score: float  # log-probability over the length penalty
 
@@ -54,14 +62,20 @@ class Decoder:
 
     Args:
         model: a trained model; its weights may change between calls.
+        problem: says how its outputs are shown.
         encoders: the encoders of "inputs" and "targets".
         hparams: how to search.
     """
 
     def __init__(
-        self, model: Seq2Seq, encoders: Mapping[str, TextEncoder], hparams: DecodeHParams
+        self,
+        model: Seq2Seq,
+        problem: Problem,
+        encoders: Mapping[str, TextEncoder],
+        hparams: DecodeHParams,
     ) -> None:
         self.model = model
+        self.problem = problem
         self.hparams = hparams
         self._inputs = encoders["inputs"]
         self._targets = encoders["targets"]
@@ -78,7 +92,7 @@ class Decoder:
         Args:
             run: an opened run folder.
             checkpoint: prefix of a checkpoint; None: the newest.
-            hparams: how to search; None: the defaults.
+            hparams: how to search; None: the problem's defaults.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
@@ -87,17 +101,17 @@ class Decoder:
         step = run.restore_weights(model, checkpoint)
         log.info("restored %s after step %d", checkpoint or run.folder, step)
         encoders = run.problem.get_feature_encoders(str(run.folder))
-        return cls(model, encoders, hparams or DecodeHParams())
+        return cls(model, run.problem, encoders, hparams or DecodeHParams.of(run.problem))
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Returns the best output for each line, itself one line; "" for an empty line."""
-        return [best_text(beams) for beams in self.search(self.encode(lines))]
+        return [best_output(beams).text for beams in self.search(self.encode(lines))]
 
-    def encode(self, lines: Sequence[str], name: str = "line") -> list[list[int]]:
-        """Returns the ids of each line, EOS included; no ids for a line without text.
+    def encode(self, lines: Sequence[str], name: str = "line") -> list[Source]:
+        """Returns each line with its ids; no ids for a line without text.
 
         Args:
-            lines: one sentence each; white space around it is dropped.
+            lines: one sentence each; white space around it is not encoded.
             name: what a message calls a line, before its number.
 
         Raises:
@@ -109,20 +123,20 @@ class Decoder:
                 ids = self._inputs.encode(line.strip())
             except DataError as error:
                 raise DataError(f"{name} {number}: {error}") from error
-            encoded.append([*ids, EOS_ID] if ids else [])
+            encoded.append(Source(line, [*ids, EOS_ID] if ids else []))
         return encoded
 
     def search(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: Sequence[Source],
         name: str = "sentence",
         advance: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Hypothesis]]:
         """Searches for the outputs of encoded sentences.
 
         Args:
-            sources: ids that end in EOS; longer ones than `max_input_size` (or the model's
-                max_length, if that is -1) are cut there, with a warning; empty ones get no output.
+            sources: those with more ids than `max_input_size` (or the model's max_length, if
+                that is -1) are cut there, with a warning; those without ids get no output.
             name: what a warning calls a source, before its number.
             advance: called with the number of sentences of each batch that is done.
 
@@ -130,9 +144,9 @@ class Decoder:
             For each source its hypotheses, best first. Without return_beams a search ends when
             the first is settled; the others are then what had been found so far.
         """
-        sources = [self._cut(ids, f"{name} {i}") for i, ids in enumerate(sources, 1)]
+        sources = [self._cut(source, f"{name} {i}") for i, source in enumerate(sources, 1)]
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        for batch in self._batches([len(ids) for ids in sources]):
+        for batch in self._batches([len(source.ids) for source in sources]):
             for i, hypotheses in zip(batch, self._search([sources[i] for i in batch]), strict=True):
                 found[i] = hypotheses
             advance(len(batch))
@@ -149,34 +163,39 @@ class Decoder:
     @functools.cached_property
     def _beam_search(self) -> BeamSearch:
         h = self.hparams
+        model: Steps = self.model
+        if h.well_formed:
+            model = TreeGrammar.of(self.model, self._inputs, self._targets, h.extra_length)
         if h.beam_size == 1:
-            return greedy_search(self.model)
-        return BeamSearch(self.model, h.beam_size, h.alpha, stop_early=not h.return_beams)
+            return greedy_search(model)
+        return BeamSearch(model, h.beam_size, h.alpha, stop_early=not h.return_beams)
 
-    def _search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+    def _search(self, sources: Sequence[Source]) -> list[list[Hypothesis]]:
         """Decodes one batch."""
-        limits = np.array([len(ids) for ids in sources]) + self.hparams.extra_length
-        inputs = keras.utils.pad_sequences(sources, padding="post")  # [B, S]
+        limits = np.array([len(source.ids) for source in sources]) + self.hparams.extra_length
+        inputs = keras.utils.pad_sequences([s.ids for s in sources], padding="post")  # [B, S]
         found = self._beam_search(inputs, limits)
         return [
-            [self._hypothesis(*beam) for beam in zip(ids[:, :limit], scores, strict=True)]
-            for ids, scores, limit in zip(*found, limits, strict=True)
+            [self._hypothesis(source, *beam) for beam in zip(ids[:, :limit], scores, strict=True)]
+            for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
         ]
 
-    def _hypothesis(self, ids: np.ndarray, score: np.floating) -> Hypothesis:
-        output = ids.tolist()
-        if EOS_ID in output:
-            output = output[: output.index(EOS_ID)]
-        return Hypothesis(self.target_text(output), output, float(score))
+    def _hypothesis(self, source: Source, ids: np.ndarray, score: np.floating) -> Hypothesis:
+        target = ids.tolist()
+        if EOS_ID in target:
+            target = target[: target.index(EOS_ID)]
+        output = self.problem.show(source.text, self.target_text(target))
+        return Hypothesis(output, target, float(score))
 
-    def _cut(self, ids: Sequence[int], name: str) -> Sequence[int]:
+    def _cut(self, source: Source, name: str) -> Source:
+        """Shortens the ids; the text stays, for what is shown is about all of it."""
         limit = self.hparams.max_input_size
         if limit < 0:
             limit = self.model.hparams.max_length
-        if not limit or len(ids) <= limit:
-            return ids
-        log.warning("%s has %d subwords: cut to %d", name, len(ids), limit)
-        return [*ids[: limit - 1], EOS_ID]
+        if not limit or len(source.ids) <= limit:
+            return source
+        log.warning("%s has %d subwords: cut to %d", name, len(source.ids), limit)
+        return Source(source.text, [*source.ids[: limit - 1], EOS_ID])
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Yields the numbers of sentences to decode together, the longest sentences first."""
@@ -189,29 +208,38 @@ class Decoder:
             order = order[size:]
 
 
-def best_text(hypotheses: Sequence[Hypothesis]) -> str:
-    """Returns the text of the first hypothesis; "" if there is none."""
-    return hypotheses[0].text if hypotheses else ""
+def best_output(hypotheses: Sequence[Hypothesis]) -> Output:
+    """Returns the output of the first hypothesis; "" if there is none."""
+    return hypotheses[0].output if hypotheses else Output("")
 
 
-def evaluate_bleu(decoder: Decoder, problem: Problem, paths: Sequence[str]) -> BleuScore:
+def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
     """Decodes the sources of TFRecord files and scores the outputs against the targets.
 
     Raises:
         DataError: a file is damaged, or there is no example.
     """
-    sources, references = _examples(decoder, problem, paths)
-    outputs = [best_text(beams) for beams in decoder.search(sources)]
-    return corpus_bleu(outputs, references)
+    sources, references = _examples(decoder, paths)
+    return _score(decoder, decoder.search(sources), references)
 
 
-def _examples(
-    decoder: Decoder, problem: Problem, paths: Sequence[str]
-) -> tuple[list[list[int]], list[str]]:
-    """Reads TFRecord files; returns the ids of all sources and the text of all targets, uncut."""
+def _examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
+    """Reads TFRecord files; returns all sources, and all targets as they are shown, uncut."""
+    problem = decoder.problem
     reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
-    examples = eval_examples(paths, reader)
-    return [source for source, _ in examples], [decoder.target_text(ids) for _, ids in examples]
+    sources, references = [], []
+    for ids, target_ids in eval_examples(paths, reader):
+        source = Source(decoder.source_text(ids), ids)
+        sources.append(source)
+        references.append(problem.show(source.text, decoder.target_text(target_ids)).text)
+    return sources, references
+
+
+def _score(
+    decoder: Decoder, found: Sequence[Sequence[Hypothesis]], references: Sequence[str]
+) -> Score:
+    outputs = [best_output(beams) for beams in found]
+    return score_outputs(decoder.problem.metric, outputs, references)
 
 
 # ---- what t2t-decoder does
@@ -225,7 +253,8 @@ def run(config: DecoderConfig) -> None:
     """
     opened = _open_run(config)
     with tf.device(_device(config.worker_gpu)):
-        decoder = Decoder.from_run(opened, config.checkpoint_path or None, config.decode_hparams)
+        search = DecodeHParams.of(opened.problem, config.decode_hparams)
+        decoder = Decoder.from_run(opened, config.checkpoint_path or None, search)
         if config.decode_interactive:
             _decode_interactive(decoder)
         elif config.decode_from_file:
@@ -275,38 +304,51 @@ def _decode_interactive(decoder: Decoder) -> None:
 
 
 def _decode_file(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
-    """Writes one line for each line of a file, and prints BLEU if there is a reference."""
+    """Writes one line for each line of a file, and prints the score if there is a reference."""
     source = config.decode_from_file
     lines = read_lines(source)
-    reference = read_lines(config.decode_reference) if config.decode_reference else None
-    if reference is not None and len(reference) != len(lines):
-        raise DataError(
-            f"{source} has {len(lines)} lines but {config.decode_reference} has "
-            f"{len(reference)}: they must pair line by line"
-        )
+    references = None
+    if config.decode_reference:
+        references = _references(decoder.problem, lines, source, config.decode_reference)
     sources = decoder.encode(lines, f"{source}, line")
     path = config.decode_to_file or _results_name(source, opened, decoder.hparams)
     found = _search_and_write(decoder, sources, f"{source}, line", path)
-    if reference is not None:
-        _print_bleu(found, reference)
+    if references is not None:
+        print(_score(decoder, found, references).report)
+
+
+def _references(problem: Problem, lines: Sequence[str], source: str, path: str) -> list[str]:
+    """Reads the right outputs for the lines of the file `source`."""
+    references = read_lines(path)
+    if len(references) != len(lines):
+        raise DataError(
+            f"{source} has {len(lines)} lines but {path} has {len(references)}: they must pair "
+            "line by line"
+        )
+    for i, pair in enumerate(zip(lines, references, strict=True)):
+        try:
+            references[i] = problem.reference(*pair)
+        except DataError as error:
+            raise DataError(f"{path}, line {i + 1}: {error}") from error
+    return references
 
 
 def _decode_split(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
-    """Decodes the dev or test split and prints BLEU; writes files if a name for them is given."""
+    """Decodes the dev or test split and prints the score; writes files if they are named."""
     data_dir = config.data_dir or opened.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = opened.problem.existing_filepaths(data_dir, split)
-    sources, references = _examples(decoder, opened.problem, paths)
+    sources, references = _examples(decoder, paths)
     name = f"{split} example"
     if config.decode_to_file:
         path = _results_name(config.decode_to_file, opened, decoder.hparams)
         stem = path.removesuffix("decodes")
-        files.write_text(f"{stem}inputs", _joined(map(decoder.source_text, sources)))
+        files.write_text(f"{stem}inputs", _joined(source.text for source in sources))
         files.write_text(f"{stem}targets", _joined(references))
         found = _search_and_write(decoder, sources, name, path)
     else:
         found = _search_and_log(decoder, sources, name)
-    _print_bleu(found, references)
+    print(_score(decoder, found, references).report)
 
 
 def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -> str:
@@ -318,7 +360,7 @@ def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -
 
 
 def _search_and_write(
-    decoder: Decoder, sources: Sequence[Sequence[int]], name: str, path: str
+    decoder: Decoder, sources: Sequence[Source], name: str, path: str
 ) -> list[list[Hypothesis]]:
     """Searches, and writes one line for each source; a path that cannot be written fails first."""
     with files.whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -329,11 +371,11 @@ def _search_and_write(
 
 
 def _search_and_log(
-    decoder: Decoder, sources: Sequence[Sequence[int]], name: str
+    decoder: Decoder, sources: Sequence[Source], name: str
 ) -> list[list[Hypothesis]]:
     """Searches; shows progress and, at the end, the speed."""
     start = time.monotonic()
-    with progress("decoding", sum(map(bool, sources)), "sentences") as advance:
+    with progress("decoding", sum(bool(s.ids) for s in sources), "sentences") as advance:
         found = decoder.search(sources, name, advance)
     seconds = time.monotonic() - start
     subwords = sum(len(beams[0].ids) + 1 for beams in found if beams)  # EOS counted
@@ -351,16 +393,10 @@ def _output_line(beams: Sequence[Hypothesis], hparams: DecodeHParams) -> str:
     """Returns the best text or, with return_beams, all of them, tab-separated."""
     shown = beams if hparams.return_beams else beams[:1]
     return "\t".join(
-        f"{beam.text}\t{beam.score:.2f}" if hparams.write_beam_scores else beam.text
+        f"{beam.output.text}\t{beam.score:.2f}" if hparams.write_beam_scores else beam.output.text
         for beam in shown
     )
 
 
 def _joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
-
-
-def _print_bleu(found: Sequence[Sequence[Hypothesis]], references: Sequence[str]) -> None:
-    bleu = corpus_bleu([best_text(beams) for beams in found], references)
-    print(f"BLEU_cased = {bleu.score:6.2f}")
-    print(f"BLEU_cased signature: {bleu.signature}")

@@ -202,12 +202,23 @@ class Summary(Counts):
 
 
 def bracketing_f1(
-    gold: Iterable[Tree], test: Iterable[Tree], parameters: Parameters = COLLINS
+    gold: Iterable[Sentence],
+    test: Iterable[Sentence],
+    parameters: Parameters = COLLINS,
+    *,
+    leave_out: bool = True,
 ) -> Summary:
-    """Scores trees against the right ones, in the same order.
+    """Scores sentences against the right ones, in the same order.
+
+    Args:
+        gold: the right trees.
+        test: the trees to score.
+        parameters: what counts.
+        leave_out: whether sentences that are not valid stay out of the counts, as in EVALB; else
+            they count as valid ones of which nothing was found.
 
     Raises:
-        DataError: no trees, or not as many of one as of the other.
+        DataError: no sentences, or not as many of one as of the other.
     """
     gold, test = list(gold), list(test)
     if len(gold) != len(test):
@@ -215,7 +226,13 @@ def bracketing_f1(
     if not gold:
         raise DataError("bracketing F1: there are no trees to score")
     pairs = zip(gold, test, strict=True)
-    return summarize([score_sentence([right], [tree], parameters) for right, tree in pairs])
+    scores = [score_sentence(right, guess, parameters) for right, guess in pairs]
+    if not leave_out:
+        scores = [
+            score if score.status is Status.VALID else _nothing_found(right, parameters)
+            for score, right in zip(scores, gold, strict=True)
+        ]
+    return summarize(scores)
 
 
 def score_sentence(gold: Sentence, test: Sentence, parameters: Parameters) -> SentenceScore:
@@ -355,6 +372,13 @@ def _quotes_to_keep(right: Sequence[_Quote], guess: Sequence[_Quote]) -> tuple[s
                 in_guess.add(number)
                 break
     return in_right, in_guess
+
+
+def _nothing_found(right: Sentence, parameters: Parameters) -> SentenceScore:
+    whole = score_sentence(right, right, parameters)
+    return dataclasses.replace(
+        whole, status=Status.VALID, matched=0, test_brackets=0, correct_tags=0
+    )
 
 
 def _difference(right: Sequence[str], guess: Sequence[str], parameters: Parameters) -> str:

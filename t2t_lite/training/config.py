@@ -26,5 +26,5 @@ class TrainerConfig:
     simulate_devices: int = 0  # logical CPU devices in place of GPUs; 0: none
     log_step_count_steps: int = 100  # updates between progress lines
     eval_use_test_set: bool = False  # evaluate on the test split instead of dev
-    decode_hparams: str = ""  # of the BLEU evaluation's search: "name=value,..."
+    decode_hparams: str = ""  # of the search in evaluations: "name=value,..."
     max_train_minutes: float = 0.0  # minutes of training after which to save and stop; 0: no limit

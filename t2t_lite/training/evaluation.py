@@ -1,4 +1,4 @@
-"""Evaluation: loss and accuracy on right prefixes, and BLEU of real decoding."""
+"""Evaluation: loss and accuracy on right prefixes."""
 
 import itertools
 from collections.abc import Iterable

@@ -15,7 +15,7 @@ from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_b
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, evaluate_bleu
+from t2t_lite.decoding.decoder import Decoder, evaluate
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training import devices
@@ -68,8 +68,9 @@ class Trainer:
         self.evaluation = Evaluation(self.strategy, self.model)
         self.decoder = Decoder(
             self.model,
+            self.run.problem,
             self.run.problem.get_feature_encoders(str(self.run.folder)),
-            DecodeHParams().override(config.decode_hparams),
+            DecodeHParams.of(self.run.problem, config.decode_hparams),
         )
         log.info(
             "%s with %s: %s parameters on %d device(s)",
@@ -174,16 +175,15 @@ class Trainer:
         batches = eval_dataset(paths, scheme, self.reader, workers=self.replicas)
         with naming_bad_file(paths):
             values = self.evaluation(batches, self.config.eval_steps)
-            bleu = evaluate_bleu(self.decoder, self.run.problem, paths)
-        values |= {"bleu": bleu.score, "bleu_signature": bleu.signature}
+            score = evaluate(self.decoder, paths)
+        values |= score.values
         metrics.write("eval", step, values)
         log.info(
-            "step %d, %s split: loss %.4f  accuracy %.4f  per sequence %.4f  BLEU %.2f (%s)",
+            "step %d, %s split: loss %.4f  accuracy %.4f  per sequence %.4f  %s",
             step,
             split,
             *(values[name] for name in ("loss", "accuracy", "accuracy_per_sequence")),
-            bleu.score,
-            bleu.signature,
+            score.summary,
         )
 
 

@@ -1,7 +1,10 @@
 """t2t-datagen: which problems are chosen, and what is called for each."""
 
+import json
 import pathlib
 import random
+import shutil
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,19 +12,26 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
+from t2t_lite.data import generator
+from t2t_lite.data.cleaning import CleaningRules
+from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import Problem
+from t2t_lite.data.records import read_examples
 from t2t_lite.data.text_encoder import TextEncoder
 
-_CALLS: list[tuple[str, str, str, int, float, float]] = []
+_CALLS: list[tuple[str, str, str, DatagenOptions, float, float]] = []
 
 
 class Recorder(Problem):
     """Notes the calls instead of making data."""
 
-    def generate_data(self, data_dir: str, tmp_dir: str, seed: int = 0) -> None:
+    def generate_data(
+        self, data_dir: str, tmp_dir: str, options: DatagenOptions | None = None
+    ) -> None:
+        assert options is not None
         assert pathlib.Path(data_dir).is_dir()
         assert pathlib.Path(tmp_dir).is_dir()
-        _CALLS.append((self.name, data_dir, tmp_dir, seed, random.random(), np.random.rand()))
+        _CALLS.append((self.name, data_dir, tmp_dir, options, random.random(), np.random.rand()))
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         return {}
@@ -76,6 +86,11 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
         (["--problem=zoo_ape,zoo_dog"], "unknown problem 'zoo_dog'"),
         (["--problem=no_such_*"], "chooses no problem"),
         (["--problem=zoo_ape", "--exclude_problems=ape"], "chooses no problem"),
+        (["--problem=zoo_ape", "--clean=identicl"], "unknown cleaning rule 'identicl'"),
+        (["--problem=zoo_ape", "--report"], "--report reads pairs of text, and 'zoo_ape' is no"),
+        (["--problem=zoo_ape", "--report", "--hparams=max_length=9"], "--hparams_set is missing"),
+        (["--problem=zoo_ape", "--report", "--hparams_set=bas"], "unknown hparams set 'bas'"),
+        (["--problem=zoo_ape", "--hparams_set=transformer_base"], "belong to --report"),
     ],
 )
 def test_bad_choices(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
@@ -86,11 +101,47 @@ def test_bad_choices(argv: list[str], message: str, capsys: pytest.CaptureFixtur
 
 def test_each_problem_is_generated_from_the_same_seed(tmp_path: pathlib.Path):
     data, raw = str(tmp_path / "data"), str(tmp_path / "raw" / "deep")
-    assert run("--problem=zoo_*", f"--data_dir={data}", f"--tmp_dir={raw}", "--random_seed=7") == 0
+    flags = [f"--data_dir={data}", f"--tmp_dir={raw}", "--random_seed=7", "--num_workers=3"]
+    assert run("--problem=zoo_*", *flags) == 0
+    options = DatagenOptions(seed=7, num_workers=3)
     assert [call[:4] for call in _CALLS] == [
-        (name, data, raw, 7) for name in ("zoo_ape", "zoo_bee", "zoo_cat_big")
+        (name, data, raw, options) for name in ("zoo_ape", "zoo_bee", "zoo_cat_big")
     ]
     assert len({call[4:] for call in _CALLS}) == 1
+
+
+def test_cleaning_is_off_unless_asked_for(tmp_path: pathlib.Path):
+    where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
+    assert run("--problem=zoo_ape", *where) == 0
+    assert run("--problem=zoo_ape", *where, "--clean=max_ratio=3,identical") == 0
+    without, cleaning = [options.cleaning for _, _, _, options, *_ in _CALLS]
+    assert without == CleaningRules()
+    assert cleaning == CleaningRules(max_ratio=3, identical=True)
+
+
+def test_report_generates_nothing(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    for split in ("train", "eval"):
+        (tmp_path / f"inputs.{split}.txt").write_text("a b\na b\nc\n")
+        (tmp_path / f"targets.{split}.txt").write_text("d e\nd e\nc\n")
+    before = set(tmp_path.iterdir())
+    where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
+    assert run("--report", "--clean=duplicates", "--problem=text2text_tmpdir", *where) == 0
+    out = capsys.readouterr().out
+    assert "vocab.text2text_tmpdir.32768.subwords is missing: tokens, " in out
+    assert ["text2text_tmpdir", "3", "1", "2"] in [line.split() for line in out.splitlines()]
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_report_on_batches(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    for split in ("train", "eval"):
+        (tmp_path / f"inputs.{split}.txt").write_text("a b c\na\n")
+        (tmp_path / f"targets.{split}.txt").write_text("d\ne\n")
+    (tmp_path / "vocab.text2text_tmpdir_tokens.tokens").write_text("<UNK>\na\n")
+    flags = ["--hparams_set=transformer_base", "--hparams=max_length=3"]
+    where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
+    assert run("--report", "--problem=text2text_tmpdir_tokens", *flags, *where) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["dropped:", "longer", "than", "max_length=3", "1"] in rows
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(
@@ -99,6 +150,39 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     (tmp_path / "file").touch()
     assert run("--problem=zoo_ape", f"--data_dir={tmp_path}/file/data") == 1
     assert f"{tmp_path}/file/data: Not a directory" in capsys.readouterr().err
+
+
+def test_workers_know_the_encoders_of_a_usr_dir(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "usr_datagen_encoder"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "from usr_datagen_encoder import encoders\n"
+        "from t2t_lite import registry\n"
+        "from t2t_lite.data import text_problems\n\n\n"
+        "@registry.register_problem\n"
+        "class UsrShouting(text_problems.Text2TextProblem):\n"
+        "    vocab_type = text_problems.VocabType.CHARACTER\n"
+        "    dataset_splits = [{'split': 'train', 'shards': 1}]\n\n"
+        "    def feature_encoders(self, data_dir):\n"
+        "        return {'inputs': encoders.Shouting(), 'targets': encoders.Shouting()}\n\n"
+        "    def generate_samples(self, data_dir, tmp_dir, dataset_split):\n"
+        "        return ({'inputs': 'a', 'targets': 'b'} for _ in range(100))\n"
+    )
+    (folder / "encoders.py").write_text(
+        "from t2t_lite.data import text_encoder\n\n\n"
+        "class Shouting(text_encoder.ByteTextEncoder):\n"
+        "    def encode(self, text):\n"
+        "        return super().encode(text.upper())\n"
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(generator, "_CHUNK", 40)
+    data = tmp_path / "data"
+    flags = [f"--t2t_usr_dir={folder}", f"--data_dir={data}", "--num_workers=2"]
+    assert run("--problem=usr_shouting", *flags) == 0
+    examples = list(read_examples([data / "usr_shouting-train-00000-of-00001"]))
+    assert examples == [{"inputs": [ord("A") + 2, 1], "targets": [ord("B") + 2, 1]}] * 100
 
 
 def test_a_usr_dir_problem_is_found(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
@@ -114,3 +198,35 @@ def test_a_usr_dir_problem_is_found(tmp_path: pathlib.Path, capsys: pytest.Captu
     )
     assert run(f"--t2t_usr_dir={folder}", "--only_list", "--problem=usr_pairs_rev") == 0
     assert capsys.readouterr().out == "usr_pairs\n"
+
+
+class TestInspect:
+    """The golden copy of what T2T generated, looked at through the command."""
+
+    @pytest.fixture
+    def data(self, golden: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+        made = json.loads((golden / "datagen_text2text_tmpdir.json").read_text("utf-8"))
+        vocabulary = "".join(f"{line}\n" for line in made["vocab"])
+        (tmp_path / "vocab.text2text_tmpdir.32768.subwords").write_text(vocabulary, "utf-8")
+        shutil.copy(golden / "tfrecord" / "text2text_tmpdir-dev-00000-of-00001", tmp_path)
+        return tmp_path
+
+    def test_prints_text(self, data: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+        assert run("--inspect", "--problem=text2text_tmpdir_rev", f"--data_dir={data}") == 0
+        printed = capsys.readouterr().out
+        assert "text2text_tmpdir_rev in" in printed
+        assert "ids: inputs 504, targets 504" in printed
+        assert "dev: 1 files, 30 examples" in printed
+        assert "train" not in printed
+
+    def test_faults_are_an_error(self, data: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+        path = data / "text2text_tmpdir-dev-00000-of-00001"
+        path.write_bytes(path.read_bytes()[:-1])
+        assert run("--inspect", "--problem=text2text_tmpdir", f"--data_dir={data}") == 1
+        captured = capsys.readouterr()
+        assert f"FAULT: files damaged: 1, first {path}, record 30" in captured.out
+        assert "the data has faults, named above" in captured.err
+
+    def test_needs_the_folder(self, capsys: pytest.CaptureFixture[str]):
+        assert run("--inspect", "--problem=text2text_tmpdir") == 2
+        assert "--data_dir is missing" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import pathlib
 import zipfile
+from xml.sax import saxutils
 
 import pytest
 from hypothesis import given, settings
@@ -77,10 +78,9 @@ def test_undecodable_bytes_are_an_error_that_names_file_and_line(write):
 
 def test_finds_a_file_plain_or_compressed(write, tmp_path):
     assert corpora.find_file(tmp_path / "a") is None
-    compressed = write("a.gz", "x")
-    assert corpora.find_file(tmp_path / "a") == compressed
-    plain = write("a", "x")
-    assert corpora.find_file(tmp_path / "a") == plain
+    for name in ("a.bz2", "a.gz", "a"):
+        path = write(name, "x")
+        assert corpora.find_file(tmp_path / "a") == path
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "md5", None])
@@ -250,3 +250,50 @@ def test_tables_have_the_lines_their_readme_says(shared_data, readme_lines, name
     assert len(found) == readme_lines[name]
     source, target = lines_of(path)[-1].split("\t")
     assert found[-1] == (source.strip(), target.strip())
+
+
+@pytest.fixture(scope="module")
+def newstest(shared_data) -> dict[str, list[str]]:
+    """newstest2009 in English and German, with its line separators inside lines."""
+    return {x: lines_of(shared_data / f"newstest/newstest2009.{x}.gz") for x in ("en", "de")}
+
+
+def test_the_separators_of_newstest2009_stay_inside_its_lines(shared_data, newstest):
+    texts = (Text(local(shared_data / f"newstest/newstest2009.{x}.gz")) for x in ("en", "de"))
+    found = [target for _, target in pairs(AlignedCorpus("c", *texts), shared_data / "newstest")]
+    assert sum("\x85" in line.strip("\x85") for line in newstest["de"]) > 0
+    assert sum("\x85" in line for line in newstest["de"]) == 6
+    assert found == [line.strip() for line in newstest["de"]]
+
+
+def test_a_news_set_comes_back_from_sgm(newstest, tmp_path):
+    for language, lines in newstest.items():
+        segs = (
+            f"<seg id='{number}'>{saxutils.escape(line)}</seg>\n"
+            for number, line in enumerate(lines, 1)
+        )
+        document = f"<refset>\n<doc>\n<p>\n{''.join(segs)}</p>\n</doc>\n</refset>\n"
+        (tmp_path / f"{language}.sgm").write_bytes(document.encode())
+    texts = (Text(local(tmp_path / f"{language}.sgm")) for language in ("en", "de"))
+    assert pairs(AlignedCorpus("c", *texts), tmp_path) == stripped_pairs(newstest)
+
+
+def test_a_news_set_comes_back_from_tmx(newstest, tmp_path):
+    units = (
+        f"<tu><tuv xml:lang='en'><seg>{saxutils.escape(source)}</seg></tuv>"
+        f"<tuv xml:lang='de'><seg>{saxutils.escape(target)}</seg></tuv></tu>\n"
+        for source, target in zip(newstest["en"], newstest["de"], strict=True)
+    )
+    document = f"<tmx version='1.4'>\n<header/>\n<body>\n{''.join(units)}</body>\n</tmx>\n"
+    (tmp_path / "news.tmx.gz").write_bytes(gzip.compress(document.encode()))
+    corpus = TmxCorpus("c", Text(local(tmp_path / "news.tmx.gz")), ("en", "de"))
+    assert pairs(corpus, tmp_path) == stripped_pairs(newstest)
+
+
+def stripped_pairs(lines: dict[str, list[str]]) -> list[tuple[str, str]]:
+    found = [
+        (source.strip(), target.strip())
+        for source, target in zip(lines["en"], lines["de"], strict=True)
+    ]
+    assert len(found) == 2525
+    return found

@@ -142,9 +142,8 @@ def test_damage_is_named(tmp_path, damage):
 
 def test_a_record_that_is_no_example_is_named(tmp_path):
     path = tmp_path / "a"
-    with records.record_writer(path) as append:
-        append(records.serialize(EXAMPLE))
-        append(b"\xff\xff no protocol buffer")
+    written = [records.serialize(EXAMPLE), b"\xff\xff no protocol buffer"]
+    path.write_bytes(b"".join(map(records.frame, written)))
     with pytest.raises(DataError, match="a, record 2"):
         eval_examples([str(path)], ExampleReader())
 

@@ -1,69 +1,82 @@
+import contextlib
 import hashlib
+import itertools
 import logging
+import multiprocessing
+import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from t2t_lite.data import generator, records
+from t2t_lite.data import chunks, generator, records
+from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError
-
-
-class CodePoints:
-    def encode_lines(self, lines):
-        return [[ord(character) for character in line] for line in lines]
+from t2t_lite.data.text_encoder import ByteTextEncoder
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.errors import DataError, UserError
 
 
 class Small(Text2TextProblem):
-    """Ids without a vocabulary file, 4 training files."""
+    """Numbers as text in bytes, which need no vocabulary file; 4 training files."""
+
+    vocab_type = VocabType.CHARACTER
+    base_name = "small"
+    train_files = 4
 
     def __init__(self, **sizes: int):
         super().__init__()
         self.sizes = {"train": 10, "eval": 5, "test": 3, **sizes}
 
     @property
-    def base_name(self):
-        return "small"
-
-    @property
     def dataset_splits(self):
         return [
-            {"split": DatasetSplit.TRAIN, "shards": 4},
+            {"split": DatasetSplit.TRAIN, "shards": self.train_files},
             {"split": DatasetSplit.EVAL, "shards": 2},
             {"split": DatasetSplit.TEST, "shards": 1},
         ]
 
-    def feature_encoders(self, data_dir):
-        return {"inputs": CodePoints(), "targets": CodePoints()}
-
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
         for i in range(self.sizes[dataset_split]):
-            yield {"inputs": chr(100 + i), "targets": chr(100 + i) * 2}
+            yield {"inputs": f"{i}", "targets": f"{i:x}é"}
 
 
 class Dealt(Small):
-    @property
-    def is_generate_per_split(self):
-        return False
+    is_generate_per_split = False
+
+
+def generate(problem: Text2TextProblem, folder: pathlib.Path, **options) -> None:
+    generator.generate_problem(problem, str(folder), "", DatagenOptions(**options))
 
 
 def numbers(path: pathlib.Path) -> list[int]:
     """Which samples a file holds, in its order."""
-    return [example["inputs"][0] - 100 for example in records.read_examples([path])]
+    decode = ByteTextEncoder().decode
+    return [int(decode(example["inputs"])) for example in records.read_examples([path])]
 
 
 def digests(folder: pathlib.Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
+def leftovers(folder: pathlib.Path) -> list[str]:
+    """What a reader could take for data."""
+    return [path.name for path in folder.glob("*") if path.suffix != ".incomplete"]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch) -> None:
+    monkeypatch.setattr(generator, "_CHUNK", 50)
+
+
 @pytest.fixture
 def undisturbed(tmp_path) -> dict[str, str]:
     folder = tmp_path / "undisturbed"
-    generator.generate_problem(Small(), str(folder), "")
+    generate(Small(), folder)
     return digests(folder)
 
 
@@ -74,7 +87,7 @@ def data(tmp_path) -> pathlib.Path:
 
 
 def test_names_files_as_t2t_and_deals_samples_out_in_turn(data):
-    generator.generate_problem(Small(), str(data), "")
+    generate(Small(), data)
     files = sorted(data.iterdir())
     assert [path.name for path in files] == [
         "small-dev-00000-of-00002",
@@ -91,9 +104,10 @@ def test_names_files_as_t2t_and_deals_samples_out_in_turn(data):
 
 
 def test_appends_eos_to_both_sides(data):
-    generator.generate_problem(Small(), str(data), "")
+    generate(Small(), data)
     (first, *_) = records.read_examples([data / "small-test-00000-of-00001"])
-    assert first == {"inputs": [100, 1], "targets": [100, 100, 1]}
+    encode = ByteTextEncoder().encode
+    assert first == {"inputs": [*encode("0"), 1], "targets": [*encode("0é"), 1]}
 
 
 def test_puts_prefixes_before_the_text(data):
@@ -101,14 +115,14 @@ def test_puts_prefixes_before_the_text(data):
         inputs_prefix = "to"
         targets_prefix = "de"
 
-    generator.generate_problem(Prefixed(), str(data), "")
+    generate(Prefixed(), data)
     (first, *_) = records.read_examples([data / "small-test-00000-of-00001"])
-    assert first["inputs"] == [ord("t"), ord("o"), 100, 1]
-    assert first["targets"] == [ord("d"), ord("e"), 100, 100, 1]
+    decode = ByteTextEncoder().decode
+    assert (decode(first["inputs"]), decode(first["targets"])) == ("to0", "de0é")
 
 
 def test_one_run_is_dealt_out_over_the_files_of_all_splits(data):
-    generator.generate_problem(Dealt(), str(data), "")
+    generate(Dealt(), data)
     held = {path.name.rsplit("-of", 1)[0]: sorted(numbers(path)) for path in data.iterdir()}
     assert held == {
         "small-train-00000": [0, 7],
@@ -121,17 +135,59 @@ def test_one_run_is_dealt_out_over_the_files_of_all_splits(data):
     }
 
 
-def test_more_samples_than_one_block_keep_their_order(data):
-    count = 2 * generator._BLOCK + 3
-    generator.generate_problem(Small(eval=count), str(data), "")
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("count", [100, 103])
+def test_more_samples_than_one_chunk_keep_their_order(data, count):
+    generate(Small(eval=count), data, num_workers=1)
     assert numbers(data / "small-dev-00001-of-00002") == list(range(1, count, 2))
+
+
+# Of the first release: data made once must come out the same for ever.
+@pytest.mark.parametrize(
+    ("problem", "seed", "digest"),
+    [
+        (Small(), 429459, "2c5fde3b56bb40ada99b368465ecb1c61a24cdd9af304149f640154bf63b2e3f"),
+        (
+            Small(train=20000, eval=9000),
+            7,
+            "1624c0f66671402313451c8b7fa47d2926cafc0eaf91aad00faa8a8043b59504",
+        ),
+        (
+            Dealt(train=20000),
+            429459,
+            "d48c4588846a84550c853b1a7194e731617b511a0824ac2859c49f00ed8cbcb0",
+        ),
+    ],
+)
+def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
+    generate(problem, data, seed=seed, num_workers=1)
+    found = hashlib.sha256()
+    for path in sorted(data.iterdir()):
+        found.update(path.name.encode() + b"\0" + path.read_bytes())
+    assert found.hexdigest() == digest
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("cls", [Small, Dealt])
+def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls):
+    found = []
+    for workers, chunk in ((1, 50), (2, 50), (3, 70), (1, 10_000)):
+        monkeypatch.setattr(generator, "_CHUNK", chunk)
+        generate(cls(train=500, eval=120), data / f"{len(found)}", num_workers=workers)
+        found.append(digests(data / f"{len(found)}"))
+    assert found[1:] == found[:-1]
+
+
+def test_writes_without_tensorflow():
+    script = "import sys, t2t_lite.data.generator as _; assert 'tensorflow' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
 def test_training_files_are_shuffled_by_seed_and_by_file(data):
     found = {}
     for seed in (1, 1, 2):
         folder = data / f"{len(found)}"
-        generator.generate_problem(Small(train=400), str(folder), "", seed=seed)
+        generate(Small(train=400), folder, seed=seed)
         found[folder] = digests(folder)
     first, again, other = found.values()
     assert first == again
@@ -149,99 +205,240 @@ def test_complete_splits_are_skipped(data, caplog):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             raise AssertionError("generated again")
 
-    generator.generate_problem(Small(), str(data), "")
+    generate(Small(), data)
     caplog.set_level(logging.INFO)
-    generator.generate_problem(Untouchable(), str(data), "")
-    assert "small: train files exist, skipped" in caplog.messages
+    generate(Untouchable(), data)
+    assert "small train: all files exist, skipped" in caplog.messages
 
 
-def test_a_split_that_lacks_a_file_is_generated_anew_and_no_other(data, undisturbed):
-    generator.generate_problem(Small(), str(data), "")
+def test_only_a_missing_file_is_made(data, undisturbed):
+    generate(Small(), data)
     (data / "small-train-00000-of-00004").unlink()
     for kept in ("small-train-00003-of-00004", "small-dev-00000-of-00002"):
-        (data / kept).write_bytes(b"changed")
-    generator.generate_problem(Small(), str(data), "")
-    assert (data / "small-dev-00000-of-00002").read_bytes() == b"changed"
-    del undisturbed["small-dev-00000-of-00002"]
-    assert undisturbed.items() <= digests(data).items()
-
-
-_KILLED_RUN = """
-import os, pathlib, runpy, signal, sys
-from t2t_lite.data import generator
-
-def kill(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-small = runpy.run_path(sys.argv[1])["Small"]
-moment = sys.argv[3]
-if moment == "writing":
-    def samples(self, data_dir, tmp_dir, split, original=small.generate_samples):
-        yield from original(self, data_dir, tmp_dir, split)
-        kill()
-    small.generate_samples = samples
-elif moment == "shuffling":
-    generator.shuffle_records = kill
-elif moment == "renaming":
-    count = 0
-    def replace(self, target, original=pathlib.Path.replace):
-        global count
-        count += 1
-        return kill() if count == 3 else original(self, target)
-    pathlib.Path.replace = replace
-generator.generate_problem(small(), sys.argv[2], "")
-"""
-
-
-@pytest.mark.parametrize(
-    ("moment", "finished"), [("writing", 0), ("shuffling", 0), ("renaming", 2)]
-)
-def test_a_killed_run_leaves_nothing_that_the_next_run_takes_for_data(
-    data, undisturbed, moment, finished
-):
-    killed = subprocess.run([sys.executable, "-c", _KILLED_RUN, __file__, str(data), moment])
-    assert killed.returncode == -signal.SIGKILL
-    whole = [path for path in data.iterdir() if not path.name.endswith(".incomplete")]
-    assert len(whole) == finished
-    assert len(list(data.iterdir())) > 0
-
-    (data / "small-train-00000-of-00009.incomplete").write_text("left by a run into 9 files")
-    generator.generate_problem(Small(), str(data), "")
+        (data / kept).write_bytes(b"kept")
+        undisturbed[kept] = hashlib.sha256(b"kept").hexdigest()
+    generate(Small(), data)
     assert digests(data) == undisturbed
 
 
-def test_a_full_disk_leaves_nothing_half_written(data, full_disk):
-    with full_disk(500), pytest.raises(OSError, match="cannot write"):
-        generator.generate_problem(Small(train=100), str(data), "")
-    assert list(data.iterdir()) == []
+class Stopping(Small):
+    """Stops after so many samples of a split."""
+
+    stop = 120
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        samples = super().generate_samples(data_dir, tmp_dir, dataset_split)
+        yield from itertools.islice(samples, self.stop)
+        raise DataError("the next line is bad")
 
 
-def test_an_error_in_a_sample_leaves_nothing_half_written(data):
-    class Failing(Small):
+@pytest.fixture
+def encoded(monkeypatch) -> list[int]:
+    """Numbers of the samples that were encoded, the first of each chunk."""
+    firsts = []
+
+    def encode(self, samples, first_number=1, original=chunks.ExampleEncoder.encode):
+        firsts.append(first_number - 1)
+        return original(self, samples, first_number)
+
+    monkeypatch.setattr(chunks.ExampleEncoder, "encode", encode)
+    return firsts
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, caplog):
+    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
+    del encoded[:]
+    with pytest.raises(DataError, match="the next line is bad"):
+        generate(Stopping(train=200), data, num_workers=1)
+    assert leftovers(data) == []
+    caplog.set_level(logging.INFO)
+    generate(Small(train=200), data, num_workers=1)
+    assert encoded == [0, 50, 100, 150, 0, 0]
+    assert "small train: 2 chunks of 50 samples are there already" in caplog.messages
+    assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("change", ["text", "files", "chunk"])
+def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change):
+    with pytest.raises(DataError):
+        generate(Stopping(train=200), data, num_workers=1)
+    if change == "chunk":
+        monkeypatch.setattr(generator, "_CHUNK", 40)
+    else:
+        changed = {"text": ("inputs_prefix", "1"), "files": ("train_files", 3)}[change]
+        monkeypatch.setattr(Small, *changed)
+    problem = Small(train=200)
+    del encoded[:]
+    generate(problem, data, num_workers=1)
+    assert encoded[:3] == [0, generator._CHUNK, 2 * generator._CHUNK]
+    generate(problem, tmp_path / "undisturbed", num_workers=1)
+    assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch):
+    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
+    with monkeypatch.context() as stopping:
+        write = chunks.ChunkFolder.write_shard
+
+        def write_two(self, shard):
+            if shard.index == 2:
+                raise OSError("stopped")
+            write(self, shard)
+
+        stopping.setattr(chunks.ChunkFolder, "write_shard", write_two)
+        with pytest.raises(OSError, match="stopped"):
+            generate(Small(train=200), data, num_workers=1)
+    made = {path.name: path.stat().st_mtime_ns for path in data.glob("small-train-*-of-*")}
+    assert sorted(made) == ["small-train-00000-of-00004", "small-train-00001-of-00004"]
+    del encoded[:]
+    generate(Small(train=200), data, num_workers=1)
+    assert encoded == [0, 0]  # dev and test
+    assert {name: (data / name).stat().st_mtime_ns for name in made} == made
+    assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+_RUN = """
+import runpy, sys
+from t2t_lite.data import generator
+from t2t_lite.data.config import DatagenOptions
+
+small = runpy.run_path(sys.argv[1])["Small"]
+small.train_files = 40
+generator._CHUNK = 20
+generator.generate_problem(small(train=2000), sys.argv[2], "", DatagenOptions(num_workers=2))
+"""
+
+
+def start(folder: pathlib.Path) -> subprocess.Popen:
+    command = [sys.executable, "-c", _RUN, __file__, str(folder)]
+    return subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def session_of(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.getsid(int(pid))
+    return 0
+
+
+def processes_of(session: int) -> list[str]:
+    return [
+        path.name
+        for path in pathlib.Path("/proc").iterdir()
+        if path.name.isdigit()
+        and session_of(path.name) == session
+        and "\nState:\tZ" not in (path / "status").read_text()
+    ]
+
+
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory) -> dict[str, str]:
+    """What an undisturbed `_RUN` makes."""
+    folder = tmp_path_factory.mktemp("many")
+    problem = Small(train=2000)
+    problem.train_files = 40
+    generate(problem, folder, num_workers=1)
+    return digests(folder)
+
+
+@pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
+@pytest.mark.parametrize("master_alone", [False, True])
+def test_a_killed_run_ends_at_once_and_is_taken_up(data, many_files, pattern, master_alone):
+    run = start(data)
+    wait_until(lambda: len(list(data.glob(pattern))) > 10)
+    (os.kill if master_alone else os.killpg)(run.pid, signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    wait_until(lambda: not processes_of(run.pid))
+    made = {path: path.stat().st_mtime_ns for path in data.glob(pattern)}
+    for name in leftovers(data):
+        assert hashlib.sha256((data / name).read_bytes()).hexdigest() == many_files[name]
+
+    assert start(data).wait() == 0
+    assert digests(data) == many_files
+    if pattern.endswith("of-00040"):
+        assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_files):
+    draw = random.Random(1)
+    for _ in range(5):
+        run = start(data)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(timeout=draw.uniform(0.3, 1.2))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    assert start(data).wait() == 0
+    assert digests(data) == many_files
+
+
+def test_half_written_files_of_a_killed_run_are_removed(data, undisturbed):
+    for name in ("small-train-00000-of-00009.incomplete", "small-dev-00001-of-00002.incomplete"):
+        (data / name).write_text("left by a killed run")
+    generate(Small(), data)
+    assert digests(data) == undisturbed
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, tmp_path):
+    class Killing(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            yield from super().generate_samples(data_dir, tmp_dir, dataset_split)
-            raise DataError("line 11 is bad")
+            for i, sample in enumerate(super().generate_samples(data_dir, tmp_dir, dataset_split)):
+                if i == 500:
+                    multiprocessing.active_children()[0].kill()
+                yield sample
 
-    with pytest.raises(DataError, match="line 11 is bad"):
-        generator.generate_problem(Failing(), str(data), "")
-    assert list(data.iterdir()) == []
+    with pytest.raises(UserError, match="a worker process died"):
+        generate(Killing(train=2000), data, num_workers=2)
+    assert leftovers(data) == []
+    generate(Small(train=2000), data, num_workers=2)
+    generate(Small(train=2000), tmp_path / "undisturbed", num_workers=1)
+    assert digests(data) == digests(tmp_path / "undisturbed")
 
 
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, num_workers):
+    with full_disk(1000), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
+        generate(Small(train=200), data, num_workers=num_workers)
+    assert leftovers(data) == []
+    assert list(data.glob("*/*")) == []
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers):
+    with pytest.raises(DataError, match="the next line is bad"):
+        generate(Stopping(train=200), data, num_workers=num_workers)
+    assert leftovers(data) == []
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("side", ["inputs", "targets"])
 def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side):
     class Gap(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             samples = list(super().generate_samples(data_dir, tmp_dir, dataset_split))
-            samples[6][side] = ""
+            samples[156][side] = ""
             return samples
 
-    with pytest.raises(DataError, match=f"small: sample 7: {side} is empty"):
-        generator.generate_problem(Gap(), str(data), "")
-    assert list(data.iterdir()) == []
+    with pytest.raises(DataError, match=f"small: sample 157: {side} is empty"):
+        generate(Gap(train=200), data, num_workers=2)
+    assert leftovers(data) == []
 
 
 @pytest.mark.parametrize(("cls", "size", "split"), [(Small, 0, "train"), (Dealt, 6, "test")])
 def test_a_split_without_samples_is_an_error(data, cls, size, split):
-    with pytest.raises(DataError, match=f"small: {size} samples .* {split} split stays empty"):
-        generator.generate_problem(cls(train=size), str(data), "")
-    assert list(data.iterdir()) == []
+    with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split stays"):
+        generate(cls(train=size), data)
+    assert leftovers(data) == []

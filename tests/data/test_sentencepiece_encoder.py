@@ -43,6 +43,18 @@ def multi30k(shared_data):
     ]
 
 
+class TestUnknown:
+    def test_names_characters_in_their_order(self, encoder):
+        assert encoder.unknown("A small ☃ in the 你 ☃ boat") == ["☃", "你", "☃"]
+        assert encoder.unknown("A small boat, 100 % klein!") == []
+
+    @given(LINES)
+    def test_is_what_bytes_stand_for(self, encoder, line):
+        line = line.translate({0x2581: None, 0x2582: None})  # are written as two characters each
+        spelled = sum(len(character.encode()) for character in encoder.unknown(line))
+        assert spelled == sum(3 <= i < 3 + 256 for i in encoder.encode(line))
+
+
 class TestRoundTrip:
     @given(LINES)
     def test_every_line_comes_back(self, encoder, line):

@@ -1,3 +1,4 @@
+import collections
 import itertools
 import json
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.data import text_files
+from t2t_lite.data import subword_text_encoder, text_files
 from t2t_lite.data.subword_text_encoder import SubwordTextEncoder, count_tokens
 from t2t_lite.errors import DataError
 
@@ -31,6 +32,11 @@ def published(shared_data):
     }
 
 
+def test_unknown_characters_are_those_written_as_numbers(small):
+    assert small.unknown("A ☃ boat_\\, ü ☃") == ["☃", "ü", "☃"]
+    assert small.unknown("The  boat_\\") == []
+
+
 class TestGolden:
     def test_encode(self, golden, published):
         lines = text_files.read_lines(golden / "subword_encode.jsonl")
@@ -49,9 +55,8 @@ class TestGolden:
     @pytest.mark.parametrize(
         "name",
         [
-            *("100", "300", "2048.maxlen8", "512.reserved"),
+            *("100", "300", "512", "1024", "2048", "2048.maxlen8", "512.reserved"),
             *("min_count5", "min_count20", "min_count5.iterations1"),
-            *(pytest.param(size, marks=pytest.mark.slow) for size in ("512", "1024", "2048")),
         ],
     )
     def test_build(self, golden, tmp_path, name):
@@ -152,6 +157,34 @@ class TestFile:
             SubwordTextEncoder.load(tmp_path / "vocab")
 
 
+def by_all_substrings(token_counts, min_count, passes, reserved_tokens, max_length):
+    """The rule as it is written: every substring at every boundary, one after the other."""
+    reserved_tokens = ["<pad>", "<EOS>", *reserved_tokens]
+    alphabet = subword_text_encoder._alphabet([*token_counts, *reserved_tokens])
+    reserved = [subword_text_encoder._escape(token, alphabet) for token in reserved_tokens]
+    subtokens = alphabet
+    for _ in range(passes):
+        found = collections.Counter()
+        for token, count in token_counts.items():
+            word = subword_text_encoder._escape(token, alphabet)
+            start = 0
+            while start < len(word):
+                ends = range(start + 1, len(word) + 1)
+                for end in ends if max_length is None else ends[: max_length - 1]:
+                    found[word[start:end]] += count
+                start = max(end for end in ends if word[start:end] in subtokens)
+        chosen = []
+        for subtoken in sorted(found, key=len, reverse=True):
+            count = found[subtoken]
+            if count >= min_count and len(subtoken) > 1:
+                chosen.append((count, subtoken))
+                for end in range(1, len(subtoken)):
+                    found[subtoken[:end]] -= count
+        chosen += [(found[character], character) for character in alphabet]
+        subtokens = [*reserved, *(subtoken for _, subtoken in sorted(chosen, reverse=True))]
+    return subtokens
+
+
 class TestBuild:
     def test_recorded_vocabulary(self, small):
         assert small._subtokens[:14] == [
@@ -184,6 +217,20 @@ class TestBuild:
         )
         assert encoder._subtokens[:4] == ["<pad>_", "<EOS>_", "SEP_", "a\\ub_"]
         assert encoder.encode("SEP x")[0] == 2
+
+    @given(
+        st.dictionaries(
+            st.text("abß_\n\\ ", min_size=1, max_size=9), st.integers(1, 9), min_size=1
+        ),
+        st.integers(1, 12),
+        st.sampled_from([None, 2, 3, 200]),
+        st.lists(st.text("ab_", min_size=1, max_size=4), max_size=2),
+    )
+    def test_equals_counting_all_substrings(self, counts, min_count, length, reserved):
+        encoder = SubwordTextEncoder.build_from_token_counts(
+            counts, min_count, 3, reserved_tokens=reserved, max_subtoken_length=length
+        )
+        assert encoder._subtokens == by_all_substrings(counts, min_count, 3, reserved, length)
 
     def test_target_below_the_alphabet_gives_the_alphabet(self):
         encoder = SubwordTextEncoder.build_to_target_size(5, count_tokens(TEXT))

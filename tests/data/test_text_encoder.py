@@ -142,6 +142,16 @@ class TestLoadAndBuild:
             text_encoder.build("bpes", tmp_path / "vocab", ["a"], 300)
 
 
+def test_unknown_tokens_are_those_that_are_not_listed(tmp_path):
+    path = tmp_path / "vocab"
+    path.write_text("a\nb\n")
+    assert text_encoder.TokenTextEncoder(path).unknown("b c  a d c") == ["c", "d", "c"]
+
+
+def test_bytes_know_every_character():
+    assert text_encoder.ByteTextEncoder().unknown("a ☃\n") == []
+
+
 def test_encoding_needs_no_tensorflow(tmp_path):
     program = (
         "import pathlib, sys\n"

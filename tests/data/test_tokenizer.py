@@ -1,3 +1,4 @@
+import itertools
 import unicodedata
 
 import pytest
@@ -29,6 +30,14 @@ def test_encode(text, tokens):
 @given(st.text())
 def test_every_text_comes_back(text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(st.text(alphabet="aé7 _-\n\u3000"))
+def test_only_single_spaces_between_words_are_dropped(text):
+    runs = ["".join(run) for _, run in itertools.groupby(text, str.isalnum)]
+    last = len(runs) - 1
+    expected = [run for i, run in enumerate(runs) if run != " " or i in (0, last)]
+    assert tokenizer.encode(text) == expected
 
 
 def test_words_are_unicode_letters_and_numbers():

@@ -12,7 +12,7 @@ from t2t_lite.data.text_problems import Text2TextProblem, VocabType
 from t2t_lite.decoding import decoder
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, evaluate_bleu
+from t2t_lite.decoding.decoder import Decoder, evaluate
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -74,7 +74,7 @@ class Bytes(Text2TextProblem):
 
 def copier(**changes) -> Decoder:
     model = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
-    return Decoder(model, BYTES, DecodeHParams(**changes))
+    return Decoder(model, Bytes(), BYTES, DecodeHParams(**changes))
 
 
 def one_line(text: str) -> str:
@@ -117,7 +117,7 @@ def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     decoder = copier(max_input_size=max_input_size)
     sources = decoder.encode(["fits", "y" * 50], "in.txt, line")
     found = decoder.search(sources, "in.txt, line")
-    assert found[1][0].text == "y" * (limit - 1)
+    assert found[1][0].output.text == "y" * (limit - 1)
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
 
 
@@ -148,7 +148,7 @@ def test_an_unknown_token_is_named_with_its_line():
                 raise DataError("token '?' is not in the vocabulary")
             return super().encode(text)
 
-    decoder = Decoder(copier().model, {**BYTES, "inputs": Picky()}, DecodeHParams())
+    decoder = Decoder(copier().model, Bytes(), {**BYTES, "inputs": Picky()}, DecodeHParams())
     with pytest.raises(DataError, match=r"in.txt, line 2: token '\?' is not"):
         decoder.encode(["fine", "what?"], "in.txt, line")
 
@@ -204,7 +204,7 @@ def test_names_its_output_as_t2t(run, tmp_path):
 
 
 def test_writes_all_beams_with_their_scores(run, tmp_path):
-    search = DecodeHParams(return_beams=True, write_beam_scores=True, beam_size=2)
+    search = "return_beams=true,write_beam_scores=true,beam_size=2"
     config = with_lines(run, tmp_path / "in", ["tab\there", ""])
     out = tmp_path / "out"
     decoder.run(dataclasses.replace(config, decode_hparams=search, decode_to_file=str(out)))
@@ -304,5 +304,5 @@ def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, m
 def test_bleu_of_a_split_compares_with_the_whole_targets(run):
     problem = registry.problem("decoder_test_bytes")
     paths = problem.filepaths(run_folder.read_flags(run.output_dir)["data_dir"], "eval")
-    assert evaluate_bleu(copier(), problem, paths).score == pytest.approx(100.0)
-    assert evaluate_bleu(copier(max_input_size=9), problem, paths).score < 90.0
+    assert evaluate(copier(), paths).values["bleu"] == pytest.approx(100.0)
+    assert evaluate(copier(max_input_size=9), paths).values["bleu"] < 90.0

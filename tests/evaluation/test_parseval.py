@@ -40,7 +40,7 @@ def counts(result: SentenceScore) -> tuple[int, int, int, int]:
 
 
 def test_identical_trees_score_100():
-    summary = bracketing_f1([parse_tree(GOLD)] * 2, [parse_tree(GOLD)] * 2)
+    summary = bracketing_f1([[parse_tree(GOLD)]] * 2, [[parse_tree(GOLD)]] * 2)
     assert (summary.recall, summary.precision, summary.f1) == (100, 100, 100)
     assert (summary.complete_match, summary.no_crossing, summary.tagging_accuracy) == (100,) * 3
     assert (summary.sentences, summary.valid, summary.words) == (2, 2, 8)  # without the full stops
@@ -76,7 +76,7 @@ def test_averages_by_hand():
 def test_nothing_right_is_0():
     assert score("(S (x a))", "(T (x a))").recall == 0
     assert summarize([]).f1 == 0
-    assert bracketing_f1([parse_tree("(S (x a))")], [parse_tree("(T (x a))")]).f1 == 0
+    assert bracketing_f1([[parse_tree("(S (x a))")]], [[parse_tree("(T (x a))")]]).f1 == 0
 
 
 @pytest.mark.parametrize(
@@ -207,9 +207,9 @@ def test_deep_trees():
 
 
 def test_corpora_must_pair():
-    tree = parse_tree(GOLD)
+    sentence = parse_sentence(GOLD)
     with pytest.raises(DataError, match="1 trees to score but 2 right ones"):
-        bracketing_f1([tree, tree], [tree])
+        bracketing_f1([sentence, sentence], [sentence])
     with pytest.raises(DataError, match="no trees"):
         bracketing_f1([], [])
 
@@ -307,7 +307,7 @@ def test_counts_equal_those_by_sets_of_words(pair: tuple[Tree, Tree]):
 
 @given(PAIRS)
 def test_precision_is_recall_the_other_way_round(pair: tuple[Tree, Tree]):
-    forth, back = bracketing_f1(pair[:1], pair[1:]), bracketing_f1(pair[1:], pair[:1])
+    forth, back = bracketing_f1([pair[:1]], [pair[1:]]), bracketing_f1([pair[1:]], [pair[:1]])
     assert (forth.precision, forth.recall) == (back.recall, back.precision)
     assert forth.f1 == pytest.approx(back.f1)
     assert forth.complete_match == back.complete_match

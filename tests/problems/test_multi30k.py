@@ -41,6 +41,7 @@ def test_generates_encoded_files(shared_data, tmp_path):
         "translate_ende_multi30k-dev-00000-of-00001",
         "translate_ende_multi30k-test-00000-of-00001",
         *(f"translate_ende_multi30k-train-{i:05d}-of-00010" for i in range(10)),
+        "translate_ende_multi30k.fingerprint.json",
         "vocab.translate_ende_multi30k.1000.bpe.model",
     ]
     encoder = problem.feature_encoders(str(tmp_path))["targets"]

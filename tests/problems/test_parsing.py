@@ -1,11 +1,17 @@
+import bz2
+import gzip
+import io
 import itertools
 import pathlib
 import tarfile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.data import records, trees
+from t2t_lite.data.bad_input import BadInput
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems import parsing
 
@@ -124,6 +130,129 @@ def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, 
         assert len(example["targets"]) == len(symbols) + 1
 
 
+# ---- with the 17 M sentences of the paper
+
+
+@pytest.fixture
+def semi(tmp_path):
+    """One tree in each section, and extra ones in four files."""
+    write_mrg(tmp_path / "combined", *(100 * section for section in range(25)))
+    extra = "(TOP (S (NP-SBJ (DT a) (NN {})) (VP (VBZ runs) (NP (-NONE- *)))))\n"
+    (tmp_path / "extra.trees").write_text(extra.format("first"))
+    packed = bz2.compress(extra.format("third").encode())
+    (tmp_path / "extra_more.trees.bz2").write_bytes(packed)
+    (tmp_path / "extra.text").write_text("a second runs\n\na third walks\n")
+    (tmp_path / "extra.tags.gz").write_bytes(gzip.compress(f"{SYMBOLS}\n\n{SYMBOLS}\n".encode()))
+    (tmp_path / "extra.md").write_text("not read")
+    return tmp_path
+
+
+def test_parsing_wsj_semi_32k_adds_extra_files_to_train_alone(semi):
+    training = samples("parsing_wsj_semi_32k", semi, "train")
+    sections = samples("parsing_wsj_16k", semi, "train")
+    assert len(sections) == 20
+    assert training[:20] == sections
+    assert [sample["inputs"] for sample in training[20:]] == [
+        "a second runs",
+        "a third walks",
+        "a first runs",
+        "a third runs",
+    ]
+    assert {sample["targets"] for sample in training} == {SYMBOLS}  # normalised
+    for split in ("eval", "test"):
+        own = samples("parsing_wsj_semi_32k", semi, split)
+        assert own == samples("parsing_wsj_16k", semi, split)
+    problem = registry.problem("parsing_wsj_semi_32k")
+    assert problem.approx_vocab_size == 32_768
+    assert [path.name for path in problem.source_files(str(semi), "train")[20:]] == [
+        "extra.text",
+        "extra.tags.gz",
+        "extra.trees",
+        "extra_more.trees.bz2",
+    ]
+
+
+def test_the_words_vocabulary_is_built_from_a_sample(semi, monkeypatch):
+    monkeypatch.setattr(parsing.ParsingWsjSemi32k, "vocab_characters", 400)
+    problem = registry.problem("parsing_wsj_semi_32k")
+    every = [sample["inputs"] for sample in samples("parsing_wsj_semi_32k", semi, "train")]
+    text = list(problem.generate_text_for_vocab("", str(semi)))
+    assert text == every[::4]
+    assert 200 < len("".join(text)) + len(text) * len(SYMBOLS) <= 400
+
+
+def test_words_and_tags_that_do_not_fit_are_named_by_both_files_and_line(semi):
+    (semi / "extra.text").write_text("a second runs\n\na third\n")
+    names = rf"{semi}/extra\.text and {semi}/extra\.tags\.gz"
+    expected = f"^{names}, line 3: 2 words but 3 tags; there must be one tag for each word$"
+    with pytest.raises(DataError, match=expected):
+        samples("parsing_wsj_semi_32k", semi, "train")
+    (semi / "extra.text").write_text("a second runs\n")
+    with pytest.raises(DataError, match=f"^{names}: 1 and 3 lines; they must be equally many"):
+        samples("parsing_wsj_semi_32k", semi, "train")
+
+
+def test_text_without_tags_is_named(semi):
+    (semi / "extra.tags.gz").unlink()
+    with pytest.raises(UserError, match=rf"{semi}/extra\.tags is missing; \.text and \.tags bel"):
+        samples("parsing_wsj_semi_32k", semi, "train")
+
+
+# ---- bad trees skipped
+
+
+def skipping(name):
+    problem = registry.problem(name)
+    problem.bad_input = BadInput(skip=True)
+    return problem
+
+
+def test_bad_trees_and_pairs_are_skipped_and_counted(semi, caplog):
+    (semi / "extra.text").write_bytes(b"a second runs\n\na third\n\xff\n")
+    (semi / "extra.tags.gz").write_bytes(
+        gzip.compress(f"{SYMBOLS}\n\n{SYMBOLS}\n{SYMBOLS}\n".encode())
+    )
+    (semi / "extra.trees").write_text(f"{TREE[:-1]}\n(TOP (-NONE- *))\n{TREE}\n")
+    (semi / "combined/05/wsj_0500.mrg").write_text("( (S (A a)\n")
+    problem = skipping("parsing_wsj_semi_32k")
+    found = list(problem.generate_samples("", str(semi), "train"))
+    assert [sample["inputs"] for sample in found[19:]] == [
+        "a second runs",
+        "a dog runs",
+        "a third runs",
+    ]
+    assert problem.bad_input.skipped == 5
+    assert caplog.messages[-1] == "parsing_wsj_semi_32k train: skipped 5 bad lines"
+
+
+def test_the_trees_of_a_cut_archive_are_used_up_to_the_cut(shared_data, tmp_path):
+    name = "craft-treebank-penn-dev.tgz"
+    whole = (shared_data / "craft" / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    problem = skipping("parsing_craft")
+    found = list(problem.generate_samples("", str(tmp_path), "eval"))
+    every = registry.problem("parsing_craft").generate_samples("", str(shared_data), "eval")
+    assert 600 < len(found) < 1600
+    assert found == list(itertools.islice(every, len(found)))
+    assert problem.bad_input.cuts >= 1
+
+
+def test_a_problem_made_of_two_skips_in_both(shared_data, tmp_path):
+    for folder, name in (
+        ("treebank", "treebank-combined-wsj_0001-0159.tgz"),
+        ("craft", "craft-treebank-penn-train.tgz"),
+    ):
+        (tmp_path / name).symlink_to(shared_data / folder / name)
+    (tmp_path / "craft-treebank-penn-train.tgz").unlink()
+    with tarfile.open(tmp_path / "craft-treebank-penn-train.tgz", "w:gz") as archive:
+        info = tarfile.TarInfo("a.tree")
+        info.size = len(TREE) + 2
+        archive.addfile(info, io.BytesIO(f"(\n{TREE}".encode()))
+    problem = skipping("parsing_treebank_sample_craft")
+    assert sum(1 for _ in problem.generate_samples("", str(tmp_path), "train")) == 3068 + 1
+    assert problem.bad_input.skipped == 1
+
+
 # ---- CRAFT
 
 
@@ -155,6 +284,63 @@ def test_a_cut_archive_is_named(shared_data, tmp_path, kept):
         samples("parsing_craft", tmp_path, "eval")
 
 
+# ---- outputs
+
+SYMBOL = (
+    st.sampled_from(["S", "/S", "NP", "/NP", "NN", "/", "(", ")", "-NONE-", "\u2009"]) | st.text()
+)
+
+
+@given(st.text().filter(trees.split_words), st.lists(SYMBOL).map(" ".join))
+def test_whatever_a_model_writes_is_shown_as_a_tree_over_the_words(source, target):
+    shown = registry.problem("parsing_craft").show(source, target).text
+    assert not set(shown) & set("\n\r\t")
+    escaped = source.replace("(", "-LRB-").replace(")", "-RRB-")
+    assert trees.parse_tree(shown).words() == trees.split_words(escaped)
+
+
+@pytest.mark.parametrize("name", ["wsj_parsing", "parsing_treebank_sample"])
+def test_right_symbols_are_shown_as_their_tree_without_repairs(name):
+    problem = registry.problem(name)
+    assert problem.metric == "bracketing_f1"
+    assert problem.show("a dog runs", SYMBOLS) == (TREE, 0)
+    assert problem.show("a dog runs", SYMBOLS.removesuffix(" /S")) == (TREE, 1)
+
+
+@pytest.mark.parametrize("form", ["_rev", "_copy", "_rev_copy"])
+def test_other_forms_of_parsing_are_plain_text(form):
+    problem = registry.problem(f"wsj_parsing{form}")
+    assert problem.metric == "bleu"
+    assert problem.show("a", "b (") == ("b (", 0)
+    assert problem.reference("a", "b (") == "b ("
+
+
+def test_a_reference_is_normalised_as_the_problem_does():
+    line = "(ROOT (S-1 (NP-SBJ (DT a) (NN dog)) (VP (VBZ runs) (NP (-NONE- *)))))"
+    assert registry.problem("parsing_wsj_16k").reference(" a  dog runs", line) == TREE
+    as_it_is = line.replace("ROOT", "TOP")
+    assert registry.problem("wsj_parsing").reference("a dog runs *", line) == as_it_is
+    assert registry.problem("parsing_craft").reference(" ", "") == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "message"),
+    [
+        ("a cat runs", TREE, "word 2 is 'dog' in the tree but 'cat' in the sentence"),
+        ("a dog", TREE, "word 3 is 'runs' in the tree but '' in the sentence"),
+        ("a dog runs .", TREE, r"word 4 is '' in the tree but '\.' in the sentence"),
+        ("a\u2009dog runs", TREE, "word 1 is 'a' in the tree but 'a\\\\u2009dog' in"),
+        ("", TREE, "word 1 is 'a' in the tree but '' in the sentence"),
+        ("a dog runs", "", "expected one tree, got 0"),
+        ("a dog runs", TREE[:-1], "closing brackets missing"),
+        ("a dog runs", "(S (-NONE- *))", "without words"),
+    ],
+)
+def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, message):
+    with pytest.raises(DataError, match=message):
+        registry.problem("parsing_craft").reference(source, line)
+
+
 # ---- what is missing
 
 
@@ -163,6 +349,7 @@ def test_a_cut_archive_is_named(shared_data, tmp_path, kept):
     [
         ("wsj_parsing", r"wsjTrain\.trees is missing; it should hold bracketed trees"),
         ("parsing_wsj_16k", r"no files wsj_02NN\.mrg, .*; put the Penn Treebank's folder"),
+        ("parsing_wsj_semi_32k", r"no extra sentences there; put them there as extra\*\.trees, or"),
         ("parsing_treebank_sample", r"no files wsj_00NN\.mrg, wsj_01NN\.mrg there"),
         ("parsing_craft", r"craft-treebank-penn-train\.tgz is missing; it should hold"),
     ],
@@ -170,4 +357,5 @@ def test_a_cut_archive_is_named(shared_data, tmp_path, kept):
 def test_missing_files_are_named_before_anything_is_written(tmp_path, name, message):
     with pytest.raises(UserError, match=message):
         registry.problem(name).generate_data(str(tmp_path / "data"), str(tmp_path))
-    assert not (tmp_path / "data").exists()
+    written = {path.name for path in (tmp_path / "data").glob("*")}
+    assert written <= {f"{name}.fingerprint.json"}

@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirTokens
@@ -59,7 +60,8 @@ def test_generates_what_t2t_generates(golden, shared_data, tmp_path, data):
     problem.generate_data(str(data), str(tmp_path))
 
     vocab = data / "vocab.text2text_tmpdir.512.subwords"
-    assert sorted(path.name for path in data.iterdir()) == expected["files"]
+    files = {path.name for path in data.iterdir()}
+    assert files == {*expected["files"], "text2text_tmpdir.fingerprint.json"}
     assert vocab.read_text("utf-8").split("\n")[:-1] == expected["vocab"]
     dev = records.read_examples(problem.filepaths(str(data), "eval"))
     assert list(dev) == expected["dev_encoded_lines"]
@@ -85,6 +87,7 @@ def test_registered_problems_generate_from_the_four_files(raw, data, name, vocab
     assert {path.name for path in data.iterdir()} == {
         *(f"{name}-train-{i:05d}-of-00100" for i in range(100)),
         f"{name}-dev-00000-of-00001",
+        f"{name}.fingerprint.json",
         vocabulary,
     }
 
@@ -161,4 +164,30 @@ def test_a_wrong_token_list_is_an_error_and_leaves_no_vocabulary(raw, data):
     write_lines(raw / "vocab.txt", ["a", "two words"])
     with pytest.raises(DataError, match=f"{raw / 'vocab.txt'}, line 2"):
         FewTokens().generate_data(str(data), str(raw))
-    assert not data.exists()
+    assert not list(data.glob("vocab*"))
+
+
+def test_bad_lines_are_named_and_with_skip_bad_left_out(raw, data, capsys):
+    latin = "ein Hund läuft .".encode("latin-1")
+    lines = [*(line.encode() for line in TARGETS[:1]), latin, *(t.encode() for t in TARGETS[2:])]
+    (raw / "targets.train.txt").write_bytes(b"\r\n".join(lines))
+    argv = ["--problem=text2text_tmpdir", f"--tmp_dir={raw}", f"--data_dir={data}"]
+
+    def run(*more: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            t2t_datagen.main([*argv, *more])
+        return end.value.code or 0, capsys.readouterr().err
+
+    bad = f"{raw}/targets.train.txt, line 2: byte 0xe4 at column 11 is not UTF-8"
+    status, said = run()
+    assert status == 1
+    assert bad in said.splitlines()[-1]
+    status, said = run("--skip_bad")
+    assert status == 0
+    assert f"skipped: {bad}" in said
+    assert "targets.train.txt: skipped 1 bad lines" in said
+    problem = registry.problem("text2text_tmpdir")
+    examples = records.read_examples(problem.existing_filepaths(str(data), "train"))
+    encoder = problem.load_vocab(str(data))
+    found = sorted(encoder.decode(example["targets"][:-1]) for example in examples)
+    assert found == sorted([TARGETS[0], *TARGETS[2:]])

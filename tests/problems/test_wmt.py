@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
+from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.corpora import RemoteFile
 from t2t_lite.data.problem import three_splits
 from t2t_lite.errors import DataError, UserError
@@ -53,6 +55,7 @@ MEANINGS = {
         "newstest2014-fren",
         "32768.subwords",
     ),
+    "translate_enfr_wmt_small_characters": (SMALL, "baseline-1M_valid", "newstest2014-fren", None),
 }
 # Upstream's archives and the stems of the members that are read, by language.
 PLAIN = {
@@ -189,6 +192,12 @@ def test_pairs_of_every_split_come_from_the_archives_in_order(upstream, name):
         samples = problem.generate_samples("", str(upstream), split)
         found = [(sample["inputs"], sample["targets"]) for sample in samples]
         assert found == expected_pairs(corpora, language)
+        parts = {
+            corpus: [(sample["inputs"], sample["targets"]) for sample in samples]
+            for corpus, samples in problem.samples_by_corpus("", str(upstream), split)
+        }
+        assert parts == {corpus: expected_pairs([corpus], language) for corpus in corpora}
+        assert list(parts) == list(corpora)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +222,14 @@ def test_generates_encoded_files_of_three_splits(upstream, few_shards, tmp_path,
         ]
         samples = problem.generate_samples("", str(upstream), split)
         assert sorted(found) == sorted(tuple(sample.values()) for sample in samples)
-    assert len(list(tmp_path.iterdir())) == 5 + len(problem.vocab_files())
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [
+            *(f"{name}-train-0000{i}-of-00003" for i in range(3)),
+            *(f"{name}-{split}-00000-of-00001" for split in ("dev", "test")),
+            f"{name}.fingerprint.json",
+            *problem.vocab_files(),
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", ["translate_enfr_wmt32k", "translate_enfr_wmt14_wpm32k"])
@@ -255,35 +271,112 @@ def test_a_missing_member_and_a_missing_archive_are_one_line_each(tmp_path, monk
         problem.generate_samples("", str(tmp_path), "eval")
 
 
-def test_real_text_in_the_papers_vocabulary(shared_data, few_shards, tmp_path):
-    """News sets in the place of the training corpora, as archives laid out like upstream's."""
+REAL = {
+    "translate_ende_wmt14_bpe37k": {
+        "training-parallel-europarl-v7.tgz": (
+            "training/europarl-v7.de-en",
+            "newstest/newstest2009",
+        ),
+        "training-parallel-commoncrawl.tgz": ("commoncrawl.de-en", "newstest/newstest2008"),
+        "training-parallel-nc-v9.tgz": (
+            "training/news-commentary-v9.de-en",
+            "newstest/newstest2010",
+        ),
+        "dev.tgz": ("dev/newstest2013", "newstest/newstest2013"),
+        "test-full.tgz": ("test-full/newstest2014-deen", "newstest/newstest2012"),
+    },
+    "translate_enfr_wmt14_wpm32k": {
+        "training-parallel-commoncrawl.tgz": ("commoncrawl.fr-en", "newstest/newstest2008"),
+        "training-parallel-europarl-v7.tgz": (
+            "training/europarl-v7.fr-en",
+            "europarl/europarl-v7.fr-en",
+        ),
+        "training-parallel-nc-v9.tgz": (
+            "training/news-commentary-v9.fr-en",
+            "newstest/newstest2010",
+        ),
+        "training-giga-fren.tar": ("giga-fren.release2.fixed", "newstest/newstest2011"),
+        "training-parallel-un.tgz": ("un/undoc.2000.fr-en", "newstest/newstest2012"),
+        "dev.tgz": ("dev/newstest2013", "newstest/newstest2013"),
+        "test-full.tgz": ("test-full/newstest2014-fren", "newstest/newstest2009"),
+    },
+}
 
-    def news(year: int, language: str) -> bytes:
-        return gzip.decompress(
-            (shared_data / f"newstest/newstest{year}.{language}.gz").read_bytes()
-        )
 
-    for archive, stem, year in (
-        ("training-parallel-commoncrawl.tgz", "commoncrawl.de-en", 2008),
-        ("training-parallel-europarl-v7.tgz", "training/europarl-v7.de-en", 2009),
-        ("training-parallel-nc-v9.tgz", "training/news-commentary-v9.de-en", 2010),
-        ("dev.tgz", "dev/newstest2013", 2013),
-    ):
-        tar(tmp_path / archive, {f"{stem}.{x}": news(year, x) for x in ("en", "de")})
-    lines = {x: news(2012, x).decode().removesuffix("\n").split("\n") for x in ("en", "de")}
-    stem = "test-full/newstest2014-deen"
-    members = {f"{stem}-src.en.sgm": sgm(lines["en"]), f"{stem}-ref.de.sgm": sgm(lines["de"])}
-    tar(tmp_path / "test-full.tgz", members)
-    problem = registry.problem("translate_ende_wmt14_bpe37k")
-    problem.generate_data(str(tmp_path / "data"), str(tmp_path))
-    assert problem.load_vocab(str(tmp_path / "data")).vocab_size == 37_000
-    counts = {
-        split: sum(
-            1
-            for _ in records.read_examples(
-                problem.existing_filepaths(str(tmp_path / "data"), split)
-            )
-        )
-        for split in ("train", "eval", "test")
-    }
-    assert counts == {"train": 2051 + 2525 + 2489, "eval": 3000, "test": 3003}
+@pytest.mark.parametrize("name", REAL)
+def test_real_text_through_t2t_datagen(shared_data, few_shards, tmp_path, monkeypatch, name):
+    """Real texts in the place of upstream's, in archives laid out like upstream's."""
+    monkeypatch.setattr(wmt.PaperWmtProblem, "vocab_characters", 2_000_000)  # for speed
+    language = "de" if "ende" in name else "fr"
+    raw, data = tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    real = {}
+    for archive, (stem, source) in REAL[name].items():
+        packed = {x: (shared_data / f"{source}.{x}.gz").read_bytes() for x in ("en", language)}
+        plain = {x: gzip.decompress(contents) for x, contents in packed.items()}
+        lines = {x: text.decode().removesuffix("\n").split("\n") for x, text in plain.items()}
+        if archive == "test-full.tgz":
+            sides = {"en": "src", language: "ref"}
+            members = {f"{stem}-{sides[x]}.{x}.sgm": sgm(lines[x]) for x in lines}
+        elif archive.endswith(".tar"):
+            members = {f"{stem}.{x}.gz": contents for x, contents in packed.items()}
+        else:
+            members = {f"{stem}.{x}": contents for x, contents in plain.items()}
+        tar(raw / archive, members)
+        stripped = zip(*([line.strip() for line in side] for side in lines.values()), strict=True)
+        real[archive] = [pair for pair in stripped if all(pair)]
+    with pytest.raises(SystemExit) as end:
+        t2t_datagen.main([f"--problem={name}", f"--tmp_dir={raw}", f"--data_dir={data}"])
+    assert not end.value.code
+
+    problem = registry.problem(name)
+    encoder = problem.load_vocab(str(data))
+    assert encoder.vocab_size == problem.approx_vocab_size
+    dev, test = real.pop("dev.tgz"), real.pop("test-full.tgz")
+    train = [pair for pairs in real.values() for pair in pairs]
+    assert (
+        len(train)
+        == {
+            "de": 2051 + 2525 + 2489,
+            "fr": 2051 + (20_000 - 36) + 2489 + 3003 + 3003,
+        }[language]
+    )
+    for split, pairs in (("train", train), ("eval", dev), ("test", test)):
+        examples = records.read_examples(problem.existing_filepaths(str(data), split))
+        found = [
+            tuple(encoder.decode(example[side][:-1]) for side in ("inputs", "targets"))
+            for example in examples
+        ]
+        assert sorted(found) == sorted(pairs)
+
+
+def test_an_archive_that_cannot_be_had_shows_before_any_work(upstream, tmp_path, monkeypatch):
+    raw, data = tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    for path in upstream.iterdir():
+        if path.name != "test-full.tgz":
+            (raw / path.name).symlink_to(path)
+    absent = RemoteFile(f"{tmp_path.as_uri()}/absent/test-full.tgz")
+    monkeypatch.setattr(wmt, "NEWSTEST2014_FULL", absent)
+    problem = registry.problem("translate_ende_wmt8k")
+    with pytest.raises(UserError, match=f"^cannot download {absent.url} .*put it at {raw}/test-f"):
+        problem.generate_data(str(data), str(raw))
+    assert not data.exists()
+
+
+def test_bad_lines_of_archives_may_be_skipped(upstream, few_shards, tmp_path, caplog):
+    raw, data = tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    for path in upstream.iterdir():
+        (raw / path.name).symlink_to(path)
+    (raw / "dev.tgz").unlink()
+    members = {"en": b"1\n\xff\n3\n", "de": b"eins\nzwei\ndrei\n"}
+    tar(raw / "dev.tgz", {f"dev/newstest2013.{x}": contents for x, contents in members.items()})
+    problem = registry.problem("translate_ende_wmt_characters")
+    with pytest.raises(DataError, match=r"dev\.tgz:dev/newstest2013\.en, line 2: byte 0xff"):
+        problem.generate_data(str(data), str(raw))
+    problem.generate_data(str(data), str(raw), DatagenOptions(skip_bad=True))
+    assert "newstest2013: skipped 1 bad lines" in caplog.text
+    examples = records.read_examples(problem.existing_filepaths(str(data), "eval"))
+    encoder = problem.load_vocab(str(data))
+    assert [encoder.decode(example["targets"][:-1]) for example in examples] == ["eins", "drei"]

@@ -1,0 +1,181 @@
+"""The work of data generation's processes: samples become chunk files, and these become shards.
+
+A chunk file holds the framed records of some consecutive samples, grouped by the shard that each
+belongs to: (number of shards + 1) offsets as uint64, then the records. Its name has a digest of the
+samples, so that what a killed run left is used again only if nothing has changed.
+"""
+
+import dataclasses
+import hashlib
+import io
+import itertools
+import pathlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite.data.records import frame, framed_records, serialize, shuffled
+from t2t_lite.data.text_encoder import EOS_ID
+from t2t_lite.errors import DataError
+from t2t_lite.files import whole_file
+
+if TYPE_CHECKING:
+    from t2t_lite.data.text_encoder import TextEncoder
+    from t2t_lite.data.text_problems import Sample
+
+_OFFSET = struct.Struct("<Q")
+_SPAN = struct.Struct("<QQ")  # two offsets that follow each other
+
+
+class ExampleEncoder:
+    """Turns samples into serialized `tf.train.Example`s; picklable if its encoders are.
+
+    Args:
+        problem_name: for errors.
+        encoders: those of `inputs` and `targets`.
+    """
+
+    def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
+        self._problem_name = problem_name
+        self._encoders = encoders
+
+    def encode(self, samples: Sequence["Sample"], first_number: int = 1) -> list[bytes]:
+        """Returns an example for each sample, EOS appended to both sides.
+
+        Args:
+            samples: as `Text2TextProblem.prefixed` gives them.
+            first_number: of the first sample, for errors.
+
+        Raises:
+            DataError: a side is empty.
+        """
+        inputs = self._encoders["inputs"].encode_lines([sample["inputs"] for sample in samples])
+        targets = self._encoders["targets"].encode_lines([sample["targets"] for sample in samples])
+        examples = []
+        for number, (source, target) in enumerate(zip(inputs, targets, strict=True), first_number):
+            if not source or not target:
+                side = "targets" if source else "inputs"
+                raise DataError(
+                    f"{self._problem_name}: sample {number}: {side} is empty; "
+                    "generate_samples should leave out such pairs"
+                )
+            examples.append(serialize({"inputs": [*source, EOS_ID], "targets": [*target, EOS_ID]}))
+        return examples
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive samples.
+
+    Attributes:
+        first: number of the first one in the whole run, from 0.
+        samples: as `Text2TextProblem.prefixed` gives them.
+    """
+
+    first: int
+    samples: Sequence["Sample"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkFile:
+    """A chunk on disk.
+
+    Attributes:
+        name: of its file.
+        samples: how many it holds.
+        is_new: whether it was not there before.
+    """
+
+    name: str
+    samples: int
+    is_new: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A TFRecord file to make.
+
+    Attributes:
+        index: its place in the run.
+        path: where it goes.
+        chunks: names of all chunk files of the run, in order.
+        seed: decides its order; None: as the samples came.
+    """
+
+    index: int
+    path: pathlib.Path
+    chunks: Sequence[str]
+    seed: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkFolder:
+    """The working folder of a run.
+
+    Attributes:
+        encoder: how samples become examples.
+        path: the folder.
+        shards: to how many files the samples go in turn.
+    """
+
+    encoder: ExampleEncoder
+    path: pathlib.Path
+    shards: int
+
+    def write_chunk(self, chunk: Chunk) -> ChunkFile:
+        """Encodes a chunk into its file, unless that is there.
+
+        Raises:
+            DataError: a side of a sample is empty.
+            OSError: the disk is full, say; the file is not there then.
+        """
+        contents = repr((self.shards, chunk.first, chunk.samples)).encode()
+        digest = hashlib.blake2b(contents, digest_size=16).hexdigest()
+        file = ChunkFile(f"{chunk.first:012d}-{digest}", len(chunk.samples), is_new=True)
+        path = self.path / file.name
+        if path.is_file():
+            return dataclasses.replace(file, is_new=False)
+        groups: list[list[bytes]] = [[] for _ in range(self.shards)]
+        examples = self.encoder.encode(chunk.samples, chunk.first + 1)
+        for number, example in enumerate(examples, chunk.first):
+            groups[number % self.shards].append(frame(example))
+        sizes = (sum(map(len, group)) for group in groups)
+        start = _OFFSET.size * (self.shards + 1)
+        with whole_file(path) as temporary, temporary.open("wb") as out:
+            out.writelines(map(_OFFSET.pack, itertools.accumulate(sizes, initial=start)))
+            out.writelines(itertools.chain.from_iterable(groups))
+        return file
+
+    def write_shard(self, shard: Shard) -> None:
+        """Puts the records of all chunks that belong to a shard together in its file.
+
+        Raises:
+            OSError: the disk is full, say; the file is not there then.
+        """
+        with whole_file(shard.path) as temporary, temporary.open("wb") as out:
+            if shard.seed is None:
+                out.writelines(self._segment(chunk, shard.index) for chunk in shard.chunks)
+                return
+            spans = (self._span(chunk, shard.index) for chunk in shard.chunks)
+            size = sum(end - start for start, end in spans)
+            out.writelines(shuffled(self._records(shard), size, shard.seed, self.path))
+
+    def _records(self, shard: Shard) -> Iterator[bytes]:
+        """Yields the framed records of a shard in the order of their samples."""
+        for chunk in shard.chunks:
+            segment = io.BytesIO(self._segment(chunk, shard.index))
+            yield from framed_records(segment, str(self.path / chunk))
+
+    def _segment(self, chunk: str, index: int) -> bytes:
+        """Returns the records of a chunk file that belong to a shard."""
+        start, end = self._span(chunk, index)
+        with (self.path / chunk).open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def _span(self, chunk: str, index: int) -> tuple[int, int]:
+        """Returns where the records of a shard start and end in a chunk file."""
+        with (self.path / chunk).open("rb") as file:
+            file.seek(_OFFSET.size * index)
+            start, end = _SPAN.unpack(file.read(_SPAN.size))
+        return start, end

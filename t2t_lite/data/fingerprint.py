@@ -1,0 +1,285 @@
+"""What the data of a problem was made from, so that changed inputs never meet stale files.
+
+`{data_dir}/{problem}.fingerprint.json` has an entry for the vocabulary and one for each split (one
+for all if a problem deals its samples out over them). An entry is written before the first of its
+files, so that what a killed run leaves is guarded, too. Files without an entry, such as T2T's own
+data or a vocabulary put there by hand, are taken as they are; whoever deletes the fingerprint
+declares all that is there to be such.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import logging
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_lite import files
+from t2t_lite.data.config import DatagenOptions
+from t2t_lite.data.generator import runs_of
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.errors import UserError
+from t2t_lite.version import __version__
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A file that data is made from."""
+
+    size: int  # bytes
+    mtime_ns: int  # while it and the size stay, the contents are not read again
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What some files are made from."""
+
+    sources: dict[str, Source]  # by path, relative to tmp_dir if it lies there
+    options: dict[str, Any]
+    vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name
+    versions: dict[str, str]  # of the packages that have a say
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """The files that one entry is about.
+
+    Attributes:
+        name: of the entry.
+        patterns: of these files in the data folder, finished or not.
+        is_complete: whether nothing is left to be made.
+        sources: what they are made from, as far as it is there.
+        options: with which they are made.
+        vocabulary: in which they are written, as in `Entry`.
+        dependents: patterns of the files that are made from these.
+        takes_incomplete: whether files without an entry may be completed.
+    """
+
+    name: str
+    patterns: Sequence[str]
+    is_complete: bool
+    sources: Sequence[pathlib.Path]
+    options: dict[str, Any]
+    vocabulary: dict[str, str] = dataclasses.field(default_factory=dict)
+    dependents: Sequence[str] = ()
+    takes_incomplete: bool = False
+
+
+def guard_vocabulary(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Notes what the vocabulary is made from; to be called before it is made or used.
+
+    If it is missing, what it is made from is downloaded. A problem that uses another's vocabulary
+    leaves its note with the other.
+
+    Raises:
+        UserError: it was made from other sources or with other options; the message names them.
+    """
+    while other := problem.use_vocab_from_other_problem:
+        problem = other
+    names = problem.vocab_files()
+    is_complete = all((pathlib.Path(data_dir) / name).is_file() for name in names)
+    if not is_complete:
+        problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
+    sources = problem.vocab_source_files(tmp_dir)
+    if not names or (problem.vocab_type == VocabType.TOKEN and not sources):
+        return  # there is none, or it is the user's
+    settings = {
+        "additional_reserved_tokens": list(problem.additional_reserved_tokens),
+        "max_subtoken_length": problem.max_subtoken_length,
+        "max_samples_for_vocab": problem.max_samples_for_vocab,
+    }
+    part = _Part(
+        name="vocabulary",
+        patterns=names,
+        is_complete=is_complete,
+        sources=sources,
+        options=_options(problem, options) | settings,
+        dependents=[f"{problem.base_name}-*"],
+        takes_incomplete=True,  # of two vocabularies one may be the user's
+    )
+    _guard(problem.base_name, data_dir, tmp_dir, [part])
+
+
+def guard_splits(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Notes what the TFRecord files are made from; to be called before any is made or kept.
+
+    The vocabulary must be there, and what the missing files are made from.
+
+    Raises:
+        UserError: some were made from other sources, with other options or in another vocabulary;
+            the message names them. Or files without an entry are incomplete.
+    """
+    vocabulary = {
+        name: _sha256(path)
+        for name in problem.vocab_files()
+        if (path := pathlib.Path(data_dir) / name).is_file()
+    }
+    parts = []
+    for run in runs_of(problem, data_dir, tmp_dir):
+        shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in run.files.values())
+        settings = {
+            "shards": dict(shards),
+            "random_seed": options.seed,
+            "clean": str(options.cleaning) if run.source == DatasetSplit.TRAIN else "",
+            "inputs_prefix": problem.inputs_prefix,
+            "targets_prefix": problem.targets_prefix,
+        }
+        part = _Part(
+            name=SPLIT_FILE_NAMES[run.source] if problem.is_generate_per_split else "all",
+            patterns=[f"{problem.base_name}-{split}-*" for split in shards],
+            is_complete=run.is_complete,
+            sources=problem.source_files(tmp_dir, run.source),
+            options=_options(problem, options) | settings,
+            vocabulary=vocabulary,
+        )
+        parts.append(part)
+    _guard(problem.base_name, data_dir, tmp_dir, parts)
+
+
+def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
+    """What every entry notes."""
+    kind = type(problem)
+    return {
+        "problem": f"{kind.__module__}.{kind.__qualname__}",
+        "vocab_type": problem.vocab_type,
+        "approx_vocab_size": problem.approx_vocab_size,
+        "skip_bad": options.skip_bad,
+    }
+
+
+def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) -> None:
+    """Holds the parts against their entries, then writes those anew."""
+    folder = pathlib.Path(data_dir)
+    path = folder / f"{base_name}.fingerprint.json"
+    then = _read(path)
+    now = dict(then)
+    changes: list[str] = []
+    stale: list[str] = []
+    for part in parts:
+        is_there = any(any(folder.glob(pattern)) for pattern in part.patterns)
+        made_from = then.get(part.name) if is_there else None
+        if is_there and made_from is None:
+            _take_as_is(part, folder)
+            continue
+        known = {name: source for entry in now.values() for name, source in entry.sources.items()}
+        sources = _sources(part.sources, tmp_dir, known)
+        entry = Entry(sources, part.options, part.vocabulary, _versions())
+        if made_from is not None:
+            if differences := list(_differences(made_from, entry, part.is_complete)):
+                changes += differences
+                stale += [*part.patterns, *part.dependents]
+            _compare_versions(made_from, entry, part, folder)
+            if part.is_complete:  # some sources may be gone, and the options have had their say
+                entry = dataclasses.replace(made_from, sources=made_from.sources | sources)
+            else:
+                entry = dataclasses.replace(entry, versions=made_from.versions)
+        now[part.name] = entry
+    if changes:
+        raise UserError(
+            f"{data_dir} holds data of {base_name} made from something else "
+            f"(there -> now): {'; '.join(dict.fromkeys(changes))}. Go back to that, or delete "
+            f"{', '.join(dict.fromkeys(stale))} there (rm -r) to have them made anew, or name "
+            "another --data_dir"
+        )
+    if now != then:
+        entries = {name: dataclasses.asdict(entry) for name, entry in now.items()}
+        files.write_text(path, json.dumps(entries, indent=1) + "\n")
+
+
+def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
+    """Yields what of an entry is not as it was; versions aside."""
+    for name in there.sources | now.sources:
+        old, new = there.sources.get(name), now.sources.get(name)
+        if old is None:
+            yield f"{name}: new"
+        elif new is None:
+            if not is_complete:  # once all is made, its sources may be deleted
+                yield f"{name}: missing"
+        elif old.size != new.size:
+            yield f"{name}: {old.size} -> {new.size} bytes"
+        elif old.sha256 != new.sha256:
+            yield f"{name}: other contents"
+    for name in there.options | now.options:
+        old_value, new_value = there.options.get(name), now.options.get(name)
+        # Where nothing bad was met, skipping it changes nothing.
+        if old_value != new_value and (name, new_value) != ("skip_bad", True):
+            yield f"{name}: {old_value!r} -> {new_value!r}"
+    for name in there.vocabulary | now.vocabulary:
+        if there.vocabulary.get(name) != now.vocabulary.get(name):
+            yield f"vocabulary {name}: other contents"
+
+
+def _compare_versions(there: Entry, now: Entry, part: _Part, folder: pathlib.Path) -> None:
+    for package, version in now.versions.items():
+        if there.versions.get(package) != version:
+            log.warning(
+                "%s in %s: made with %s %s, this is %s",
+                ", ".join(part.patterns),
+                folder,
+                package,
+                there.versions.get(package),
+                version,
+            )
+
+
+def _take_as_is(part: _Part, folder: pathlib.Path) -> None:
+    names = ", ".join(part.patterns)
+    if not (part.is_complete or part.takes_incomplete):
+        raise UserError(
+            f"{folder}: {names} are not all there, and no fingerprint says what those that are "
+            "were made from; delete them to have them made anew, or name another --data_dir"
+        )
+    log.info("%s in %s: no fingerprint says what they were made from; kept", names, folder)
+
+
+def _sources(
+    paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, Source]
+) -> dict[str, Source]:
+    """Returns the files by name; only those are read that are not known or have changed."""
+    sources = {}
+    for path in paths:
+        name = str(path.relative_to(tmp_dir) if path.is_relative_to(tmp_dir) else path.absolute())
+        status = path.stat()
+        source = known.get(name)
+        if source is None or (source.size, source.mtime_ns) != (status.st_size, status.st_mtime_ns):
+            source = Source(status.st_size, status.st_mtime_ns, _sha256(path))
+        sources[name] = source
+    return sources
+
+
+def _sha256(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    return {"t2t_lite": __version__, "sentencepiece": importlib.metadata.version("sentencepiece")}
+
+
+def _read(path: pathlib.Path) -> dict[str, Entry]:
+    if not path.is_file():
+        return {}
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return {name: _entry(fields) for name, fields in entries.items()}
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise UserError(
+            f"{path}: not a fingerprint ({error}); delete it if the data beside it is to be kept, "
+            "delete both if it is to be made anew"
+        ) from None
+
+
+def _entry(fields: dict[str, Any]) -> Entry:
+    sources = {name: Source(**source) for name, source in fields["sources"].items()}
+    return Entry(**fields | {"sources": sources})

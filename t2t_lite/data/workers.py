@@ -1,0 +1,143 @@
+"""Worker processes that work through an endless row of tasks, a bounded number of them at a time.
+
+They are started fresh ("spawn"): a fork would copy the locks and threads of whatever library the
+caller has loaded.
+"""
+
+import collections
+import functools
+import itertools
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from t2t_lite.errors import UserError
+
+Job = TypeVar("Job")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# So that a worker always finds its next task, while memory holds but a few.
+_TASKS_PER_WORKER = 2
+
+
+class Workers(Generic[Job]):
+    """Calls methods of one object, here or in worker processes that each hold a copy of it.
+
+        with Workers(job, 4) as workers:
+            for result in workers.map(Job.method, tasks): ...
+
+    Args:
+        job: the object; picklable if there is more than one worker.
+        num_workers: how many; 0: one for each core. One means: no process but this one.
+    """
+
+    def __init__(self, job: Job, num_workers: int = 0) -> None:
+        self._job = job
+        self._num_workers = num_workers or len(os.sched_getaffinity(0))
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(
+        self, method: Callable[[Job, Task], Result], tasks: Iterable[Task], here: bool = False
+    ) -> Iterator[Result]:
+        """Yields `method(job, task)` of each task, in their order.
+
+        Processes are started as soon as there are two tasks. Tasks are taken from the iterator
+        only as the work goes on.
+
+        Args:
+            method: a function at the top of a module, or of a class there.
+            tasks: picklable.
+            here: the tasks are too small for other processes.
+
+        Raises:
+            UserError: a worker process died, or the job is not picklable.
+            Exception: whatever the method or the iterator raises.
+        """
+        remaining = iter(tasks)
+        first = list(itertools.islice(remaining, 2))
+        all_tasks = itertools.chain(first, remaining)
+        if here or self._num_workers == 1 or len(first) < 2:
+            yield from map(functools.partial(method, self._job), all_tasks)
+            return
+        pool = self._started_pool()
+        running: collections.deque[Future[Result]] = collections.deque()
+        try:
+            for task in all_tasks:
+                running.append(pool.submit(_call, method, task))
+                if len(running) >= _TASKS_PER_WORKER * self._num_workers:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        except BrokenProcessPool:
+            raise UserError(
+                "a worker process died: it was killed, perhaps because memory ran out, or could "
+                "not start; run the command again, it goes on from here (fewer --num_workers take "
+                "less memory)"
+            ) from None
+
+    def _started_pool(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            try:
+                pickled = pickle.dumps(self._job)
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                raise UserError(
+                    f"worker processes need what cannot be pickled ({error}); make the encoders "
+                    "picklable, or give --num_workers=1"
+                ) from None
+            self._pool = ProcessPoolExecutor(
+                self._num_workers,
+                multiprocessing.get_context("spawn"),
+                initializer=_start,
+                initargs=(pickled,),
+            )
+        return self._pool
+
+
+# ---- in a worker process
+
+_pickled_job = b""
+
+
+def _start(pickled_job: bytes) -> None:
+    global _pickled_job
+    _pickled_job = pickled_job
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent sees to the end
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent is gone: the queue of tasks would block for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@functools.cache
+def _job() -> Any:
+    """Loaded by the first task and not at the start, so that its errors reach the caller."""
+    return pickle.loads(_pickled_job)
+
+
+def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:
+    return method(_job(), task)

@@ -1,0 +1,148 @@
+"""Search among well-formed trees only: a model that gives every other continuation no probability.
+
+`TreeGrammar` stands between a model and the search, and is itself what the search takes a model
+for. It keeps count, for every hypothesis, of the phrases that are open and of the words that have
+no tag yet, so that each output is the linearisation (`data/trees`) of a tree over exactly the words
+of the source, within the length that the search allows.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import tensorflow as tf
+
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
+from t2t_lite.errors import UsageError
+from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
+
+# Phrases that may be open at a time. The deepest tree of the treebanks at hand has 31.
+_MAX_DEPTH = 64
+# A logit that no other can be as low as, yet far from the score of a hypothesis that is none.
+_IMPOSSIBLE = -1e5
+
+
+class _Sentence(NamedTuple):
+    limit: tf.Tensor  # [B], symbols of the output at most, EOS included
+    model: Any
+
+
+class _Hypothesis(NamedTuple):
+    open_phrases: tf.Tensor  # [B, K, _MAX_DEPTH] ids of their labels, outermost first
+    depth: tf.Tensor  # [B, K], how many are open
+    is_empty: tf.Tensor  # [B, K], whether the innermost has nothing in it yet
+    untagged: tf.Tensor  # [B, K], words without a tag
+    model: Any
+
+
+class TreeGrammar:
+    """A model whose outputs are trees.
+
+    Args:
+        model: what gives the probabilities.
+        symbols: the vocabulary of the targets by id, pad and EOS first: `X` is a phrase's label if
+            `/X` is there too, else a tag.
+        spaces: for each id of the sources, how many spaces between words it stands for.
+        extra_length: symbols that an output may have more than its source has ids.
+    """
+
+    def __init__(
+        self, model: Seq2Seq, symbols: Sequence[str], spaces: Sequence[int], extra_length: int
+    ) -> None:
+        self._model = model
+        ids = {symbol: i for i, symbol in enumerate(symbols)}
+        closed = [ids.get(symbol[1:], PAD_ID) if symbol[0] == "/" else PAD_ID for symbol in symbols]
+        self._spaces = tf.constant(spaces, tf.int32)
+        self._extra_length = extra_length
+        # [V]: which label a closing symbol closes, 0 for other symbols; what an id is.
+        self._closes = tf.constant(closed, tf.int32)
+        self._opens = tf.constant([i in closed and i != PAD_ID for i in range(len(symbols))])
+        special = tf.range(len(symbols)) <= EOS_ID
+        self._tags = ~(self._opens | (self._closes != PAD_ID) | special)
+        self._ends = tf.range(len(symbols)) == EOS_ID
+
+    @classmethod
+    def of(
+        cls, model: Seq2Seq, inputs: TextEncoder, targets: TextEncoder, extra_length: int
+    ) -> Self:
+        """Reads symbols and spaces off the encoders.
+
+        Raises:
+            UsageError: the targets are not written in whole symbols.
+        """
+        if not isinstance(targets, TokenTextEncoder):
+            raise UsageError(
+                "decode hparam well_formed=true: this problem's targets are not the symbols of "
+                "trees, one id each; leave it out"
+            )
+        spaces = [inputs.decode([i]).count(" ") for i in range(inputs.vocab_size)]
+        return cls(model, targets.tokens, spaces, extra_length)
+
+    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
+        """Encodes `inputs` [B, S]; all words are untagged and no phrase is open."""
+        state = self._model.start_decoding(inputs, beams, length)
+        sources = tf.reduce_sum(tf.cast(inputs != PAD_ID, tf.int32), axis=1)  # [B]
+        words = 1 + tf.reduce_sum(tf.gather(self._spaces, inputs), axis=1)  # [B]
+        shape = [tf.shape(inputs)[0], beams]
+        hypothesis = _Hypothesis(
+            open_phrases=tf.zeros([*shape, _MAX_DEPTH], tf.int32),
+            depth=tf.zeros(shape, tf.int32),
+            is_empty=tf.fill(shape, False),
+            untagged=tf.broadcast_to(words[:, None], shape),
+            model=state.hypothesis,
+        )
+        return DecodeState(_Sentence(sources + self._extra_length, state.sentence), hypothesis)
+
+    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
+        """Makes room for `length` steps in all."""
+        inner = DecodeState(state.sentence.model, state.hypothesis.model)
+        return _wrapped(self._model.grow(inner, length), state.sentence, state.hypothesis)
+
+    def decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step; the logits [B, K, V] of what no tree can go on with are `_IMPOSSIBLE`."""
+        sentence, before = state
+        inner = DecodeState(sentence.model, before.model)
+        logits, inner = self._model.decode_step(ids, step, inner)
+        # At step 0 there is nothing to take note of, and pad stands for nothing.
+        here = self._after(tf.where(step == 0, PAD_ID, ids), before)
+        allowed = self._allowed(here, sentence.limit[:, None] - step)
+        return tf.where(allowed, logits, _IMPOSSIBLE), _wrapped(inner, sentence, here)
+
+    def _after(self, ids: tf.Tensor, before: _Hypothesis) -> _Hypothesis:
+        """Takes note of the symbols [B, K] chosen in the step before."""
+        opens, closes = tf.gather(self._opens, ids), tf.gather(self._closes, ids) != PAD_ID
+        tags = tf.gather(self._tags, ids)
+        place = tf.one_hot(before.depth, _MAX_DEPTH, on_value=True, off_value=False)
+        pushed = opens[..., None] & place  # [B, K, _MAX_DEPTH]
+        return before._replace(
+            open_phrases=tf.where(pushed, ids[..., None], before.open_phrases),
+            depth=before.depth + tf.cast(opens, tf.int32) - tf.cast(closes, tf.int32),
+            is_empty=opens | (before.is_empty & ~closes & ~tags),
+            untagged=before.untagged - tf.cast(tags, tf.int32),
+        )
+
+    def _allowed(self, here: _Hypothesis, room: tf.Tensor) -> tf.Tensor:
+        """Tells which symbols may come next, [B, K, V]; `room` [B, 1] counts them all."""
+        words_left = here.untagged > 0
+        # An opening symbol, a closing one for it and for all that are open, a tag a word, EOS.
+        needed = here.untagged + here.depth + 3
+        may_open = words_left & (here.depth < _MAX_DEPTH) & (needed <= room)
+        innermost = tf.gather(
+            here.open_phrases, tf.maximum(here.depth - 1, 0), axis=2, batch_dims=2
+        )  # [B, K]
+        may_close = (here.depth > 0) & ~here.is_empty
+        may_end = (here.depth == 0) & ~words_left
+        closable = tf.where(may_close, innermost, -1)
+        return (
+            (self._opens & may_open[..., None])
+            | (self._closes == closable[..., None])
+            | (self._tags & words_left[..., None])
+            | (self._ends & may_end[..., None])
+        )
+
+
+def _wrapped(inner: DecodeState, sentence: _Sentence, hypothesis: _Hypothesis) -> DecodeState:
+    return DecodeState(
+        sentence._replace(model=inner.sentence), hypothesis._replace(model=inner.hypothesis)
+    )

@@ -1,0 +1,70 @@
+import multiprocessing
+import operator
+import os
+import time
+
+import pytest
+
+from t2t_lite.data.workers import Workers
+from t2t_lite.errors import UserError
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_results_come_in_the_order_of_the_tasks(num_workers):
+    with Workers(100, num_workers) as workers:
+        assert list(workers.map(operator.add, range(20))) == list(range(100, 120))
+        assert list(workers.map(operator.sub, range(3))) == [100, 99, 98]
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(
+    ("num_workers", "here", "tasks"), [(1, False, 9), (4, True, 9), (4, False, 1)]
+)
+def test_no_process_is_started_for_little(num_workers, here, tasks):
+    with Workers(100, num_workers) as workers:
+        for _ in workers.map(operator.add, range(tasks), here=here):
+            assert multiprocessing.active_children() == []
+
+
+def test_processes_have_the_whole_work_between_them():
+    with Workers(time.sleep, 2) as workers:
+        list(workers.map(operator.call, [0.0] * 4))
+        start = time.monotonic()
+        list(workers.map(operator.call, [0.5] * 4))
+        assert 1.0 <= time.monotonic() - start < 1.9
+
+
+def test_tasks_are_taken_only_as_the_work_goes_on():
+    taken = 0
+
+    def tasks():
+        nonlocal taken
+        for task in range(100):
+            taken += 1
+            yield task
+
+    with Workers(1, 2) as workers:
+        for number, _ in enumerate(workers.map(operator.add, tasks()), 1):
+            assert taken - number <= 4
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_errors_of_the_work_reach_the_caller(num_workers):
+    with Workers(1, num_workers) as workers:
+        results = workers.map(operator.floordiv, [1, 1, 0, 1, 1])
+        with pytest.raises(ZeroDivisionError):
+            list(results)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_that_dies_is_an_error():
+    with pytest.raises(UserError, match="a worker process died"), Workers(os._exit, 2) as workers:
+        list(workers.map(operator.call, [3, 3, 3]))
+
+
+def test_a_job_that_cannot_be_pickled_is_an_error():
+    with (
+        pytest.raises(UserError, match=r"pickled.*--num_workers=1"),
+        Workers(lambda: 0, 2) as workers,
+    ):
+        list(workers.map(operator.add, [1, 2]))

@@ -1,0 +1,152 @@
+"""A parser as users have it: trained on trees, its outputs trees again, scored by bracketing F1."""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.bin import t2t_parseval
+from t2t_lite.data import trees
+from t2t_lite.decoding import decoder
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.errors import DataError
+from t2t_lite.problems.parsing import TreebankProblem
+from t2t_lite.training import trainer
+from t2t_lite.training.config import TrainerConfig
+
+SUBJECTS = ["(NP-SBJ (DT the) (NN dog))", "(NP-SBJ (PRP she))", "(NP-SBJ (DT a) (JJ big) (NN cat))"]
+VERBS = [
+    "(VP (VBZ runs))",
+    "(VP (VBZ sees) (NP (PRP him)))",
+    "(VP (VBZ eats) (NP (NN raw\u2009fish)))",
+]
+TREES = [f"( (S {subject} {verb} (. .)))" for subject in SUBJECTS for verb in VERBS]
+COLLINS = "".join(f"DELETE_LABEL {label}\n" for label in ("TOP", ",", ":", "``", "''", "."))
+
+
+@registry.register_problem("decoder_test_trees")
+class SmallTreebank(TreebankProblem):
+    approx_vocab_size = 290
+    dataset_splits = ({"split": "train", "shards": 1}, {"split": "eval", "shards": 1})
+
+    def trees(self, tmp_dir, dataset_split):
+        return map(trees.normalise, trees.read_trees(pathlib.Path(tmp_dir, dataset_split)))
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory) -> DecoderConfig:
+    """A run folder of a parser that has learned something, not all."""
+    folder = tmp_path_factory.mktemp("parser")
+    (folder / "train").write_text("".join(f"{tree}\n" for tree in TREES * 4))
+    (folder / "eval").write_text("".join(f"{tree}\n" for tree in TREES))
+    data_dir = str(folder / "data")
+    registry.problem("decoder_test_trees").generate_data(data_dir, str(folder))
+    trainer.run(
+        TrainerConfig(
+            data_dir=data_dir,
+            output_dir=str(folder / "run"),
+            problem="decoder_test_trees",
+            model="transformer",
+            hparams_set="transformer_test",
+            hparams="batch_size=256,batch_shuffle_size=0,max_length=64,num_hidden_layers=1,"
+            "learning_rate_constant=0.3,learning_rate_warmup_steps=20",
+            train_steps=40,
+            local_eval_frequency=40,
+            decode_hparams="beam_size=1,extra_length=20",
+            random_seed=1,
+        )
+    )
+    return DecoderConfig(output_dir=str(folder / "run"))
+
+
+def words_of(lines: list[str]) -> list[list[str]]:
+    return [trees.parse_tree(line).words() for line in lines]
+
+
+def printed(name: str, text: str) -> float:
+    (number,) = re.findall(rf"^{name} += +(\S+)$", text, re.MULTILINE)[:1]
+    return float(number)
+
+
+def test_evaluation_writes_the_scores_of_parsing(parser):
+    last = pathlib.Path(parser.output_dir, "metrics.jsonl").read_text().splitlines()[-1]
+    values = json.loads(last)
+    scores = {"bracketing_f1", "bracketing_f1_of_all", "recall", "precision", "complete_match"}
+    assert values.keys() > scores | {"tagging_accuracy", "well_formed", "loss"}
+    assert "bleu" not in values
+    assert 0 <= values["bracketing_f1_of_all"] <= values["bracketing_f1"] <= 100
+
+
+def test_a_split_becomes_trees_and_t2t_parseval_gives_the_same_score(parser, tmp_path, capsys):
+    search = "beam_size=1,extra_length=20"
+    prefix = str(tmp_path / "x")
+    decoder.run(dataclasses.replace(parser, decode_hparams=search, decode_to_file=prefix))
+    report = capsys.readouterr().out
+    files = {path.suffix[1:]: path for path in tmp_path.iterdir()}
+    right = [str(trees.normalise(trees.parse_tree(tree))) for tree in TREES]
+    assert files["targets"].read_text().splitlines() == right
+    decodes = files["decodes"].read_text().splitlines()
+    assert words_of(decodes) == words_of(right)
+    assert re.search(
+        r"^well-formed before repair: \S+ % \(\d of 9 outputs; \d+ repairs\)$", report, re.M
+    )
+
+    (tmp_path / "COLLINS.prm").write_text(f"{COLLINS}MAX_ERROR 99\n")
+    arguments = {
+        "gold": files["targets"],
+        "test": files["decodes"],
+        "param": tmp_path / "COLLINS.prm",
+    }
+    with pytest.raises(SystemExit) as end:
+        t2t_parseval.main([f"--{name}={path}" for name, path in arguments.items()])
+    assert end.value.code == 0
+    table = capsys.readouterr().out
+    assert printed("Bracketing F1", report) == printed("Bracketing FMeasure", table)
+    assert printed("Bracketing F1", report) > 0
+    assert printed("Tagging accuracy", report) == printed("Tagging accuracy", table)
+
+
+def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path, capsys):
+    sentences = ["she sees him .", "", " unheard ( of\u2009it  ) ", "a big cat runs ."]
+    (tmp_path / "in").write_text("".join(f"{sentence}\n" for sentence in sentences))
+    gold = ["(ROOT (S-1 (NP (PRP she)) (VP (VBZ sees) (NP (PRP him)) (NP (-NONE- *))) (. .)))", ""]
+    gold += ["(X (x unheard))", TREES[6]]
+    (tmp_path / "ref").write_text("".join(f"{tree}\n" for tree in gold))
+    search = "beam_size=2,extra_length=9,max_input_size=7,return_beams=1,write_beam_scores=1"
+    config = dataclasses.replace(
+        parser,
+        decode_from_file=str(tmp_path / "in"),
+        decode_to_file=str(tmp_path / "out"),
+        decode_hparams=search,
+        decode_reference=str(tmp_path / "ref"),
+    )
+    with pytest.raises(DataError, match=r"ref, line 3: word 2 is '' in the tree but '\(' in the"):
+        decoder.run(config)
+    assert not (tmp_path / "out").exists()
+
+    (tmp_path / "in").write_text(
+        (tmp_path / "in").read_text().replace("( of\u2009it  )", "of\u2009it")
+    )
+    gold[2] = "(X (x unheard) (x of\u2009it))"
+    (tmp_path / "ref").write_text("".join(f"{tree}\n" for tree in gold))
+    decoder.run(config)
+    assert re.search(r"^well-formed before repair: .* of 3 outputs;", capsys.readouterr().out, re.M)
+    first, empty, *others = (tmp_path / "out").read_text().splitlines()
+    assert empty == ""
+    for line, tree in zip([first, *others], [gold[0], *gold[2:]], strict=True):
+        best, score, second, lower = line.split("\t")
+        right = trees.normalise(trees.parse_tree(tree)).words()
+        assert words_of([best, second]) == [right, right]
+        assert float(score) >= float(lower)
+
+
+def test_longer_outputs_are_the_default_of_parsing_alone():
+    problem = registry.problem("decoder_test_trees")
+    assert DecodeHParams.of(problem) == DecodeHParams(extra_length=300, well_formed=True)
+    changed = DecodeHParams.of(problem, "extra_length=7,beam_size=2")
+    assert changed == DecodeHParams(extra_length=7, beam_size=2, well_formed=True)
+    assert DecodeHParams.of(registry.problem("text2text_tmpdir")) == DecodeHParams()

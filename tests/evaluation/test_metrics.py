@@ -1,0 +1,91 @@
+"""The scores that problems name: values for metrics.jsonl, lines for people."""
+
+import pytest
+
+from t2t_lite.data.problem import Output
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.evaluation.bleu import corpus_bleu
+from t2t_lite.evaluation.metrics import METRICS, score_outputs
+
+RIGHT = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (. .)))"
+# Without its second noun phrase, and with a wrong tag.
+WRONG = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (DT him)) (. .)))"
+# The full stop is a word here, so that EVALB finds a word more than in the right tree.
+UNSCORED = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (NN .)))"
+
+
+def test_bleu_keeps_its_released_names():
+    texts = ["one two three four", "five six seven eight nine"]
+    right = ["one two three four", "five six seven nine eight"]
+    bleu = corpus_bleu(texts, right)
+    score = score_outputs("bleu", [Output(text) for text in texts], right)
+    assert score.values == {"bleu": bleu.score, "bleu_signature": bleu.signature}
+    assert score.report.splitlines() == [
+        f"BLEU_cased = {bleu.score:6.2f}",
+        f"BLEU_cased signature: {bleu.signature}",
+    ]
+    assert score.summary == f"BLEU {bleu.score:.2f} ({bleu.signature})"
+
+
+def test_bracketing_f1_by_hand(caplog):
+    outputs = [Output(RIGHT), Output(RIGHT, repairs=3), Output(WRONG, repairs=1)]
+    score = score_outputs("bracketing_f1", outputs, [RIGHT] * 3)
+    assert score.values == pytest.approx(
+        {
+            "bracketing_f1": 100 * 2 * 11 / (12 + 11),
+            "bracketing_f1_of_all": 100 * 2 * 11 / (12 + 11),
+            "recall": 100 * 11 / 12,
+            "precision": 100,
+            "complete_match": 200 / 3,
+            "tagging_accuracy": 100 * 11 / 12,
+            "unscored_sentences": 0,
+            "well_formed": 100 / 3,
+            "repairs": 4,
+        }
+    )
+    assert score.report.splitlines() == [
+        "Bracketing F1 =  95.65",
+        "Bracketing recall =  91.67",
+        "Bracketing precision = 100.00",
+        "Complete match =  66.67",
+        "Tagging accuracy =  91.67",
+        "scored as by EVALB with COLLINS.prm: 3 of 3 sentences",
+        "F1 if the others count as missed: 95.65",
+        "well-formed before repair: 33.3 % (1 of 3 outputs; 4 repairs)",
+    ]
+    assert score.summary == "bracketing F1 95.65 (of all sentences 95.65; 33.3 % well-formed)"
+    assert not caplog.messages
+
+
+def test_sentences_that_evalb_leaves_out_are_counted_and_warned_of(caplog):
+    outputs = [Output(RIGHT), Output(UNSCORED, repairs=2), Output(""), Output("")]
+    score = score_outputs("bracketing_f1", outputs, [RIGHT, RIGHT, RIGHT, ""])
+    assert (score.values["bracketing_f1"], score.values["unscored_sentences"]) == (100, 3)
+    # Four brackets of three sentences each, of which one was found whole.
+    assert score.values["bracketing_f1_of_all"] == pytest.approx(100 * 2 * 4 / (12 + 4))
+    assert score.report.splitlines()[-3:] == [
+        "scored as by EVALB with COLLINS.prm: 1 of 4 sentences",
+        "F1 if the others count as missed: 50.00",
+        "well-formed before repair: 50.0 % (1 of 2 outputs; 2 repairs)",
+    ]
+    (warning,) = caplog.messages
+    assert "3 of 4 sentences, as EVALB does: 1 where" in warning
+    assert "2 without an output" in warning
+
+
+def test_no_output_at_all_scores_0():
+    score = score_outputs("bracketing_f1", [Output("")], [RIGHT])
+    assert (score.values["bracketing_f1"], score.values["well_formed"]) == (0, 0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_outputs_and_references_must_pair(metric):
+    with pytest.raises(DataError, match="2"):
+        score_outputs(metric, [Output(RIGHT)], [RIGHT, RIGHT])
+    with pytest.raises(DataError, match="there are no"):
+        score_outputs(metric, [], [])
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(UserError, match="unknown metric 'blue'; did you mean 'bleu'"):
+        score_outputs("blue", [Output("a")], ["a"])
