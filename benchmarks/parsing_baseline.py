@@ -150,10 +150,9 @@ def main() -> None:
         scores, of_all = (bracketing_f1(gold, best, leave_out=left) for left in (True, False))
         print(
             f"PCFG with {vertical} label(s) a phrase, {len(grammar.parents):,} binary rules: "
-            f"F1 {scores.f1:.2f} (recall {scores.recall:.2f}, precision {scores.precision:.2f}; of all "
-            f"sentences {of_all.f1:.2f}), "
-            f"tags {scores.tagging_accuracy:.2f}, {found.count(None)} of {len(test)} sentences "
-            f"without a tree, {time.perf_counter() - start:.0f} s"
+            f"F1 {scores.f1:.2f} (recall {scores.recall:.2f}, precision {scores.precision:.2f}; "
+            f"of all sentences {of_all.f1:.2f}), tags {scores.tagging_accuracy:.2f}, "
+            f"{found.count(None)} of {len(test)} sentences without a tree, {time.perf_counter() - start:.0f} s"
         )
 
 

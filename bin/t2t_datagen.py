@@ -16,7 +16,7 @@ from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.report import report
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError, UsageError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 
 log = logging.getLogger("t2t_lite.bin")
@@ -32,6 +32,8 @@ COMMAND = Command(
         "t2t-datagen --report --problem=translate_ende_wmt32k --data_dir=data --tmp_dir=raw \\",
         "    --hparams_set=transformer_base",
         "t2t-datagen --problem=translate_ende_wmt32k --data_dir=data --inspect",
+        "t2t-datagen ... --data_dir=gs://bucket/data --runner=DataflowRunner \\",
+        '    --beam_options="--project=mine --region=europe-west4 --temp_location=gs://bucket/tmp"',
     ],
     {
         "What to generate": (
@@ -96,6 +98,25 @@ COMMAND = Command(
                 "all behind the cut of a compressed file, and count it; else it is an error.",
             ),
         ),
+        "On many machines": (
+            Flag(
+                "runner",
+                str,
+                "",
+                "Make the same files as an Apache Beam pipeline, run by DirectRunner (here), "
+                "FlinkRunner, SparkRunner, DataflowRunner or another of Beam's. --tmp_dir and the "
+                "vocabulary are read on this machine; --data_dir, which may be gs://, s3:// or "
+                "hdfs://, must be in reach of all workers, and this package installed there. "
+                "Needs the extra: pip install 't2t_lite[beam]'.",
+            ),
+            Flag(
+                "beam_options",
+                str,
+                "",
+                "Beam's own options for that runner, in quotes, such as "
+                '"--direct_num_workers=2 --direct_running_mode=multi_processing".',
+            ),
+        ),
         "What the text is like": (
             Flag(
                 "report",
@@ -144,6 +165,17 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.hparams_set or args.hparams:
         raise UsageError("--hparams_set and --hparams belong to --report: data fits every set")
     COMMAND.require(args, "data_dir", "tmp_dir")
+    if args.beam_options:
+        COMMAND.require(args, "runner")
+    if args.runner:
+        if args.num_workers:
+            raise UsageError(
+                "--num_workers is of this machine: with --runner, say it in --beam_options"
+            )
+        generate_by_beam(
+            names, args.data_dir, args.tmp_dir, options, args.runner, args.beam_options
+        )
+        return
     generate(names, args.data_dir, args.tmp_dir, options)
 
 
@@ -187,6 +219,46 @@ def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: Datagen
         log.info("generating %s into %s", name, data_dir)
         _seed(options)
         registry.problem(name).generate_data(data_dir, tmp_dir, options)
+
+
+def generate_by_beam(
+    names: Iterable[str],
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    runner: str,
+    beam_options: str,
+) -> None:
+    """Generates the data of problems as Apache Beam pipelines.
+
+    Args:
+        names: registered names.
+        data_dir: folder of the results, on a file system that Beam knows; made if missing.
+        tmp_dir: folder of the raw files, on this machine; made if missing.
+        options: as for `generate`.
+        runner: Beam's name of what runs the pipelines.
+        beam_options: command line of Beam's own options.
+
+    Raises:
+        UserError: Beam is not installed, or a pipeline failed.
+        UsageError: a problem does not generate its data from text, or Beam refuses an option.
+    """
+    try:
+        with quiet_import():
+            from t2t_lite.data import beam_runner
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"--runner needs Apache Beam ({error}): pip install 't2t_lite[beam]'"
+        ) from None
+    pipeline = beam_runner.pipeline_options(runner, beam_options)
+    pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
+    for name in names:
+        problem = registry.problem(name)
+        if not isinstance(problem, Text2TextProblem):
+            raise UsageError(f"--runner needs pairs of text, and {name!r} is no Text2TextProblem")
+        log.info("generating %s into %s", name, data_dir)
+        _seed(options)
+        beam_runner.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
 
 
 def inspect(names: Iterable[str], data_dir: str) -> None:

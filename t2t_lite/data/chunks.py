@@ -27,6 +27,19 @@ _OFFSET = struct.Struct("<Q")
 _SPAN = struct.Struct("<QQ")  # two offsets that follow each other
 
 
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive samples.
+
+    Attributes:
+        first: number of the first one in the whole run, from 0.
+        samples: as `Text2TextProblem.prefixed` gives them.
+    """
+
+    first: int
+    samples: Sequence["Sample"]
+
+
 class ExampleEncoder:
     """Turns samples into serialized `tf.train.Example`s; picklable if its encoders are.
 
@@ -62,18 +75,17 @@ class ExampleEncoder:
             examples.append(serialize({"inputs": [*source, EOS_ID], "targets": [*target, EOS_ID]}))
         return examples
 
+    def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
+        """Returns framed records in a list for each shard; samples go to the shards in turn.
 
-@dataclasses.dataclass(frozen=True)
-class Chunk:
-    """Consecutive samples.
-
-    Attributes:
-        first: number of the first one in the whole run, from 0.
-        samples: as `Text2TextProblem.prefixed` gives them.
-    """
-
-    first: int
-    samples: Sequence["Sample"]
+        Raises:
+            DataError: a side is empty.
+        """
+        groups: list[list[bytes]] = [[] for _ in range(shards)]
+        examples = self.encode(chunk.samples, chunk.first + 1)
+        for number, example in enumerate(examples, chunk.first):
+            groups[number % shards].append(frame(example))
+        return groups
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,10 +147,7 @@ class ChunkFolder:
         path = self.path / file.name
         if path.is_file():
             return dataclasses.replace(file, is_new=False)
-        groups: list[list[bytes]] = [[] for _ in range(self.shards)]
-        examples = self.encoder.encode(chunk.samples, chunk.first + 1)
-        for number, example in enumerate(examples, chunk.first):
-            groups[number % self.shards].append(frame(example))
+        groups = self.encoder.encode_chunk(chunk, self.shards)
         sizes = (sum(map(len, group)) for group in groups)
         start = _OFFSET.size * (self.shards + 1)
         with whole_file(path) as temporary, temporary.open("wb") as out:

@@ -117,13 +117,13 @@ def _generate(
         chunks = []
         count = 0
         with progress(run.title) as advance:
-            for chunk in workers.map(ChunkFolder.write_chunk, _chunks(samples)):
+            for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples)):
                 chunks.append(chunk.name)
                 count += chunk.samples
                 advance(chunk.samples if chunk.is_new else 0)
-        _check_count(run, count)
+        check_count(run, count)
         shards = [
-            Shard(index, path, chunks, _seed(options, path, split))
+            Shard(index, path, chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(run.files.items())
             if not path.is_file()
         ]
@@ -132,7 +132,8 @@ def _generate(
                 advance(1)
 
 
-def _chunks(samples: Iterator[Sample]) -> Iterator[Chunk]:
+def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
+    """Yields the samples in the portions that are encoded at a time."""
     for first in itertools.count(0, _CHUNK):
         block = list(itertools.islice(samples, _CHUNK))
         if not block:
@@ -140,7 +141,7 @@ def _chunks(samples: Iterator[Sample]) -> Iterator[Chunk]:
         yield Chunk(first, block)
 
 
-def _check_count(run: Run, count: int) -> None:
+def check_count(run: Run, count: int) -> None:
     """Raises DataError if a split gets no sample."""
     splits = list(run.files.values())
     for split in dict.fromkeys(splits):
@@ -150,7 +151,7 @@ def _check_count(run: Run, count: int) -> None:
             )
 
 
-def _seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
+def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
     """Returns the seed of a file's order; None: as the samples came."""
     return f"{options.seed}/{path.name}" if split == DatasetSplit.TRAIN else None
 

@@ -203,10 +203,23 @@ class Text2TextProblem(Problem):
         self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
     ) -> None:
         """Builds the vocabulary and the TFRecord files that are not there yet."""
-        from t2t_lite.data import fingerprint, generator
+        from t2t_lite.data import generator
         from t2t_lite.data.config import DatagenOptions
 
         options = options or DatagenOptions()
+        self.prepare_data(data_dir, tmp_dir, options)
+        generator.generate_problem(self, data_dir, tmp_dir, options)
+
+    def prepare_data(self, data_dir: str, tmp_dir: str, options: "DatagenOptions") -> None:
+        """Does all of `generate_data` that comes before the TFRecord files.
+
+        Downloads the raw files, builds the vocabulary, and notes what the data is made from.
+
+        Raises:
+            UserError: a file cannot be had, or what is there was made from something else.
+        """
+        from t2t_lite.data import fingerprint
+
         self.bad_input = BadInput(skip=options.skip_bad)
         for entry in self.splits_to_generate(tmp_dir):
             paths = self.filepaths(data_dir, entry["split"])
@@ -216,7 +229,6 @@ class Text2TextProblem(Problem):
         fingerprint.guard_vocabulary(self, data_dir, tmp_dir, options)
         self.get_or_create_vocab(data_dir, tmp_dir)
         fingerprint.guard_splits(self, data_dir, tmp_dir, options)
-        generator.generate_problem(self, data_dir, tmp_dir, options)
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""

@@ -80,3 +80,22 @@ def test_the_walkthrough(shell, shared_data, tmp_path):
     output = shell(code.replace("TMP_DIR=/tmp/t2t_datagen", f"TMP_DIR={shared_data}"))
     assert re.search(r"^BLEU_cased = +\d+\.\d\d", output, re.M)
     assert len((tmp_path / "translation.de").read_text(encoding="utf-8").split("\n")) == 2
+
+
+@pytest.mark.slow
+def test_the_papers_data(shell, shared_data):
+    ((_, code),) = blocks("The paper's data")
+    assert "TMP_DIR=/tmp/t2t_datagen" in code
+    output = shell(code.replace("TMP_DIR=/tmp/t2t_datagen", f"TMP_DIR={shared_data}"))
+    assert "steps per epoch" in output
+    assert "29,000 examples" in output
+
+
+@pytest.mark.slow
+def test_parsing(shell, shared_data):
+    ((_, code),) = blocks("Parsing")
+    assert "TMP_DIR=$HOME/nltk_data" in code
+    output = shell(code.replace("TMP_DIR=$HOME/nltk_data", f"TMP_DIR={shared_data}"))
+    assert re.search(r"^Bracketing F1 = ", output, re.M)
+    words = re.findall(r"[^\s()]+(?=\))", output.splitlines()[-1])
+    assert words == "The company said it will sell the unit .".split()
