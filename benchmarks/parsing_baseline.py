@@ -152,7 +152,8 @@ def main() -> None:
             f"PCFG with {vertical} label(s) a phrase, {len(grammar.parents):,} binary rules: "
             f"F1 {scores.f1:.2f} (recall {scores.recall:.2f}, precision {scores.precision:.2f}; "
             f"of all sentences {of_all.f1:.2f}), tags {scores.tagging_accuracy:.2f}, "
-            f"{found.count(None)} of {len(test)} sentences without a tree, {time.perf_counter() - start:.0f} s"
+            f"{found.count(None)} of {len(test)} sentences without a tree, "
+            f"{time.perf_counter() - start:.0f} s"
         )
 
 

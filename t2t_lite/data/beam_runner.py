@@ -8,8 +8,9 @@ Beam runner find it, which encode it and write the TFRecord files:
 
 So the raw files and the problem's class are needed here only; workers need the data folder, this
 package and, if its encoder is the user's own, that class. The data folder may be on any file system
-that Beam knows. Each file appears whole; a worker holds one file in memory while writing it. A run
-that failed is repeated for the files that are missing.
+that Beam knows. Each file appears whole; a worker holds one file in memory while writing it
+(Beam's own DirectRunner holds all records of a problem, so for large data it is no match for the
+local way). A run that failed is repeated for the files that are missing.
 
 Needs the extra `beam`.
 """

@@ -98,4 +98,4 @@ def test_parsing(shell, shared_data):
     output = shell(code.replace("TMP_DIR=$HOME/nltk_data", f"TMP_DIR={shared_data}"))
     assert re.search(r"^Bracketing F1 = ", output, re.M)
     words = re.findall(r"[^\s()]+(?=\))", output.splitlines()[-1])
-    assert words == "The company said it will sell the unit .".split()
+    assert words == ["The", "company", "said", "it", "will", "sell", "the", "unit", "."]
