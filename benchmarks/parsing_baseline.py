@@ -24,6 +24,7 @@ from t2t_lite.evaluation.parseval import bracketing_f1
 
 KNOWN_FROM = 2  # a word that is seen less often is replaced by its shape
 UNKNOWN_NOUN = "NN"  # the tag of a word of unknown shape
+JOINT = "¦"  # marks labels that NLTK makes up; its own mark, |, is part of the label ADVP|PRT
 IMPOSSIBLE = -np.inf  # log-probability
 
 
@@ -52,7 +53,7 @@ class Grammar:
             for position in one.treepositions("leaves"):
                 one[position] = self.token(one[position])
             one.collapse_unary(collapsePOS=True)
-            one.chomsky_normal_form(horzMarkov=1, vertMarkov=vertical - 1)
+            one.chomsky_normal_form(horzMarkov=1, vertMarkov=vertical - 1, childChar=JOINT)
             productions += one.productions()
         rules = nltk.induce_pcfg(nltk.Nonterminal(TOP), productions).productions()
         self.labels = sorted({rule.lhs().symbol() for rule in rules})
@@ -97,7 +98,7 @@ class Grammar:
             return None
         below = [self._build(chart, words, 0, n, label) for label in labels]
         tree = nltk.Tree(TOP, below) if below else self._build(chart, words, 0, n, top)
-        tree.un_chomsky_normal_form()
+        tree.un_chomsky_normal_form(childChar=JOINT)
         return parse_tree(tree.pformat(margin=10**9))
 
     def flat(self, words: Sequence[str]) -> Tree:

@@ -145,13 +145,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "problem")
-    if args.inspect:
-        COMMAND.require(args, "data_dir")
-        inspect(args.problem.split(","), args.data_dir)
-        return
-    names = select_problems(args.problem, args.exclude_problems)
+    names = select_problems(args.problem, args.exclude_problems, keep_forms=args.inspect)
     if args.only_list:
         print("\n".join(names))
+        return
+    if args.inspect:
+        if args.report:
+            raise UsageError("--inspect and --report exclude each other")
+        COMMAND.require(args, "data_dir")
+        inspect(names, args.data_dir)
         return
     options = DatagenOptions(
         seed=args.random_seed,
@@ -179,13 +181,14 @@ def _run(args: types.SimpleNamespace) -> None:
     generate(names, args.data_dir, args.tmp_dir, options)
 
 
-def select_problems(wanted: str, exclude: str = "") -> list[str]:
+def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False) -> list[str]:
     """Returns the registered base names that `--problem` and `--exclude_problems` choose.
 
     Args:
         wanted: a name, names with commas, or `prefix*`; `_rev` and `_copy` stand for their base,
             whose files they share.
         exclude: texts with commas; names that contain one are left out.
+        keep_forms: whether `_rev` and `_copy` stay as they are instead.
 
     Raises:
         UsageError: an unknown name, or nothing is left.
@@ -193,7 +196,8 @@ def select_problems(wanted: str, exclude: str = "") -> list[str]:
     if wanted.endswith("*"):
         names = [name for name in registry.list_problems() if name.startswith(wanted[:-1])]
     else:
-        names = [_base_name(name.strip()) for name in wanted.split(",")]
+        names = [name.strip() for name in wanted.split(",")]
+        names = [registry.problem(name).name if keep_forms else _base_name(name) for name in names]
     unwanted = [text for text in exclude.split(",") if text]
     chosen = [name for name in names if not any(text in name for text in unwanted)]
     if not chosen:

@@ -67,7 +67,7 @@ COMMAND = Command(
                 str,
                 "",
                 "Search settings, such as beam_size=4,alpha=0.6,extra_length=50; also batch_size, "
-                "return_beams, write_beam_scores, max_input_size.",
+                "return_beams, write_beam_scores, max_input_size and, for parsing, well_formed.",
             ),
             Flag("worker_gpu", int, None, "GPUs to use; all if not given, 0: the CPU.", minimum=0),
         ),

@@ -70,7 +70,8 @@ def _run(args: types.SimpleNamespace) -> None:
             if errors > parameters.max_error:
                 raise DataError(
                     f"{args.test}, line {number}: {errors + 1} sentences have other words than in "
-                    f"{args.gold}; mend them, or allow more by MAX_ERROR in --param"
+                    f"{args.gold}, or tag other words as what DELETE_LABEL leaves out; mend them, "
+                    "or allow more by MAX_ERROR in --param"
                 )
             errors += 1
         print(_row(number, score))

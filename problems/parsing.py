@@ -2,6 +2,7 @@
 
 import abc
 import itertools
+import logging
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +17,16 @@ from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
 from t2t_lite.data.trees import Tree
 from t2t_lite.errors import DataError, UserError
 
+log = logging.getLogger(__name__)
+
 # What the Wall Street Journal's files are called: section and number, two digits each.
 _WSJ_FILE = re.compile(r"wsj_(\d{4})\.mrg$")
 
 # The 17 M sentences: trees, one a line, or words beside the symbols of the trees over them.
 _EXTRA_FILE = re.compile(r"(extra.*)\.(trees|text|tags)(\.gz|\.bz2)?")
+
+# NLTK's sample of the Wall Street Journal as one archive.
+_SAMPLE = "treebank-combined-wsj_0001-0159.tgz"
 
 # A file's name in messages, and its lines.
 TreeFile = tuple[str, Iterator[str]]
@@ -71,6 +77,10 @@ class ParsingProblem(Text2TextProblem):
         """Bracketing F1 if outputs are trees."""
         return "bracketing_f1" if self._writes_trees else super().metric
 
+    def source(self, line: str) -> str:
+        """Sets words off by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
+        return trees.escape_brackets(" ".join(trees.split_words(line)))
+
     def show(self, source: str, target: str) -> Output:
         """Makes a bracketed tree over the words of the source, mending the symbols."""
         if not self._writes_trees:
@@ -85,7 +95,7 @@ class ParsingProblem(Text2TextProblem):
         Raises:
             DataError: the tree is malformed, or its words are not those of the source.
         """
-        words = trees.split_words(source)
+        words = trees.split_words(self.source(source))
         if not self._writes_trees or not (words or trees.split_words(line)):
             return super().reference(source, line)
         tree = self.normalise(trees.parse_tree(line))
@@ -128,13 +138,20 @@ class WsjParsing(ParsingProblem):
         """The one file."""
         return corpora.existing_files([pathlib.Path(tmp_dir) / self._FILES[dataset_split]])
 
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The one file, which must be there before anything is made."""
+        return [self._file(tmp_dir, dataset_split)]
+
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the trees of a file as they are."""
+        return trees.read_trees(self._file(tmp_dir, dataset_split), self.bad_input)
+
+    def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
         path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
         found = corpora.find_file(path)
         if found is None:
             raise UserError(f"{path} is missing; it should hold bracketed trees, one a line")
-        return trees.read_trees(found, self.bad_input)
+        return found
 
 
 class TreebankProblem(ParsingProblem):
@@ -197,6 +214,8 @@ class WsjTreebankProblem(TreebankProblem):
 
     # The numbers NNNN of each split's files.
     file_numbers: ClassVar[Mapping[str, range]]
+    # What to put into --tmp_dir.
+    origin: ClassVar[str] = "the Penn Treebank's folder combined/ (parsed/mrg/ in Treebank-3)"
 
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
@@ -220,17 +239,20 @@ class WsjTreebankProblem(TreebankProblem):
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of a split."""
         wanted = self.file_numbers[dataset_split]
-        missing = {number // 100 for number in wanted}
+        found: dict[int, str] = {}
         for name, lines in self.tree_files(tmp_dir):
             match = _WSJ_FILE.search(name)
-            if match and int(match[1]) in wanted:
-                missing.discard(int(match[1]) // 100)
+            if match and (number := int(match[1])) in wanted:
+                if number in found:
+                    raise UserError(f"{found[number]} and {name}: the same file twice; remove one")
+                found[number] = name
                 yield from trees.trees_of_lines(lines, name, self.bad_input, self.normalise)
+        log.info("%s %s: %d files of trees", self.base_name, dataset_split, len(found))
+        missing = {number // 100 for number in wanted} - {number // 100 for number in found}
         if missing:
             sections = ", ".join(f"wsj_{section:02d}NN.mrg" for section in sorted(missing))
             raise UserError(
-                f"{tmp_dir}: no files {sections} there or below; put the Penn Treebank's folder "
-                "combined/ (parsed/mrg/ in Treebank-3) there"
+                f"{tmp_dir}: no files {sections} there or below; put {self.origin} there"
             )
 
 
@@ -340,11 +362,12 @@ class ParsingTreebankSample(WsjTreebankProblem):
         DatasetSplit.EVAL: range(140, 150),
         DatasetSplit.TEST: range(150, 160),
     }
+    origin: ClassVar[str] = f"NLTK's folder corpora/treebank, unpacked, or {_SAMPLE}"
 
     @property
     def approx_vocab_size(self) -> int:
-        """A size that leaves most of some 70,000 words whole."""
-        return 8000
+        """A size that suits some 70,000 words."""
+        return 4000
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """The archive if it is there, else the files of the split."""
@@ -352,7 +375,7 @@ class ParsingTreebankSample(WsjTreebankProblem):
         return [archive] if archive else super().source_files(tmp_dir, dataset_split)
 
     def _archive(self, tmp_dir: str) -> pathlib.Path | None:
-        return _find_archive(tmp_dir, "treebank", "treebank-combined-wsj_0001-0159.tgz")
+        return _find_archive(tmp_dir, "treebank", _SAMPLE)
 
     def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
         """Yields the members of the archive if it is there, else the files."""

@@ -40,6 +40,18 @@ class Text2textTmpdir(Text2TextProblem):
         """Both sides."""
         return corpora.existing_files(self._text_files(tmp_dir, dataset_split))
 
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns both sides.
+
+        Raises:
+            UserError: a file is not there.
+        """
+        inputs, targets = self._text_files(tmp_dir, dataset_split)
+        return [
+            _existing(inputs, "the sources, one sentence a line"),
+            _existing(targets, "the targets, one sentence a line"),
+        ]
+
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split.
 
@@ -47,12 +59,8 @@ class Text2textTmpdir(Text2TextProblem):
             UserError: a file is not there.
             DataError: different numbers of lines, no pair at all, or an unreadable line.
         """
-        inputs, targets = self._text_files(tmp_dir, dataset_split)
-        return corpora.aligned_pairs(
-            _existing(inputs, "the sources, one sentence a line"),
-            _existing(targets, "the targets, one sentence a line"),
-            self.bad_input,
-        )
+        inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
+        return corpora.aligned_pairs(inputs, targets, self.bad_input)
 
     def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
         folder = pathlib.Path(tmp_dir)

@@ -49,6 +49,20 @@ class Run:
             self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
         )
 
+    def refuse_other_vocabulary(self, data_dir: str) -> None:
+        """Compares the vocabularies in the folder with those of `data_dir` that are there.
+
+        Raises:
+            UserError: one differs, so that the ids of the data mean other words.
+        """
+        for name in self.problem.vocab_files():
+            own, other = self.folder / name, pathlib.Path(data_dir, name)
+            if other.is_file() and own.read_bytes() != other.read_bytes():
+                raise UserError(
+                    f"{own}, which this run was trained with, differs from {other}; name the "
+                    "run's own --data_dir, or decode from text with --decode_from_file"
+                )
+
     def latest_checkpoint(self) -> str:
         """Returns the prefix of the newest checkpoint.
 

@@ -87,8 +87,12 @@ def test_another_vocabulary_is_refused(tmp_path):
     hparams = registry.hparams("transformer_test").freeze()
     tokens.write_text("<UNK>\na\nb\n")
     run_folder.create_run(flags, hparams, str(data))
-    run_folder.create_run(flags, hparams, str(data))
+    opened = run_folder.create_run(flags, hparams, str(data))
+    opened.refuse_other_vocabulary(str(data))
+    opened.refuse_other_vocabulary(str(tmp_path / "records without a vocabulary"))
     tokens.write_text("<UNK>\na\nc\n")
+    with pytest.raises(UserError, match=r"differs from .*data.*; name the run's own --data_dir"):
+        opened.refuse_other_vocabulary(str(data))
     with pytest.raises(UserError, match="which this run was trained with, differs from"):
         run_folder.create_run(flags, hparams, str(data))
 

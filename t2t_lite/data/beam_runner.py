@@ -53,11 +53,17 @@ def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
     Raises:
         UsageError: there is no such runner, it is not installed, or it lacks an option.
     """
+    given = f"--runner={runner} --beam_options={arguments!r}"
+    complaint = io.StringIO()
     try:
-        options = PipelineOptions(shlex.split(arguments), runner=runner)
-        beam.Pipeline(options=options)
+        with contextlib.redirect_stderr(complaint):
+            options = PipelineOptions(shlex.split(arguments), runner=runner)
+            options.get_all_options()  # else they are read only when the pipeline starts
+            beam.Pipeline(options=options)
     except (ValueError, ImportError) as error:
-        raise UsageError(f"--runner={runner} --beam_options={arguments!r}: {error}") from None
+        raise UsageError(f"{given}: {error}") from None
+    except SystemExit:  # argparse has written pages of usage, then what is wrong
+        raise UsageError(f"{given}: {complaint.getvalue().splitlines()[-1]}") from None
     return options
 
 

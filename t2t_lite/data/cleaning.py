@@ -104,9 +104,8 @@ class CleaningRules:
             try:
                 rules[name] = _VALUES[name](value) if equals else True
             except ValueError:
-                raise UsageError(
-                    f"cleaning rule {name}: {value!r} is no {_VALUES[name].__name__}"
-                ) from None
+                kind = "whole number" if _VALUES[name] is int else "number"
+                raise UsageError(f"cleaning rule {name}: {value!r} is no {kind}") from None
         return cls(**rules)
 
     def __str__(self) -> str:
@@ -215,7 +214,7 @@ def _script_check(codes: list[str]) -> Callable[[str], bool]:
     # Letters such as U+02BC (apostrophe) and U+30FC (long vowel) are of "Common" script.
     allowed = "".join(rf"\p{{Script={code}}}" for code in [*codes, "Common", "Inherited"])
     try:
-        if not all(codes):  # regex takes an empty name for one
+        if not all(map(str.isalpha, codes)):  # regex takes an empty name for one
             raise regex.error("no code")
         foreign = regex.compile(rf"[^\P{{L}}{allowed}]")  # letters that are none of these
     except regex.error:

@@ -118,14 +118,14 @@ def inspect_split(
         try:
             _add_file(found, path, reader, vocab_sizes)
         except DataError as error:
-            found.add_faults("files damaged", [str(error)])
+            found.add_faults("files damaged, not counted to their end", [str(error)])
     return found
 
 
 def _add_file(
     found: SplitInspection, path: str, reader: ExampleReader, vocab_sizes: Mapping[str, int]
 ) -> None:
-    """Adds what a file holds; raises DataError, after what precedes it, if it is damaged or cut."""
+    """Adds what a file holds; a damaged one raises DataError after the whole chunks before."""
     name = pathlib.Path(path).name
     number = 1  # of the next record
     for features in _chunks(path, reader):

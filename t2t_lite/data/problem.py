@@ -200,6 +200,10 @@ class Problem(abc.ABC):
         """The score that `t2t-decoder` prints and evaluation logs: "bleu" or "bracketing_f1"."""
         return "bleu"
 
+    def source(self, line: str) -> str:
+        """Makes of a line that a user wants decoded what stands in the data in its place."""
+        return line.strip()
+
     def show(self, source: str, target: str) -> Output:
         """Makes what is written and scored of a target, be it the right one or a model's.
 

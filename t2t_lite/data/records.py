@@ -13,12 +13,12 @@ import random
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 import google_crc32c
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
+from t2t_lite.data.protocol_buffers import message_class
 from t2t_lite.errors import DataError, UserError
 
 # A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
@@ -57,14 +57,8 @@ message_type {
 """
 
 
-def _example_class() -> Any:
-    """Returns a class that reads and writes the bytes of `tf.train.Example`."""
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t2t_lite.Example"))
-
-
-_Example = _example_class()
+# Reads and writes the bytes of `tf.train.Example`.
+_Example = message_class(_SCHEMA, "t2t_lite.Example")
 
 
 def serialize(features: Mapping[str, Sequence[int]]) -> bytes:

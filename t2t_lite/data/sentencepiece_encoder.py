@@ -7,7 +7,6 @@ U+2581 back as a space. So the model carries two rules, U+2581 -> "\u2582b" and 
 tensorflow-text and whatever else loads it agree.
 """
 
-import importlib
 import io
 import logging
 import pathlib
@@ -19,12 +18,42 @@ from typing import Any
 import sentencepiece
 
 from t2t_lite import files
+from t2t_lite.data.protocol_buffers import message_class
 from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder
 from t2t_lite.errors import DataError, UserError
 
 log = logging.getLogger(__name__)
 
 _UNKNOWN_ID = 2
+
+# sentencepiece_model.proto, as far as needed.
+_SCHEMA = """
+name: "t2t_lite/sentencepiece_model.proto" package: "t2t_lite"
+message_type {
+  name: "NormalizerSpec"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "precompiled_charsmap" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field { name: "add_dummy_prefix" number: 3 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  field { name: "remove_extra_whitespaces" number: 4 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  field { name: "escape_whitespaces" number: 5 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  field { name: "normalization_rule_tsv" number: 6 label: LABEL_OPTIONAL type: TYPE_STRING }
+}
+message_type {
+  name: "ModelProto"
+  field { name: "pieces" number: 1 label: LABEL_REPEATED type: TYPE_BYTES }
+  field { name: "trainer_spec" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field {
+    name: "normalizer_spec" number: 3 label: LABEL_OPTIONAL
+    type: TYPE_MESSAGE type_name: ".t2t_lite.NormalizerSpec"
+  }
+  field { name: "self_test_data" number: 4 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field {
+    name: "denormalizer_spec" number: 5 label: LABEL_OPTIONAL
+    type: TYPE_MESSAGE type_name: ".t2t_lite.NormalizerSpec"
+  }
+}
+"""
+_Model = message_class(_SCHEMA, "t2t_lite.ModelProto")
 
 # SentencePiece's rule files: characters, tab, characters; each character as a hexadecimal number.
 _ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
@@ -129,12 +158,10 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
         DataError: `vocab_size` is too small for the bytes and the characters of the text.
         Exception: whatever `lines` raises.
     """
-    # The protocol buffer's Python module has no static types.
-    protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
     failures: list[BaseException] = []
     try:
         text = _trainable(lines, failures)
-        model = protocol.ModelProto.FromString(_train(model_type, text, vocab_size))
+        model = _Model.FromString(_train(model_type, text, vocab_size))
     except RuntimeError as error:
         if failures:
             raise failures[0] from None

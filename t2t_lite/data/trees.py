@@ -77,9 +77,9 @@ class Tree:
         parts = []
         for tree, begins in self.walk():
             if tree.word is not None:
-                parts.append(f" ({_escape(tree.label)} {_escape(tree.word)})")
+                parts.append(f" ({escape_brackets(tree.label)} {escape_brackets(tree.word)})")
             else:
-                parts.append(f" ({_escape(tree.label)}" if begins else ")")
+                parts.append(f" ({escape_brackets(tree.label)}" if begins else ")")
         return "".join(parts)[1:]
 
     def __repr__(self) -> str:
@@ -380,5 +380,6 @@ def _close(stack: _Open) -> None:
     stack[-1][1].append(Tree(label, tuple(children)))
 
 
-def _escape(text: str) -> str:
+def escape_brackets(text: str) -> str:
+    """Writes round brackets as treebanks write them in words and labels: -LRB- and -RRB-."""
     return text.replace("(", "-LRB-").replace(")", "-RRB-")

@@ -5,12 +5,14 @@ caller has loaded.
 """
 
 import collections
+import contextlib
 import functools
 import itertools
 import multiprocessing
 import os
 import pickle
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -43,6 +45,7 @@ class Workers(Generic[Job]):
         self._job = job
         self._num_workers = num_workers or len(os.sched_getaffinity(0))
         self._pool: ProcessPoolExecutor | None = None
+        self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +58,7 @@ class Workers(Generic[Job]):
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+        self._exit.close()
 
     def map(
         self, method: Callable[[Job, Task], Result], tasks: Iterable[Task], here: bool = False
@@ -92,7 +96,8 @@ class Workers(Generic[Job]):
             raise UserError(
                 "a worker process died: it was killed, perhaps because memory ran out, or could "
                 "not start; run the command again, it goes on from here (fewer --num_workers take "
-                "less memory)"
+                "less memory). A script of your own must start the work below "
+                "`if __name__ == '__main__':`, or with num_workers=1"
             ) from None
 
     def _started_pool(self) -> ProcessPoolExecutor:
@@ -104,23 +109,29 @@ class Workers(Generic[Job]):
                     f"worker processes need what cannot be pickled ({error}); make the encoders "
                     "picklable, or give --num_workers=1"
                 ) from None
+            # By a file: a process that dies as it starts leaves this one waiting for ever if what
+            # it was to be told is more than a pipe holds.
+            file = tempfile.NamedTemporaryFile(prefix="t2t_lite-job-")  # noqa: SIM115
+            self._exit.enter_context(file)
+            file.write(pickled)
+            file.flush()
             self._pool = ProcessPoolExecutor(
                 self._num_workers,
                 multiprocessing.get_context("spawn"),
                 initializer=_start,
-                initargs=(pickled,),
+                initargs=(file.name,),
             )
         return self._pool
 
 
 # ---- in a worker process
 
-_pickled_job = b""
+_job_path = ""
 
 
-def _start(pickled_job: bytes) -> None:
-    global _pickled_job
-    _pickled_job = pickled_job
+def _start(job_path: str) -> None:
+    global _job_path
+    _job_path = job_path
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent sees to the end
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -136,7 +147,8 @@ def _end_with_parent() -> None:
 @functools.cache
 def _job() -> Any:
     """Loaded by the first task and not at the start, so that its errors reach the caller."""
-    return pickle.loads(_pickled_job)
+    with open(_job_path, "rb") as file:
+        return pickle.load(file)
 
 
 def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:

@@ -111,7 +111,7 @@ class Decoder:
         """Returns each line with its ids; no ids for a line without text.
 
         Args:
-            lines: one sentence each; white space around it is not encoded.
+            lines: one sentence each; white space around it is dropped.
             name: what a message calls a line, before its number.
 
         Raises:
@@ -119,11 +119,12 @@ class Decoder:
         """
         encoded = []
         for number, line in enumerate(lines, 1):
+            text = self.problem.source(line)
             try:
-                ids = self._inputs.encode(line.strip())
+                ids = self._inputs.encode(text)
             except DataError as error:
                 raise DataError(f"{name} {number}: {error}") from error
-            encoded.append(Source(line, [*ids, EOS_ID] if ids else []))
+            encoded.append(Source(text, [*ids, EOS_ID] if ids else []))
         return encoded
 
     def search(
@@ -338,6 +339,7 @@ def _decode_split(decoder: Decoder, opened: run_folder.Run, config: DecoderConfi
     data_dir = config.data_dir or opened.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = opened.problem.existing_filepaths(data_dir, split)
+    opened.refuse_other_vocabulary(data_dir)
     sources, references = _examples(decoder, paths)
     name = f"{split} example"
     if config.decode_to_file:

@@ -67,14 +67,25 @@ class TreeGrammar:
         """Reads symbols and spaces off the encoders.
 
         Raises:
-            UsageError: the targets are not written in whole symbols.
+            UsageError: the targets are not written in whole symbols, or the sources' ids do not
+                show where words end.
         """
         if not isinstance(targets, TokenTextEncoder):
             raise UsageError(
                 "decode hparam well_formed=true: this problem's targets are not the symbols of "
-                "trees, one id each; leave it out"
+                "trees, one id each; set it to false"
             )
         spaces = [inputs.decode([i]).count(" ") for i in range(inputs.vocab_size)]
+        # T2T's subwords and whole tokens imply the spaces between them.
+        if (
+            isinstance(inputs, TokenTextEncoder)
+            or sum(spaces[i] for i in inputs.encode("a b")) != 1
+        ):
+            raise UsageError(
+                "decode hparam well_formed=true: this problem's source vocabulary writes no "
+                "spaces, so that words cannot be counted; set it to false, or let the problem take "
+                "VocabType.SENTENCEPIECE_BPE"
+            )
         return cls(model, targets.tokens, spaces, extra_length)
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:

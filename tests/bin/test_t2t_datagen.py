@@ -72,6 +72,14 @@ def test_only_list(argv: list[str], names: list[str], capsys: pytest.CaptureFixt
     assert _CALLS == []
 
 
+def test_inspect_takes_the_chosen_problems_in_the_form_that_is_asked_for(monkeypatch):
+    chosen: list[list[str]] = []
+    monkeypatch.setattr(t2t_datagen, "inspect", lambda names, data_dir: chosen.append(names))
+    for argv in (["--problem=zoo_*", "--exclude_problems=ape"], ["--problem=zoo_ape_rev,zoo_ape"]):
+        assert run("--inspect", "--data_dir=d", *argv) == 0
+    assert chosen == [["zoo_bee", "zoo_cat_big"], ["zoo_ape_rev", "zoo_ape"]]
+
+
 def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
     assert run("--only_list", "--problem=zoo_ape_rev") == 0
     assert "zoo_ape_rev is read from the files of zoo_ape" in capsys.readouterr().err
@@ -91,6 +99,8 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
         (["--problem=zoo_ape", "--report", "--hparams=max_length=9"], "--hparams_set is missing"),
         (["--problem=zoo_ape", "--report", "--hparams_set=bas"], "unknown hparams set 'bas'"),
         (["--problem=zoo_ape", "--hparams_set=transformer_base"], "belong to --report"),
+        (["--problem=zoo_ape", "--report", "--inspect"], "exclude each other"),
+        (["--problem=zoo_ape,zoo_dog", "--inspect", "--data_dir=d"], "unknown problem 'zoo_dog'"),
     ],
 )
 def test_bad_choices(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
@@ -224,7 +234,10 @@ class TestInspect:
         path.write_bytes(path.read_bytes()[:-1])
         assert run("--inspect", "--problem=text2text_tmpdir", f"--data_dir={data}") == 1
         captured = capsys.readouterr()
-        assert f"FAULT: files damaged: 1, first {path}, record 30" in captured.out
+        assert (
+            f"FAULT: files damaged, not counted to their end: 1, first {path}, record 30"
+            in captured.out
+        )
         assert "the data has faults, named above" in captured.err
 
     def test_needs_the_folder(self, capsys: pytest.CaptureFixture[str]):

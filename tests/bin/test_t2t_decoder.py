@@ -51,6 +51,7 @@ def test_t2ts_search_defaults():
         "beam_size": 4,
         "alpha": 0.6,
         "extra_length": 100,
+        "well_formed": False,
         "batch_size": 0,
         "return_beams": False,
         "write_beam_scores": False,

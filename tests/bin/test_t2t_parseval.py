@@ -74,6 +74,7 @@ def test_evalb_stops_after_two_errors_more_than_max_error(
     *lines, last = err.splitlines()
     assert lines == [f"{number} : Words unmatch (see|saw)" for number in (2, 3, 4)]
     assert f"{tmp_path / 'test'}, line 4: 3 sentences have other words" in last
+    assert "DELETE_LABEL" in last
 
 
 @pytest.mark.parametrize(

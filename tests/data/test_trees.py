@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.data import trees
+from t2t_lite.data.bad_input import BadInput
 from t2t_lite.data.trees import Tree
 from t2t_lite.errors import DataError, UserError
 
@@ -329,3 +330,13 @@ def test_every_tree_of_both_treebanks_comes_back(treebank_folder):
         assert trees.delinearize(*trees.linearize(tree)) == (tree, 0)
         count += 1
     assert count == 3396 + 18_951 + 2780
+
+
+def test_a_tree_that_is_never_closed_does_not_swallow_those_that_follow(tmp_path):
+    path = tmp_path / "trees"
+    path.write_text("(S (a b)\n  (c d)\n(S (e f))\n(S (g h)\n  (i j))\n")
+    bad = BadInput(skip=True)
+    assert [tree.words() for tree in trees.read_trees(path, bad)] == [["f"], ["h", "j"]]
+    assert bad.skipped == 1
+    with pytest.raises(DataError, match="trees, line 1: closing brackets missing"):
+        list(trees.read_trees(path))

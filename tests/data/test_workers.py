@@ -1,6 +1,8 @@
 import multiprocessing
 import operator
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -60,6 +62,30 @@ def test_errors_of_the_work_reach_the_caller(num_workers):
 def test_a_worker_that_dies_is_an_error():
     with pytest.raises(UserError, match="a worker process died"), Workers(os._exit, 2) as workers:
         list(workers.map(operator.call, [3, 3, 3]))
+
+
+_UNGUARDED = """
+from t2t_lite.data.workers import Workers
+with Workers(b"0" * 1_000_000, 2) as workers:
+    list(workers.map(bytes.__add__, [b"1" * 1_000_000] * 8))
+"""
+
+
+def test_workers_that_cannot_start_are_an_error_however_much_they_are_to_be_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(_UNGUARDED)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "UserError: a worker process died" in ended.stderr
+
+
+def test_a_worker_that_dies_is_an_error_however_large_the_tasks():
+    with pytest.raises(UserError, match="a worker process died"), Workers(0, 2) as workers:
+        list(workers.map(_die, [b"1" * 1_000_000] * 8))
+
+
+def _die(job, task):
+    os._exit(3)
 
 
 def test_a_job_that_cannot_be_pickled_is_an_error():

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from t2t_lite import registry
+from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_parseval
 from t2t_lite.data import trees
 from t2t_lite.decoding import decoder
@@ -124,14 +124,11 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
         decode_hparams=search,
         decode_reference=str(tmp_path / "ref"),
     )
-    with pytest.raises(DataError, match=r"ref, line 3: word 2 is '' in the tree but '\(' in the"):
+    with pytest.raises(DataError, match=r"ref, line 3: word 2 is '' in the tree but '-LRB-' in"):
         decoder.run(config)
     assert not (tmp_path / "out").exists()
 
-    (tmp_path / "in").write_text(
-        (tmp_path / "in").read_text().replace("( of\u2009it  )", "of\u2009it")
-    )
-    gold[2] = "(X (x unheard) (x of\u2009it))"
+    gold[2] = "(X (x unheard) (x -LRB-) (x of\u2009it) (x -RRB-))"
     (tmp_path / "ref").write_text("".join(f"{tree}\n" for tree in gold))
     decoder.run(config)
     assert re.search(r"^well-formed before repair: .* of 3 outputs;", capsys.readouterr().out, re.M)
@@ -142,6 +139,15 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
         right = trees.normalise(trees.parse_tree(tree)).words()
         assert words_of([best, second]) == [right, right]
         assert float(score) >= float(lower)
+
+
+def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
+    parsing = decoder.Decoder.from_run(run_folder.open_run(parser.output_dir))
+    (right,) = parsing.encode(["-LRB- she runs -RRB- ."])
+    assert parsing.encode([" (  she\truns ) .\r"]) == [right]
+    ((best, *_),) = parsing.search([right])
+    assert best.output.repairs == 0
+    assert words_of([best.output.text]) == [right.text.split()]
 
 
 def test_longer_outputs_are_the_default_of_parsing_alone():

@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_lite.data.subword_text_encoder import SubwordTextEncoder
+from t2t_lite.data.text_encoder import TokenTextEncoder
+from t2t_lite.data.text_problems import VocabType
 from t2t_lite.data.trees import delinearize
 from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
 from t2t_lite.decoding.tree_grammar import TreeGrammar
+from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 
 SYMBOLS = ["<pad>", "<EOS>", "/NP", "/S", "DT", "NN", "NP", "S", "UH"]
@@ -112,6 +116,18 @@ def test_finds_the_best_of_all_trees():
         best = outputs[int(np.argmax(scores))]
         assert found.ids[sentence, 0, : len(best)].tolist() == best
         np.testing.assert_allclose(found.scores[sentence, 0], max(scores), rtol=1e-4)
+
+
+@pytest.mark.parametrize("vocab_type", [VocabType.SUBWORD, VocabType.TOKEN])
+def test_a_vocabulary_that_implies_spaces_is_refused(tmp_path, vocab_type):
+    (tmp_path / "symbols").write_text("".join(f"{symbol}\n" for symbol in SYMBOLS[2:]))
+    targets = TokenTextEncoder(tmp_path / "symbols")
+    if vocab_type == VocabType.TOKEN:
+        inputs = targets
+    else:
+        inputs = SubwordTextEncoder.build_from_token_counts({"a": 2, ", ": 2}, 1)
+    with pytest.raises(UsageError, match="writes no spaces, so that words cannot be counted"):
+        TreeGrammar.of(Moody(), inputs, targets, EXTRA)
 
 
 def test_one_alone_is_as_among_others():

@@ -93,6 +93,20 @@ def test_parsing_wsj_16k_takes_sections_by_file_name(tmp_path):
     assert registry.problem("parsing_wsj_16k").approx_vocab_size == 16_384
 
 
+def test_a_file_of_the_treebank_that_is_there_twice_is_refused(tmp_path):
+    write_mrg(tmp_path / "combined", *range(200, 2400, 100))
+    write_mrg(tmp_path / "parsed", 300)
+    with pytest.raises(UserError, match=r"combined/03/wsj_0300.mrg and .*the same file twice"):
+        samples("parsing_wsj_16k", tmp_path, "train")
+
+
+def test_wsj_parsing_misses_a_file_before_it_makes_anything(tmp_path):
+    (tmp_path / "wsjTrain.trees").write_text("(TOP (S (NN dogs)))\n")
+    with pytest.raises(UserError, match=r"wsjEval\.trees is missing"):
+        registry.problem("wsj_parsing").generate_data(str(tmp_path / "data"), str(tmp_path))
+    assert not list(tmp_path.glob("data/*-of-*"))
+
+
 def test_missing_sections_are_named(tmp_path):
     write_mrg(tmp_path, *(100 * section for section in range(2, 20)))
     with pytest.raises(UserError, match=r"no files wsj_20NN\.mrg, wsj_21NN\.mrg there or below"):
@@ -350,7 +364,7 @@ def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, me
         ("wsj_parsing", r"wsjTrain\.trees is missing; it should hold bracketed trees"),
         ("parsing_wsj_16k", r"no files wsj_02NN\.mrg, .*; put the Penn Treebank's folder"),
         ("parsing_wsj_semi_32k", r"no extra sentences there; put them there as extra\*\.trees, or"),
-        ("parsing_treebank_sample", r"no files wsj_00NN\.mrg, wsj_01NN\.mrg there"),
+        ("parsing_treebank_sample", r"no files wsj_00NN\.mrg, .*; put NLTK's folder"),
         ("parsing_craft", r"craft-treebank-penn-train\.tgz is missing; it should hold"),
     ],
 )

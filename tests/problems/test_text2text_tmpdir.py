@@ -112,6 +112,7 @@ def test_a_missing_file_is_an_error_that_says_what_to_put_there(raw, data, name)
     (raw / name).unlink()
     with pytest.raises(UserError, match=f"{raw / name} is missing; it should hold"):
         FewFiles().generate_data(str(data), str(raw))
+    assert not list(data.glob("*"))  # it shows before the work on the other files
 
 
 def test_files_of_unequal_length_are_an_error_with_both_counts(raw, data):
