@@ -39,6 +39,11 @@ class Chunk:
     first: int
     samples: Sequence["Sample"]
 
+    def name(self, shards: int) -> str:
+        """Returns the name of its file: other samples or another number of shards, another name."""
+        contents = repr((shards, self.first, self.samples)).encode()
+        return f"{self.first:012d}-{hashlib.blake2b(contents, digest_size=16).hexdigest()}"
+
 
 class ExampleEncoder:
     """Turns samples into serialized `tf.train.Example`s; picklable if its encoders are.
@@ -141,9 +146,7 @@ class ChunkFolder:
             DataError: a side of a sample is empty.
             OSError: the disk is full, say; the file is not there then.
         """
-        contents = repr((self.shards, chunk.first, chunk.samples)).encode()
-        digest = hashlib.blake2b(contents, digest_size=16).hexdigest()
-        file = ChunkFile(f"{chunk.first:012d}-{digest}", len(chunk.samples), is_new=True)
+        file = ChunkFile(chunk.name(self.shards), len(chunk.samples), is_new=True)
         path = self.path / file.name
         if path.is_file():
             return dataclasses.replace(file, is_new=False)

@@ -7,17 +7,21 @@ done stays, and the next run makes the rest. Memory does not grow with the corpu
 records take twice their size until a split is finished.
 """
 
-import dataclasses
 import itertools
 import logging
 import pathlib
+import random
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from t2t_lite.data import fingerprint
 from t2t_lite.data.chunks import Chunk, ChunkFolder, ExampleEncoder, Shard
 from t2t_lite.data.cleaning import clean
 from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.data.runs import Run, runs_of
 from t2t_lite.data.text_problems import Sample, Text2TextProblem
 from t2t_lite.data.workers import Workers
 from t2t_lite.errors import DataError
@@ -30,51 +34,25 @@ log = logging.getLogger(__name__)
 _CHUNK = 8192
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """Files that are made from one row of samples.
-
-    Attributes:
-        title: for messages.
-        source: the split of `generate_samples` that gives the samples.
-        files: the split that each file belongs to, in the order in which samples go to the files.
-    """
-
-    title: str
-    source: str
-    files: Mapping[pathlib.Path, str]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all its files exist."""
-        return all(path.is_file() for path in self.files)
-
-
-def runs_of(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[Run]:
-    """Returns what there is to generate: a run for each split, or one for all of them."""
-    splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
-    return [
-        Run(
-            title=f"{problem.base_name} {' and '.join(run)}",
-            source=run[0] if problem.is_generate_per_split else DatasetSplit.TRAIN,
-            files={
-                pathlib.Path(path): split
-                for split in run
-                for path in problem.filepaths(data_dir, split)
-            },
-        )
-        for run in ([[split] for split in splits] if problem.is_generate_per_split else [splits])
-    ]
-
-
 def read_samples(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
 ) -> Iterator[Sample]:
     """Yields the samples of a split as they are encoded: cleaned for training, and prefixed."""
+    seed_random(options, split)
     samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
         samples = clean(samples, options.cleaning, problem.base_name)
     return problem.prefixed(samples)
+
+
+def seed_random(options: DatagenOptions, split: str) -> None:
+    """Seeds Python's and numpy's global random numbers, which some problems draw samples from.
+
+    To be called before a split is read, so that it does not depend on what was drawn before.
+    """
+    seed = f"{options.seed}/{split}"
+    random.seed(seed)
+    np.random.seed(list(seed.encode()))
 
 
 def generate_problem(
@@ -90,7 +68,7 @@ def generate_problem(
 
     Raises:
         DataError: the raw data is unusable, has no samples or one with an empty side.
-        UserError: a worker process died.
+        UserError: a worker process died, or some files are made from other samples.
         OSError: a file cannot be written.
     """
     encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
@@ -102,18 +80,22 @@ def generate_problem(
         else:
             _remove_remains(run)
             samples = read_samples(problem, data_dir, tmp_dir, run.source, options)
-            _generate(run, samples, folder, options)
+            _generate(problem, run, samples, folder, options)
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _generate(
-    run: Run, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
+    problem: Text2TextProblem,
+    run: Run,
+    samples: Iterator[Sample],
+    folder: ChunkFolder,
+    options: DatagenOptions,
 ) -> None:
     """Writes the files of a run that are missing."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
     if found:
         log.info("%s: %d chunks of %d samples are there already", run.title, found, _CHUNK)
-    with Workers(folder, options.num_workers) as workers:
+    with Workers(folder, folder.path, options.num_workers) as workers:
         chunks = []
         count = 0
         with progress(run.title) as advance:
@@ -122,6 +104,7 @@ def _generate(
                 count += chunk.samples
                 advance(chunk.samples if chunk.is_new else 0)
         check_count(run, count)
+        fingerprint.guard_samples(problem, run, chunks)
         shards = [
             Shard(index, path, chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(run.files.items())

@@ -262,6 +262,20 @@ def normalise(tree: Tree) -> Tree:
     return Tree(TOP, children)
 
 
+def phrases(tree: Tree) -> Iterator[Tree]:
+    """Yields the phrases inside a tree, each under `TOP`.
+
+    Left out are those of a single word, and those of as many words as the one around them.
+    """
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        around = len(node.words())
+        inner = [child for child in node.children if isinstance(child, Tree) and child.word is None]
+        yield from (Tree(TOP, (child,)) for child in inner if 1 < len(child.words()) < around)
+        stack += reversed(inner)
+
+
 def linearize(tree: Tree) -> tuple[list[str], list[str]]:
     """Returns the words of a tree, and its symbols as T2T's `wsj_parsing` writes them.
 

@@ -5,14 +5,13 @@ caller has loaded.
 """
 
 import collections
-import contextlib
 import functools
 import itertools
 import multiprocessing
 import os
+import pathlib
 import pickle
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from t2t_lite.errors import UserError
+from t2t_lite.files import INCOMPLETE
 
 Job = TypeVar("Job")
 Task = TypeVar("Task")
@@ -33,19 +33,21 @@ _TASKS_PER_WORKER = 2
 class Workers(Generic[Job]):
     """Calls methods of one object, here or in worker processes that each hold a copy of it.
 
-        with Workers(job, 4) as workers:
+        with Workers(job, folder, 4) as workers:
             for result in workers.map(Job.method, tasks): ...
 
     Args:
         job: the object; picklable if there is more than one worker.
+        folder: where processes find the job, in a file that this one removes unless it is killed,
+            and the next one with the same folder writes over; made if missing.
         num_workers: how many; 0: one for each core. One means: no process but this one.
     """
 
-    def __init__(self, job: Job, num_workers: int = 0) -> None:
+    def __init__(self, job: Job, folder: pathlib.Path, num_workers: int = 0) -> None:
         self._job = job
-        self._num_workers = num_workers or len(os.sched_getaffinity(0))
+        self._path = folder / f"job{INCOMPLETE}"
+        self._num_workers = num_workers or available_cores()
         self._pool: ProcessPoolExecutor | None = None
-        self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +60,7 @@ class Workers(Generic[Job]):
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        self._exit.close()
+        self._path.unlink(missing_ok=True)
 
     def map(
         self, method: Callable[[Job, Task], Result], tasks: Iterable[Task], here: bool = False
@@ -111,25 +113,30 @@ class Workers(Generic[Job]):
                 ) from None
             # By a file: a process that dies as it starts leaves this one waiting for ever if what
             # it was to be told is more than a pipe holds.
-            file = tempfile.NamedTemporaryFile(prefix="t2t_lite-job-")  # noqa: SIM115
-            self._exit.enter_context(file)
-            file.write(pickled)
-            file.flush()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_bytes(pickled)
             self._pool = ProcessPoolExecutor(
                 self._num_workers,
                 multiprocessing.get_context("spawn"),
                 initializer=_start,
-                initargs=(file.name,),
+                initargs=(self._path,),
             )
         return self._pool
 
 
+def available_cores() -> int:
+    """Returns how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 # ---- in a worker process
 
-_job_path = ""
+_job_path = pathlib.Path()
 
 
-def _start(job_path: str) -> None:
+def _start(job_path: pathlib.Path) -> None:
     global _job_path
     _job_path = job_path
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent sees to the end
@@ -147,8 +154,7 @@ def _end_with_parent() -> None:
 @functools.cache
 def _job() -> Any:
     """Loaded by the first task and not at the start, so that its errors reach the caller."""
-    with open(_job_path, "rb") as file:
-        return pickle.load(file)
+    return pickle.loads(_job_path.read_bytes())
 
 
 def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:

@@ -230,6 +230,18 @@ def test_normalises_like_the_recorded_forms(golden_trees):
 # ---- symbols
 
 
+def test_phrases_are_those_of_several_words_each_over_fewer_than_the_one_around():
+    tree = trees.parse_tree(
+        "(TOP (S (S (NP (NP (DT the) (NN cat)) (PP (IN of) (NP (NN joy)))) (VP (VBD sat))) (. .)))"
+    )
+    assert [str(phrase) for phrase in trees.phrases(tree)] == [
+        "(TOP (S (NP (NP (DT the) (NN cat)) (PP (IN of) (NP (NN joy)))) (VP (VBD sat))))",
+        "(TOP (NP (NP (DT the) (NN cat)) (PP (IN of) (NP (NN joy)))))",
+        "(TOP (NP (DT the) (NN cat)))",
+        "(TOP (PP (IN of) (NP (NN joy))))",
+    ]
+
+
 def test_linearizes_as_t2t(golden_trees):
     # T2T takes text that is no tree for one, and refuses a space before the last bracket.
     malformed = {"", "(TOP (S (A a) (B b)", "(TOP (S (A a b) (B c)))"}

@@ -93,6 +93,15 @@ def test_parsing_wsj_16k_takes_sections_by_file_name(tmp_path):
     assert registry.problem("parsing_wsj_16k").approx_vocab_size == 16_384
 
 
+def test_phrases_are_added_to_train_alone(tmp_path):
+    write_mrg(tmp_path, 1, 100, 140, 150)
+    for split in ("train", "eval", "test"):
+        plain = samples("parsing_treebank_sample", tmp_path, split)
+        more = samples("parsing_treebank_sample_phrases", tmp_path, split)
+        assert [sample for sample in more if sample in plain] == plain
+        assert (len(more) > len(plain)) == (split == "train")
+
+
 def test_a_file_of_the_treebank_that_is_there_twice_is_refused(tmp_path):
     write_mrg(tmp_path / "combined", *range(200, 2400, 100))
     write_mrg(tmp_path / "parsed", 300)
