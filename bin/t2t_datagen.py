@@ -2,11 +2,8 @@
 
 import logging
 import pathlib
-import random
 import types
 from collections.abc import Iterable, Sequence
-
-import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
@@ -69,7 +66,7 @@ COMMAND = Command(
                 int,
                 RANDOM_SEED,
                 "Decides the order of the examples; also seeds Python's and numpy's random numbers "
-                "before each problem.",
+                "before the vocabulary is built and before each split is read.",
             ),
             Flag(
                 "num_workers",
@@ -138,6 +135,10 @@ COMMAND = Command(
 )
 
 
+# Flags that say how data is made, and nothing about what it is like.
+_MAKING = ("num_workers", "runner", "beam_options")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command and exits."""
     COMMAND.run(_run, argv)
@@ -150,8 +151,7 @@ def _run(args: types.SimpleNamespace) -> None:
         print("\n".join(names))
         return
     if args.inspect:
-        if args.report:
-            raise UsageError("--inspect and --report exclude each other")
+        _refuse(args, "inspect", "report", "clean", "skip_bad", "hparams_set", "hparams", *_MAKING)
         COMMAND.require(args, "data_dir")
         inspect(names, args.data_dir)
         return
@@ -162,6 +162,7 @@ def _run(args: types.SimpleNamespace) -> None:
         skip_bad=args.skip_bad,
     )
     if args.report:
+        _refuse(args, "report", *_MAKING)
         print_report(names, args.data_dir, args.tmp_dir, options, _batching_hparams(args))
         return
     if args.hparams_set or args.hparams:
@@ -215,13 +216,12 @@ def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: Datagen
         names: registered names.
         data_dir: folder of the results; made if missing.
         tmp_dir: folder of the raw files; made if missing.
-        options: how; the seed is set before each problem, so that none depends on those before it.
+        options: how to generate.
     """
     for folder in (data_dir, tmp_dir):
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names:
         log.info("generating %s into %s", name, data_dir)
-        _seed(options)
         registry.problem(name).generate_data(data_dir, tmp_dir, options)
 
 
@@ -261,7 +261,6 @@ def generate_by_beam(
         if not isinstance(problem, Text2TextProblem):
             raise UsageError(f"--runner needs pairs of text, and {name!r} is no Text2TextProblem")
         log.info("generating %s into %s", name, data_dir)
-        _seed(options)
         beam_runner.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
 
 
@@ -305,7 +304,7 @@ def print_report(
         names: registered names.
         data_dir: folder of the vocabulary, if there is one.
         tmp_dir: folder of the raw files.
-        options: the cleaning, whether bad lines are skipped, and the seed, set before each problem.
+        options: how the data would be generated.
         hparams: what the batches of training depend on; None: leave them out.
 
     Raises:
@@ -316,9 +315,14 @@ def print_report(
         if not isinstance(problem, Text2TextProblem):
             raise UsageError(f"--report reads pairs of text, and {name!r} is no Text2TextProblem")
         problem.bad_input = BadInput(skip=options.skip_bad)
-        _seed(options)
-        for block in report(problem, data_dir, tmp_dir, options.cleaning, hparams):
+        for block in report(problem, data_dir, tmp_dir, options, hparams):
             print(block, flush=True)
+
+
+def _refuse(args: types.SimpleNamespace, mode: str, *flags: str) -> None:
+    """Raises UsageError if flags are given of which a mode would take no notice."""
+    if given := [f"--{flag}" for flag in flags if getattr(args, flag)]:
+        raise UsageError(f"--{mode} and {', '.join(given)} exclude each other")
 
 
 def _batching_hparams(args: types.SimpleNamespace) -> BasicHParams | None:
@@ -333,11 +337,6 @@ def _batching_hparams(args: types.SimpleNamespace) -> BasicHParams | None:
             "and has no fields for batches"
         )
     return hparams
-
-
-def _seed(options: DatagenOptions) -> None:
-    random.seed(options.seed)
-    np.random.seed(options.seed % 2**32)
 
 
 def _base_name(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from t2t_lite import files, registry
 from t2t_lite.data import corpora, text_encoder, trees
 from t2t_lite.data.archives import iterate_members
+from t2t_lite.data.lexicon import TagCounts, TreeSymbolEncoder
 from t2t_lite.data.problem import DatasetSplit, Output, three_splits
 from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
@@ -52,8 +53,7 @@ class ParsingProblem(Text2TextProblem):
         """Yields the words and symbols of each tree; errors as in `trees`."""
         found = self.trees(tmp_dir, dataset_split)
         for tree in self.bad_input.counted(found, f"{self.base_name} {dataset_split}"):
-            words, symbols = trees.linearize(tree)
-            yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
+            yield _sample(tree)
 
     def normalise(self, tree: Tree) -> Tree:
         """Returns a treebank's tree as `trees` would yield it, its outermost bracket `TOP`.
@@ -69,8 +69,10 @@ class ParsingProblem(Text2TextProblem):
 
     @property
     def decode_hparams(self) -> str:
-        """As in section 6.3 of arXiv:1706.03762: there are two to three symbols a word."""
-        return "extra_length=300" if self._writes_trees else super().decode_hparams
+        """The search of section 6.3 of arXiv:1706.03762; there are two to three symbols a word."""
+        if not self._writes_trees:
+            return super().decode_hparams
+        return "beam_size=21,alpha=0.3,extra_length=300"
 
     @property
     def metric(self) -> str:
@@ -173,9 +175,14 @@ class TreebankProblem(ParsingProblem):
         default = super().decode_hparams
         return f"{default},well_formed=true" if self._writes_trees else default
 
+    @property
+    def lexicon_filename(self) -> str:
+        """The tags that each word takes."""
+        return f"vocab.{self.base_name}.lexicon.tsv"
+
     def vocab_files(self) -> list[str]:
-        """The vocabulary of the words and that of the symbols."""
-        return [self.vocab_filename, self.symbols_filename]
+        """The vocabulary of the words, that of the symbols, and the tags of words."""
+        return [self.vocab_filename, self.symbols_filename, self.lexicon_filename]
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
         """Those of every split, since the symbols are from all of them."""
@@ -185,22 +192,28 @@ class TreebankProblem(ParsingProblem):
     def feature_encoders(self, data_dir: str) -> dict[str, text_encoder.TextEncoder]:
         """One encoder for the words, one for the symbols."""
         words = self.load_vocab(data_dir)
-        symbols = text_encoder.TokenTextEncoder(pathlib.Path(data_dir) / self.symbols_filename)
+        folder = pathlib.Path(data_dir)
+        symbols = TreeSymbolEncoder(folder / self.symbols_filename, folder / self.lexicon_filename)
         return {"inputs": words, "targets": symbols}
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
         """Makes the vocabularies that are missing; returns that of the words.
 
         The symbols are those of every split: labels belong to a treebank's guidelines, and a rare
-        one must not make a development tree unreadable.
+        one must not make a development tree unreadable. The tags of words are those in training.
         """
-        path = pathlib.Path(data_dir) / self.symbols_filename
-        if not path.is_file():
+        symbols_path = pathlib.Path(data_dir) / self.symbols_filename
+        lexicon_path = pathlib.Path(data_dir) / self.lexicon_filename
+        if not (symbols_path.is_file() and lexicon_path.is_file()):
             symbols: set[str] = set()
+            tag_counts = TagCounts()
             for entry in self.dataset_splits:
                 for tree in self.trees(tmp_dir, entry["split"]):
                     symbols.update(trees.linearize(tree)[1])
-            files.write_text(path, "".join(f"{symbol}\n" for symbol in sorted(symbols)))
+                    if entry["split"] == DatasetSplit.TRAIN:
+                        tag_counts.add(tree)
+            files.write_text(symbols_path, "".join(f"{symbol}\n" for symbol in sorted(symbols)))
+            tag_counts.write(lexicon_path)
         return super().get_or_create_vocab(data_dir, tmp_dir)
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
@@ -393,12 +406,12 @@ class ParsingTreebankSamplePhrases(ParsingTreebankSample):
     46,336 examples with the trees, give much (docs/results.md).
     """
 
-    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees and, to train, each tree's phrases behind it."""
-        for tree in super().trees(tmp_dir, dataset_split):
-            yield tree
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the words and symbols of each tree and, to train, of its phrases."""
+        for tree in self.trees(tmp_dir, dataset_split):
+            yield _sample(tree)
             if dataset_split == DatasetSplit.TRAIN:
-                yield from trees.phrases(tree)
+                yield from map(_sample, trees.phrases(tree))
 
 
 @registry.register_problem
@@ -486,3 +499,8 @@ def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:
 def _find_archive(tmp_dir: str, folder: str, name: str) -> pathlib.Path | None:
     candidates = (pathlib.Path(tmp_dir) / name, pathlib.Path(tmp_dir) / folder / name)
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _sample(tree: Tree) -> Sample:
+    words, symbols = trees.linearize(tree)
+    return {"inputs": " ".join(words), "targets": " ".join(symbols)}

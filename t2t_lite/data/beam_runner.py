@@ -31,10 +31,12 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from t2t_lite.data import fingerprint, lock
 from t2t_lite.data.chunks import Chunk, ExampleEncoder
 from t2t_lite.data.config import DatagenOptions
-from t2t_lite.data.generator import Run, check_count, chunks_of, order_seed, read_samples, runs_of
+from t2t_lite.data.generator import check_count, chunks_of, order_seed, read_samples
 from t2t_lite.data.records import framed_records, shuffled
+from t2t_lite.data.runs import Run, runs_of
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.files import INCOMPLETE
@@ -85,17 +87,14 @@ def generate_problem(
 
     Raises:
         DataError: the raw data is unusable or has no samples.
-        UserError: data_dir holds data made from something else, or its file system is not
-            installed, or the pipeline failed.
+        UserError: data_dir holds data made from something else, or another process of this machine
+            makes it, or its file system is not installed, or the pipeline failed.
         OSError: a file cannot be written.
     """
     _prepare_folder(data_dir, pipeline)
-    with _local_view(data_dir) as view:
-        known = _small_files(view)
-        problem.prepare_data(str(view), tmp_dir, options)
-        for name, contents in _small_files(view).items():
-            if known.get(name) != contents and FileSystems.get_scheme(data_dir):
-                _write_whole(FileSystems.join(data_dir, name), [contents])
+    with _local_view(data_dir) as view, lock.exclusive(problem, str(view)):
+        with _copied_back(view, data_dir):
+            problem.prepare_data(str(view), tmp_dir, options)
         incomplete = []
         for run in runs_of(problem, str(view), tmp_dir):
             if run.is_complete:
@@ -105,11 +104,12 @@ def generate_problem(
         remains = FileSystems.join(data_dir, f"{problem.base_name}-*{INCOMPLETE}")
         _delete(remains)
         try:
-            tasks = [
-                (number, path)
-                for number, run in enumerate(incomplete)
-                for path in _put_text(problem, run, data_dir, view, tmp_dir, options)
-            ]
+            with _copied_back(view, data_dir):
+                tasks = [
+                    (number, path)
+                    for number, run in enumerate(incomplete)
+                    for path in _put_text(problem, run, data_dir, view, tmp_dir, options)
+                ]
             if tasks:
                 encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(str(view)))
                 _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
@@ -203,6 +203,7 @@ def _put_text(
     options: DatagenOptions,
 ) -> Iterator[str]:
     """Writes the samples of a run into files in data_dir, portion by portion; yields the paths."""
+    chunks = []
     count = 0
     with progress(run.title) as advance:
         for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, run.source, options)):
@@ -211,9 +212,11 @@ def _put_text(
             with FileSystems.create(path) as file:
                 file.write(json.dumps({"first": chunk.first, "samples": chunk.samples}).encode())
             yield path
+            chunks.append(chunk.name(len(run.files)))
             count += len(chunk.samples)
             advance(len(chunk.samples))
     check_count(run, count)
+    fingerprint.guard_samples(run, str(view), chunks)
 
 
 # ---- files, wherever they are
@@ -249,6 +252,17 @@ def _local_view(data_dir: str) -> Iterator[pathlib.Path]:
             yield pathlib.Path(folder)
         except UserError as error:
             raise type(error)(str(error).replace(folder, data_dir)) from None
+
+
+@contextlib.contextmanager
+def _copied_back(view: pathlib.Path, data_dir: str) -> Iterator[None]:
+    """Copies the small files that the block makes or changes in the view to data_dir."""
+    known = _small_files(view)
+    yield
+    if FileSystems.get_scheme(data_dir):
+        for name, contents in _small_files(view).items():
+            if known.get(name) != contents:
+                _write_whole(FileSystems.join(data_dir, name), [contents])
 
 
 def _small_files(folder: pathlib.Path) -> dict[str, bytes]:

@@ -11,7 +11,8 @@ class DatagenOptions:
     """How data is generated.
 
     Attributes:
-        seed: decides the order inside the training files.
+        seed: decides the order inside the training files, and what is drawn from the global random
+            numbers of Python and numpy.
         num_workers: processes that encode, 0: one for each core; the files do not depend on it.
         cleaning: which training pairs are dropped.
         skip_bad: whether bad lines of the raw files are skipped and counted, not errors.

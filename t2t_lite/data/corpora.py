@@ -324,6 +324,8 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
 def download(url: str, path: pathlib.Path, file_hash: str | None = None) -> None:
     """Fetches a file; it appears whole, with that hash if one is given, or not at all.
 
+    One that was broken off is fetched anew, from its start.
+
     Args:
         url: the address.
         path: the file to write; missing parent folders are made.
@@ -334,7 +336,7 @@ def download(url: str, path: pathlib.Path, file_hash: str | None = None) -> None
     """
     import keras  # here, because it takes seconds
 
-    log.info("downloading %s", url)
+    log.info("downloading %s from its start", url)
     try:
         with whole_file(path) as temporary:
             keras.utils.get_file(

@@ -2,9 +2,10 @@
 
 `{data_dir}/{problem}.fingerprint.json` has an entry for the vocabulary and one for each split (one
 for all if a problem deals its samples out over them). An entry is written before the first of its
-files, so that what a killed run leaves is guarded, too. Files without an entry, such as T2T's own
-data or a vocabulary put there by hand, are taken as they are; whoever deletes the fingerprint
-declares all that is there to be such.
+files, so that what a killed run leaves is guarded, too. That of a split has a digest of the
+samples themselves, for problems that do not say which files they read. Files without an entry,
+such as T2T's own data or a vocabulary put there by hand, are taken as they are; whoever deletes the
+fingerprint declares all that is there to be such.
 """
 
 import collections
@@ -19,8 +20,8 @@ from typing import Any
 
 from t2t_lite import files
 from t2t_lite.data.config import DatagenOptions
-from t2t_lite.data.generator import runs_of
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.data.runs import Run, runs_of
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
 from t2t_lite.errors import UserError
 from t2t_lite.version import __version__
@@ -43,8 +44,9 @@ class Entry:
 
     sources: dict[str, Source]  # by path, relative to tmp_dir if it lies there
     options: dict[str, Any]
-    vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name
+    vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name; "": not built yet
     versions: dict[str, str]  # of the packages that have a say
+    samples: str = ""  # digest of the samples; "": not known yet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,30 +116,29 @@ def guard_splits(
 ) -> None:
     """Notes what the TFRecord files are made from; to be called before any is made or kept.
 
-    The vocabulary must be there, and what the missing files are made from.
+    What the missing files are made from must be there. A vocabulary that is missing is left out;
+    once it has been built, this is to be called again.
 
     Raises:
         UserError: some were made from other sources, with other options or in another vocabulary;
             the message names them. Or files without an entry are incomplete.
     """
     vocabulary = {
-        name: _sha256(path)
+        name: _sha256(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
         for name in problem.vocab_files()
-        if (path := pathlib.Path(data_dir) / name).is_file()
     }
     parts = []
     for run in runs_of(problem, data_dir, tmp_dir):
         shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in run.files.values())
         settings = {
             "shards": dict(shards),
-            "random_seed": options.seed,
             "clean": str(options.cleaning) if run.source == DatasetSplit.TRAIN else "",
             "inputs_prefix": problem.inputs_prefix,
             "targets_prefix": problem.targets_prefix,
         }
         part = _Part(
-            name=SPLIT_FILE_NAMES[run.source] if problem.is_generate_per_split else "all",
-            patterns=[f"{problem.base_name}-{split}-*" for split in shards],
+            name=run.name,
+            patterns=_patterns(run),
             is_complete=run.is_complete,
             sources=problem.source_files(tmp_dir, run.source),
             options=_options(problem, options) | settings,
@@ -145,6 +146,41 @@ def guard_splits(
         )
         parts.append(part)
     _guard(problem.base_name, data_dir, tmp_dir, parts)
+
+
+def guard_samples(run: Run, data_dir: str, chunks: Iterable[str]) -> None:
+    """Notes what the samples of a run are; to be called before its first file is written.
+
+    Args:
+        run: has an entry if its files are guarded at all.
+        data_dir: folder of the fingerprint.
+        chunks: what `Chunk.name` says of all samples.
+
+    Raises:
+        UserError: some files are there, and not known to be made from these samples.
+    """
+    path = _path(run.problem, data_dir)
+    entries = _read(path)
+    if run.name not in entries:
+        return
+    samples = hashlib.blake2b(" ".join(chunks).encode(), digest_size=16).hexdigest()
+    if entries[run.name].samples == samples:
+        return
+    if any(file.is_file() for file in run.files):
+        raise UserError(
+            f"{data_dir} holds a part of {run.title} made from other samples than "
+            "generate_samples gives now. Go back to what it read then, or delete "
+            f"{', '.join(_patterns(run))} there (rm -r) to have them made anew, or name another "
+            "--data_dir"
+        )
+    entries[run.name] = dataclasses.replace(entries[run.name], samples=samples)
+    _write(path, entries)
+
+
+def _patterns(run: Run) -> list[str]:
+    """Returns patterns of the files of a run, finished or not."""
+    splits = dict.fromkeys(run.files.values())
+    return [f"{run.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
@@ -155,13 +191,14 @@ def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, An
         "vocab_type": problem.vocab_type,
         "approx_vocab_size": problem.approx_vocab_size,
         "skip_bad": options.skip_bad,
+        "random_seed": options.seed,
     }
 
 
 def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) -> None:
     """Holds the parts against their entries, then writes those anew."""
     folder = pathlib.Path(data_dir)
-    path = folder / f"{base_name}.fingerprint.json"
+    path = _path(base_name, data_dir)
     then = _read(path)
     now = dict(then)
     changes: list[str] = []
@@ -181,9 +218,10 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
                 stale += [*part.patterns, *part.dependents]
             _compare_versions(made_from, entry, part, folder)
             if part.is_complete:  # some sources may be gone, and the options have had their say
-                entry = dataclasses.replace(made_from, sources=made_from.sources | sources)
+                still = {name: sources.get(name, old) for name, old in made_from.sources.items()}
+                entry = dataclasses.replace(made_from, sources=still)
             else:
-                entry = dataclasses.replace(entry, versions=made_from.versions)
+                entry = dataclasses.replace(made_from, sources=entry.sources, options=entry.options)
         now[part.name] = entry
     if changes:
         raise UserError(
@@ -193,30 +231,29 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
             "another --data_dir"
         )
     if now != then:
-        entries = {name: dataclasses.asdict(entry) for name, entry in now.items()}
-        files.write_text(path, json.dumps(entries, indent=1) + "\n")
+        _write(path, now)
 
 
 def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
     """Yields what of an entry is not as it was; versions aside."""
+    # Once all is made, its sources may be deleted, or others put in their place.
+    may_differ = is_complete and not there.sources.keys() <= now.sources.keys()
     for name in there.sources | now.sources:
         old, new = there.sources.get(name), now.sources.get(name)
-        if old is None:
-            yield f"{name}: new"
-        elif new is None:
-            if not is_complete:  # once all is made, its sources may be deleted
-                yield f"{name}: missing"
+        if old is None or new is None:
+            if not may_differ:
+                yield f"{name}: {'new' if old is None else 'missing'}"
         elif old.size != new.size:
             yield f"{name}: {old.size} -> {new.size} bytes"
         elif old.sha256 != new.sha256:
             yield f"{name}: other contents"
-    for name in there.options | now.options:
-        old_value, new_value = there.options.get(name), now.options.get(name)
+    for name, old_value in there.options.items():  # which an older release may not have noted
+        new_value = now.options.get(name)
         # Where nothing bad was met, skipping it changes nothing.
         if old_value != new_value and (name, new_value) != ("skip_bad", True):
             yield f"{name}: {old_value!r} -> {new_value!r}"
     for name in there.vocabulary | now.vocabulary:
-        if there.vocabulary.get(name) != now.vocabulary.get(name):
+        if now.vocabulary.get(name) not in (there.vocabulary.get(name), ""):
             yield f"vocabulary {name}: other contents"
 
 
@@ -265,6 +302,15 @@ def _sha256(path: pathlib.Path) -> str:
 
 def _versions() -> dict[str, str]:
     return {"t2t_lite": __version__, "sentencepiece": importlib.metadata.version("sentencepiece")}
+
+
+def _path(base_name: str, data_dir: str) -> pathlib.Path:
+    return pathlib.Path(data_dir) / f"{base_name}.fingerprint.json"
+
+
+def _write(path: pathlib.Path, entries: Mapping[str, Entry]) -> None:
+    fields = {name: dataclasses.asdict(entry) for name, entry in entries.items()}
+    files.write_text(path, json.dumps(fields, indent=1) + "\n")
 
 
 def _read(path: pathlib.Path) -> dict[str, Entry]:

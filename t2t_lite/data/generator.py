@@ -80,16 +80,12 @@ def generate_problem(
         else:
             _remove_remains(run)
             samples = read_samples(problem, data_dir, tmp_dir, run.source, options)
-            _generate(problem, run, samples, folder, options)
+            _generate(run, samples, folder, options)
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _generate(
-    problem: Text2TextProblem,
-    run: Run,
-    samples: Iterator[Sample],
-    folder: ChunkFolder,
-    options: DatagenOptions,
+    run: Run, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
 ) -> None:
     """Writes the files of a run that are missing."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
@@ -104,7 +100,7 @@ def _generate(
                 count += chunk.samples
                 advance(chunk.samples if chunk.is_new else 0)
         check_count(run, count)
-        fingerprint.guard_samples(problem, run, chunks)
+        fingerprint.guard_samples(run, str(folder.path.parent), chunks)
         shards = [
             Shard(index, path, chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(run.files.items())

@@ -41,22 +41,24 @@ def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(path: pathlib.Path, name: str) -> Iterator[None]:
     with contextlib.ExitStack() as exit_stack:
+        is_busy = True
         try:
             import fcntl  # here, because not every system has it
 
             file = exit_stack.enter_context(path.open("w"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Whoever held it may have removed it since it was opened.
-            is_free = os.path.samestat(os.fstat(file.fileno()), path.stat())
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                exit_stack.callback(path.unlink, missing_ok=True)
+                is_busy = False
         except (BlockingIOError, FileNotFoundError):
-            is_free = False
+            pass
         except (ImportError, OSError) as error:
             log.warning("cannot lock %s (%s): start no second t2t-datagen there", path, error)
-            is_free = True
-        if not is_free:
+            is_busy = False
+        if is_busy:
             raise UserError(
                 f"another t2t-datagen is making {name} in {path.parent}; wait for it, then run "
                 "this again"
             )
-        exit_stack.callback(path.unlink, missing_ok=True)
         yield

@@ -140,7 +140,7 @@ class Problem(abc.ABC):
         """Returns the files that a split is read from, those that are there.
 
         If one changes, the data made from it is refused (`data/fingerprint`). None by default: then
-        only changes of the options and of the vocabulary are noticed.
+        a change of the text is noticed only when a part of the files is there to be completed.
         """
         return []
 

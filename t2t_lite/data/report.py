@@ -15,8 +15,10 @@ import numpy as np
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.cleaning import Cleaner, CleaningRules
-from t2t_lite.data.generator import runs_of
+from t2t_lite.data.config import DatagenOptions
+from t2t_lite.data.generator import seed_random
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.runs import runs_of
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.data.text_problems import Sample, Text2TextProblem
 from t2t_lite.hparams.basic import BasicHParams
@@ -44,7 +46,7 @@ def report(
     problem: Text2TextProblem,
     data_dir: str,
     tmp_dir: str,
-    rules: CleaningRules,
+    options: DatagenOptions,
     hparams: BasicHParams | None,
 ) -> Iterator[str]:
     """Yields the report as blocks of text for a terminal, split after split.
@@ -53,7 +55,7 @@ def report(
         problem: whose text to read.
         data_dir: folder of the vocabulary; what needs it is left out if it is not there.
         tmp_dir: folder of the raw files; downloads go there.
-        rules: how the training pairs are cleaned.
+        options: how the data would be generated.
         hparams: what the batches of training depend on; None: leave them out.
 
     Raises:
@@ -76,8 +78,9 @@ def report(
         problem.fetch_sources(tmp_dir, run.source)
     for run in runs:
         is_training = run.source == DatasetSplit.TRAIN
-        cleaner = Cleaner(rules if is_training else CleaningRules())
+        cleaner = Cleaner(options.cleaning if is_training else CleaningRules())
         statistics = TextStatistics(encoders)
+        seed_random(options, run.source)
         corpora = problem.samples_by_corpus(data_dir, tmp_dir, run.source)
         with progress(run.title) as advance:
             counts = _read(problem, corpora, cleaner, statistics, advance)

@@ -13,16 +13,21 @@ class Run:
     """Files that are made from one row of samples.
 
     Attributes:
-        name: of its entry in the fingerprint.
-        title: for messages.
+        problem: base name of the problem.
+        name: what the run is called in the problem's fingerprint.
         source: the split of `generate_samples` that gives the samples.
         files: the split that each file belongs to, in the order in which samples go to the files.
     """
 
+    problem: str
     name: str
-    title: str
     source: str
     files: Mapping[pathlib.Path, str]
+
+    @property
+    def title(self) -> str:
+        """Problem and splits, for messages."""
+        return f"{self.problem} {' and '.join(dict.fromkeys(self.files.values()))}"
 
     @property
     def is_complete(self) -> bool:
@@ -36,8 +41,8 @@ def runs_of(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[Run]
     splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
     return [
         Run(
+            problem=problem.base_name,
             name=SPLIT_FILE_NAMES[run[0]] if per_split else "all",
-            title=f"{problem.base_name} {' and '.join(run)}",
             source=run[0] if per_split else DatasetSplit.TRAIN,
             files={
                 pathlib.Path(path): split

@@ -203,12 +203,13 @@ class Text2TextProblem(Problem):
         self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
     ) -> None:
         """Builds the vocabulary and the TFRecord files that are not there yet."""
-        from t2t_lite.data import generator
+        from t2t_lite.data import generator, lock
         from t2t_lite.data.config import DatagenOptions
 
         options = options or DatagenOptions()
-        self.prepare_data(data_dir, tmp_dir, options)
-        generator.generate_problem(self, data_dir, tmp_dir, options)
+        with lock.exclusive(self, data_dir):
+            self.prepare_data(data_dir, tmp_dir, options)
+            generator.generate_problem(self, data_dir, tmp_dir, options)
 
     def prepare_data(self, data_dir: str, tmp_dir: str, options: "DatagenOptions") -> None:
         """Does all of `generate_data` that comes before the TFRecord files.
@@ -218,7 +219,7 @@ class Text2TextProblem(Problem):
         Raises:
             UserError: a file cannot be had, or what is there was made from something else.
         """
-        from t2t_lite.data import fingerprint
+        from t2t_lite.data import fingerprint, generator
 
         self.bad_input = BadInput(skip=options.skip_bad)
         for entry in self.splits_to_generate(tmp_dir):
@@ -227,8 +228,12 @@ class Text2TextProblem(Problem):
                 # A file that cannot be had shows now, not after hours of work on the training data.
                 self.fetch_sources(tmp_dir, entry["split"])
         fingerprint.guard_vocabulary(self, data_dir, tmp_dir, options)
-        self.get_or_create_vocab(data_dir, tmp_dir)
         fingerprint.guard_splits(self, data_dir, tmp_dir, options)
+        has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in self.vocab_files())
+        generator.seed_random(options, DatasetSplit.TRAIN)
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        if not has_vocab:
+            fingerprint.guard_splits(self, data_dir, tmp_dir, options)
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""

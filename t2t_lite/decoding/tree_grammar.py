@@ -3,14 +3,17 @@
 `TreeGrammar` stands between a model and the search, and is itself what the search takes a model
 for. It keeps count, for every hypothesis, of the phrases that are open and of the words that have
 no tag yet, so that each output is the linearisation (`data/trees`) of a tree over exactly the words
-of the source, within the length that the search allows.
+of the source, each under a tag that it can have (`data/lexicon`), within the length that the search
+allows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
+from t2t_lite.data.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -23,6 +26,8 @@ _IMPOSSIBLE = -1e5
 
 class _Sentence(NamedTuple):
     limit: tf.Tensor  # [B], symbols of the output at most, EOS included
+    tag_sets: tf.Tensor  # [B, words], the row of `TreeGrammar._tag_sets` for each word
+    words: tf.Tensor  # [B], how many
     model: Any
 
 
@@ -41,67 +46,79 @@ class TreeGrammar:
         model: what gives the probabilities.
         symbols: the vocabulary of the targets by id, pad and EOS first: `X` is a phrase's label if
             `/X` is there too, else a tag.
-        spaces: for each id of the sources, how many spaces between words it stands for.
+        lexicon: the tags of words; under `UNKNOWN` those of all others.
+        pieces: for each id of the sources, the text that it stands for.
         extra_length: symbols that an output may have more than its source has ids.
     """
 
     def __init__(
-        self, model: Seq2Seq, symbols: Sequence[str], spaces: Sequence[int], extra_length: int
+        self,
+        model: Seq2Seq,
+        symbols: Sequence[str],
+        lexicon: Mapping[str, Sequence[str]],
+        pieces: Sequence[str],
+        extra_length: int,
     ) -> None:
         self._model = model
         ids = {symbol: i for i, symbol in enumerate(symbols)}
         closed = [ids.get(symbol[1:], PAD_ID) if symbol[0] == "/" else PAD_ID for symbol in symbols]
-        self._spaces = tf.constant(spaces, tf.int32)
+        self._pieces = tf.constant(pieces)
         self._extra_length = extra_length
         # [V]: which label a closing symbol closes, 0 for other symbols; what an id is.
         self._closes = tf.constant(closed, tf.int32)
         self._opens = tf.constant([i in closed and i != PAD_ID for i in range(len(symbols))])
         special = tf.range(len(symbols)) <= EOS_ID
-        self._tags = ~(self._opens | (self._closes != PAD_ID) | special)
+        tags = ~(self._opens | (self._closes != PAD_ID) | special)
+        self._is_tag = tags
         self._ends = tf.range(len(symbols)) == EOS_ID
+        self._tag_sets, self._rows = _tag_sets(symbols, tags.numpy(), lexicon)
 
     @classmethod
     def of(
         cls, model: Seq2Seq, inputs: TextEncoder, targets: TextEncoder, extra_length: int
     ) -> Self:
-        """Reads symbols and spaces off the encoders.
+        """Reads symbols, tags and pieces off the encoders.
 
         Raises:
             UsageError: the targets are not written in whole symbols, or the sources' ids do not
                 show where words end.
         """
-        if not isinstance(targets, TokenTextEncoder):
+        if not isinstance(targets, TreeSymbolEncoder):
             raise UsageError(
                 "decode hparam well_formed=true: this problem's targets are not the symbols of "
                 "trees, one id each; set it to false"
             )
-        spaces = [inputs.decode([i]).count(" ") for i in range(inputs.vocab_size)]
+        pieces = [inputs.decode([i]) for i in range(inputs.vocab_size)]
         # T2T's subwords and whole tokens imply the spaces between them.
         if (
             isinstance(inputs, TokenTextEncoder)
-            or sum(spaces[i] for i in inputs.encode("a b")) != 1
+            or "".join(pieces[i] for i in inputs.encode("a b")) != "a b"
         ):
             raise UsageError(
                 "decode hparam well_formed=true: this problem's source vocabulary writes no "
                 "spaces, so that words cannot be counted; set it to false, or let the problem take "
                 "VocabType.SENTENCEPIECE_BPE"
             )
-        return cls(model, targets.tokens, spaces, extra_length)
+        return cls(model, targets.tokens, targets.lexicon, pieces, extra_length)
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
         """Encodes `inputs` [B, S]; all words are untagged and no phrase is open."""
         state = self._model.start_decoding(inputs, beams, length)
         sources = tf.reduce_sum(tf.cast(inputs != PAD_ID, tf.int32), axis=1)  # [B]
-        words = 1 + tf.reduce_sum(tf.gather(self._spaces, inputs), axis=1)  # [B]
+        text = tf.strings.reduce_join(tf.gather(self._pieces, inputs), axis=1)  # [B]
+        words = tf.strings.split(text, " ")  # [B, (words)]
+        counts = tf.cast(words.row_lengths(), tf.int32)
+        tag_sets = tf.ragged.map_flat_values(self._rows.lookup, words).to_tensor()
         shape = [tf.shape(inputs)[0], beams]
         hypothesis = _Hypothesis(
             open_phrases=tf.zeros([*shape, _MAX_DEPTH], tf.int32),
             depth=tf.zeros(shape, tf.int32),
             is_empty=tf.fill(shape, False),
-            untagged=tf.broadcast_to(words[:, None], shape),
+            untagged=tf.broadcast_to(counts[:, None], shape),
             model=state.hypothesis,
         )
-        return DecodeState(_Sentence(sources + self._extra_length, state.sentence), hypothesis)
+        limit = sources + self._extra_length
+        return DecodeState(_Sentence(limit, tag_sets, counts, state.sentence), hypothesis)
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Makes room for `length` steps in all."""
@@ -117,13 +134,17 @@ class TreeGrammar:
         logits, inner = self._model.decode_step(ids, step, inner)
         # At step 0 there is nothing to take note of, and pad stands for nothing.
         here = self._after(tf.where(step == 0, PAD_ID, ids), before)
-        allowed = self._allowed(here, sentence.limit[:, None] - step)
+        # The word that is to be tagged next; any, if there is none.
+        last = sentence.words[:, None] - 1
+        word = tf.minimum(sentence.words[:, None] - here.untagged, last)  # [B, K]
+        tags = tf.gather(self._tag_sets, tf.gather(sentence.tag_sets, word, batch_dims=1))
+        allowed = self._allowed(here, tags, sentence.limit[:, None] - step)
         return tf.where(allowed, logits, _IMPOSSIBLE), _wrapped(inner, sentence, here)
 
     def _after(self, ids: tf.Tensor, before: _Hypothesis) -> _Hypothesis:
         """Takes note of the symbols [B, K] chosen in the step before."""
         opens, closes = tf.gather(self._opens, ids), tf.gather(self._closes, ids) != PAD_ID
-        tags = tf.gather(self._tags, ids)
+        tags = tf.gather(self._is_tag, ids)
         place = tf.one_hot(before.depth, _MAX_DEPTH, on_value=True, off_value=False)
         pushed = opens[..., None] & place  # [B, K, _MAX_DEPTH]
         return before._replace(
@@ -133,8 +154,14 @@ class TreeGrammar:
             untagged=before.untagged - tf.cast(tags, tf.int32),
         )
 
-    def _allowed(self, here: _Hypothesis, room: tf.Tensor) -> tf.Tensor:
-        """Tells which symbols may come next, [B, K, V]; `room` [B, 1] counts them all."""
+    def _allowed(self, here: _Hypothesis, tags: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
+        """Tells which symbols may come next, [B, K, V].
+
+        Args:
+            here: what has been so far.
+            tags: [B, K, V], which tags the next word can have.
+            room: [B, 1], for how many symbols there is room.
+        """
         words_left = here.untagged > 0
         # An opening symbol, a closing one for it and for all that are open, a tag a word, EOS.
         needed = here.untagged + here.depth + 3
@@ -148,9 +175,29 @@ class TreeGrammar:
         return (
             (self._opens & may_open[..., None])
             | (self._closes == closable[..., None])
-            | (self._tags & words_left[..., None])
+            | (tags & words_left[..., None])
             | (self._ends & may_end[..., None])
         )
+
+
+def _tag_sets(
+    symbols: Sequence[str], is_tag: np.ndarray, lexicon: Mapping[str, Sequence[str]]
+) -> tuple[tf.Tensor, tf.lookup.StaticHashTable]:
+    """Returns the sets of tags [U, V] that words have, and which row is whose."""
+    tags = {symbol: i for i, symbol in enumerate(symbols) if is_tag[i]}
+    sets: dict[frozenset[int], int] = {}
+    rows = {}
+    for word in (UNKNOWN, *lexicon):  # the unknown have row 0
+        known = frozenset(tags[tag] for tag in lexicon[word] if tag in tags)
+        # A tag that is also a phrase's label counts as that, and may leave a word without tags.
+        rows[word] = sets.setdefault(known or frozenset(tags.values()), len(sets))
+    table = np.zeros([len(sets), len(symbols)], bool)
+    for members, row in sets.items():
+        table[row, list(members)] = True
+    initializer = tf.lookup.KeyValueTensorInitializer(
+        list(rows), list(rows.values()), tf.string, tf.int32
+    )
+    return tf.constant(table), tf.lookup.StaticHashTable(initializer, default_value=0)
 
 
 def _wrapped(inner: DecodeState, sentence: _Sentence, hypothesis: _Hypothesis) -> DecodeState:

@@ -4,13 +4,14 @@ import json
 import logging
 import os
 import pathlib
+import random
 import sys
 
 import pytest
 
 import t2t_lite.data
 from t2t_lite.bin import t2t_datagen
-from t2t_lite.data import generator
+from t2t_lite.data import generator, lock
 from t2t_lite.data.cleaning import CleaningRules
 from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
@@ -163,6 +164,40 @@ def test_refuses_to_mix_with_other_data(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="random_seed: 429459 -> 8"):
         by_beam(Small(), tmp_path / "data", tmp_path, seed=8)
     assert contents(tmp_path / "data") == expected
+
+
+class Drawing(OneSubwords):
+    """Draws from the global random numbers."""
+
+    low = 0
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        for _ in range(self.size(dataset_split)):
+            yield {"inputs": f"{random.randint(self.low, 99)}", "targets": "a"}
+
+
+@pytest.mark.parametrize("made", ["local", "beam"])
+def test_completes_no_files_from_other_samples(tmp_path, monkeypatch, made):
+    expected = locally(Drawing(), tmp_path / "local")
+    if made == "beam":
+        by_beam(Drawing(), tmp_path / "beam", tmp_path)
+    data = tmp_path / made
+    (data / "small-train-00002-of-00004").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Drawing, "low", 50)
+        without_pipeline(patch)
+        with pytest.raises(UserError, match="a part of small train made from other samples"):
+            by_beam(Drawing(), data, tmp_path)
+    by_beam(Drawing(), data, tmp_path)
+    assert contents(data) == expected
+
+
+def test_two_runs_at_once_do_not_make_the_same(tmp_path):
+    with (
+        lock.exclusive(Small(), str(tmp_path)),
+        pytest.raises(UserError, match="another t2t-datagen is making small"),
+    ):
+        by_beam(Small(), tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("beam_options", ["", _THREADS])

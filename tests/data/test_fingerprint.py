@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
-from t2t_lite.data import cleaning, corpora, fingerprint
+from t2t_lite.data import cleaning, corpora, fingerprint, text_encoder
 from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import VocabType
@@ -122,7 +123,6 @@ def another_vocabulary(folders):
     [
         (longer, "inputs.train.txt: 16 -> 20 bytes", "vocab.words.32768.subwords, words-*"),
         (equally_long, "targets.eval.txt: other contents", "words-dev-*"),
-        (compressed, "inputs.train.txt.gz: new", "vocab.words.32768.subwords, words-*"),
         (
             another_vocabulary,
             "vocabulary vocab.words.32768.subwords: other contents",
@@ -172,13 +172,13 @@ def test_a_changed_option_is_named(folders, problem, options, message):
 
 
 def test_all_changes_are_named_at_once(folders):
-    folders.make(seed=1)
+    folders.make()
     equally_long(folders)
     another_vocabulary(folders)
     with pytest.raises(UserError) as error:
-        folders.guard(seed=2)
+        folders.guard(words(inputs_prefix="de: "))
     assert (
-        "(there -> now): random_seed: 1 -> 2; vocabulary vocab.words.32768.subwords: other "
+        "(there -> now): inputs_prefix: '' -> 'de: '; vocabulary vocab.words.32768.subwords: other "
         "contents; targets.eval.txt: other contents. Go back"
     ) in str(error.value)
 
@@ -232,6 +232,32 @@ def test_raw_files_may_be_deleted_when_all_is_made_but_not_before(folders):
         folders.guard()
 
 
+def test_raw_files_may_be_compressed_when_all_is_made_but_not_before(folders):
+    folders.make()
+    before = folders.entries()
+    compressed(folders)
+    folders.guard()
+    assert folders.entries() == before
+    (folders.data / "words-train-00001-of-00002").unlink()
+    with pytest.raises(UserError, match=r"inputs.train.txt: missing; inputs.train.txt.gz: new\. "):
+        folders.guard()
+
+
+def test_a_new_raw_file_beside_all_the_others_is_named(folders):
+    made_from = folders.raw / "more.train.txt"
+
+    class More(Words):
+        def source_files(self, tmp_dir, dataset_split):
+            files = super().source_files(tmp_dir, dataset_split)
+            return [*files, made_from] if made_from.exists() else files
+
+    more = More()
+    folders.make(more)
+    made_from.touch()
+    with pytest.raises(UserError, match=r"more\.train\.txt: new\. "):
+        folders.guard(more)
+
+
 def test_what_has_been_deleted_may_be_made_from_something_else(folders):
     folders.make()
     longer(folders)
@@ -265,6 +291,17 @@ def test_one_of_two_vocabularies_may_be_the_users(folders):
     assert list(folders.entries()) == ["train", "dev"]
 
 
+def test_an_option_that_an_older_release_did_not_note_is_taken_as_it_is_now(folders):
+    folders.make()
+    entries = folders.entries()
+    for entry in entries.values():
+        del entry["options"]["random_seed"]
+    folders.write_entries(entries)
+    (folders.data / "words-train-00001-of-00002").unlink()
+    folders.guard(seed=5)
+    assert folders.entries()["train"]["options"]["random_seed"] == 5
+
+
 def test_other_releases_are_a_warning(folders, caplog):
     folders.make()
     entries = folders.entries()
@@ -294,10 +331,8 @@ def test_samples_dealt_out_over_all_splits_have_one_entry(folders):
     assert folders.entries()["all"]["options"]["shards"] == {"train": 2, "dev": 1}
     (folders.data / "words-dev-00000-of-00001").unlink()
     folders.guard(dealt)
-    with pytest.raises(
-        UserError, match=r"random_seed: .*delete words-train-\*, words-dev-\* there "
-    ):
-        folders.guard(dealt, seed=1)
+    with pytest.raises(UserError, match=r"clean: .*delete words-train-\*, words-dev-\* there "):
+        folders.guard(dealt, cleaning=cleaning.CleaningRules(identical=True))
 
 
 def test_a_vocabulary_of_another_problem_is_noted_with_the_other(folders):
@@ -411,6 +446,32 @@ def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path
         ["text2text_tmpdir"], str(undisturbed), str(corpus.raw), DatagenOptions(num_workers=1)
     )
     assert digests(corpus.data) == digests(undisturbed)
+
+
+def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypatch):
+    generate(corpus)
+    (corpus.data / "text2text_tmpdir-train-00041-of-00100").unlink()
+    (corpus.data / "vocab.text2text_tmpdir.32768.subwords").unlink()
+    monkeypatch.delattr(text_encoder, "build")
+    with pytest.raises(UserError, match="clean: '' -> 'identical'"):
+        generate(corpus, cleaning=cleaning.CleaningRules(identical=True))
+
+
+def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch):
+    generate(corpus)
+    finished = digests(corpus.data)
+    vocabulary = corpus.data / "vocab.text2text_tmpdir.32768.subwords"
+    vocabulary.unlink()
+    generate(corpus)
+    assert digests(corpus.data) == finished
+
+    def build(kind, path, text, *arguments, original=text_encoder.build, **options):
+        original(kind, path, itertools.islice(text, 5), *arguments, **options)
+
+    vocabulary.unlink()
+    monkeypatch.setattr(text_encoder, "build", build)
+    with pytest.raises(UserError, match=r"vocabulary vocab\.text2text_tm.*: other contents"):
+        generate(corpus)
 
 
 def test_what_is_downloaded_is_noted(tmp_path):

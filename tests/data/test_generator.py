@@ -1,6 +1,7 @@
 import contextlib
 import hashlib
 import itertools
+import json
 import logging
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from t2t_lite.data import chunks, generator, records
@@ -298,6 +300,102 @@ def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monk
     assert encoded == [0, 0]  # dev and test
     assert {name: (data / name).stat().st_mtime_ns for name in made} == made
     assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+class Ported(Small):
+    """Does not say what it reads."""
+
+    text = "a"
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        for sample in super().generate_samples(data_dir, tmp_dir, dataset_split):
+            yield sample | {"targets": self.text}
+
+
+class PortedDealt(Ported):
+    is_generate_per_split = False
+
+
+@pytest.mark.parametrize(
+    ("cls", "to_delete"),
+    [(Ported, r"small-train-\*"), (PortedDealt, r"small-train-\*, small-dev-\*, small-test-\*")],
+)
+def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete):
+    cls().generate_data(str(data), "", DatagenOptions())
+    made = digests(data)
+    (data / "small-train-00002-of-00004").unlink()
+    with monkeypatch.context() as changing:
+        changing.setattr(Ported, "text", "b")
+        with pytest.raises(UserError, match=f"other samples than .* delete {to_delete} there"):
+            cls().generate_data(str(data), "", DatagenOptions())
+    assert not (data / "small-train-00002-of-00004").exists()
+    cls().generate_data(str(data), "", DatagenOptions())
+    assert digests(data) == made
+
+
+def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
+    Ported().generate_data(str(data), "", DatagenOptions())
+    path = data / "small.fingerprint.json"
+    entries = json.loads(path.read_text())
+    for entry in entries.values():
+        del entry["samples"]
+    path.write_text(json.dumps(entries))
+    (data / "small-dev-00000-of-00002").unlink()
+    with pytest.raises(UserError, match="a part of small eval made from other samples"):
+        Ported().generate_data(str(data), "", DatagenOptions())
+
+
+def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch):
+    with monkeypatch.context() as stopping:
+        stopping.delattr(chunks.ChunkFolder, "write_shard")
+        with pytest.raises(AttributeError, match="write_shard"):
+            Ported().generate_data(str(data), "", DatagenOptions())
+    assert list(data.glob("small-train-chunks.incomplete/0*")) != []
+    monkeypatch.setattr(Ported, "text", "b")
+    Ported().generate_data(str(data), "", DatagenOptions())
+    (tmp_path / "undisturbed").mkdir()
+    Ported().generate_data(str(tmp_path / "undisturbed"), "", DatagenOptions())
+    assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+class Drawing(Small):
+    """Draws from the global random numbers, as T2T's problems do; its words need a vocabulary."""
+
+    vocab_type = VocabType.SUBWORD
+    approx_vocab_size = 300
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        for _ in range(self.sizes[dataset_split]):
+            yield {"inputs": f"{random.random()}", "targets": f"{np.random.random()}"}
+
+
+def test_random_samples_do_not_depend_on_what_was_made_before(data):
+    options = DatagenOptions(seed=-7)
+    Drawing().generate_data(str(data), "", options)
+    made = digests(data)
+    assert made["small-dev-00000-of-00002"] != made["small-dev-00001-of-00002"]
+    train, dev = (data / f"small-{name}" for name in ("train-00001-of-00004", "dev-00000-of-00002"))
+    for removed in ([train], [dev], [dev, train], list(data.glob("small-*")), data.iterdir()):
+        for path in removed:
+            path.unlink()
+        Drawing().generate_data(str(data), "", options)
+        assert digests(data) == made
+
+
+def test_the_vocabulary_is_built_from_the_random_samples_of_training(data):
+    seen = {}
+
+    class Noting(Drawing):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            samples = list(super().generate_samples(data_dir, tmp_dir, dataset_split))
+            seen.setdefault(dataset_split, []).append(samples)
+            return samples
+
+    for seed in (1, 2):
+        Noting().generate_data(str(data / f"{seed}"), "", DatagenOptions(seed=seed))
+    of_vocabulary, of_training, of_other_vocabulary, _ = seen["train"]
+    assert of_vocabulary == of_training != of_other_vocabulary
+    assert of_training[:5] != seen["eval"][0]
 
 
 _RUN = """

@@ -50,9 +50,8 @@ class Tokens(Zoo):
 
 
 def full_report(problem, data_dir="", rules="", hparams=None, tmp_dir="") -> str:
-    return "\n".join(
-        report(problem, str(data_dir), str(tmp_dir), CleaningRules.parse(rules), hparams)
-    )
+    options = DatagenOptions(cleaning=CleaningRules.parse(rules))
+    return "\n".join(report(problem, str(data_dir), str(tmp_dir), options, hparams))
 
 
 def row(text: str, start: str) -> list[str]:
@@ -234,6 +233,21 @@ def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pa
     assert used == pytest.approx(seen, rel=0.02)  # one epoch, but for buckets that are not full
     padding = float(row(text, "padding")[0].rstrip("%")) / 100
     assert padding == pytest.approx(1 - used / cells, abs=0.005)
+
+
+def test_random_text_is_that_of_data_generation(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    seen = []
+
+    def draw(self, data_dir, tmp_dir, dataset_split):
+        samples = [pair(f"{random.random()}", "a") for _ in range(9)]
+        seen.append(samples)
+        yield "zoo", samples
+
+    monkeypatch.setattr(Zoo, "samples_by_corpus", draw)
+    Zoo().generate_data(str(tmp_path), "", DatagenOptions(num_workers=1))
+    full_report(Zoo())
+    assert len(seen) == 6
+    assert seen[:3] == seen[3:]
 
 
 def test_a_split_of_which_cleaning_leaves_nothing(monkeypatch: pytest.MonkeyPatch):

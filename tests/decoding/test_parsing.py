@@ -150,9 +150,11 @@ def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
     assert words_of([best.output.text]) == [right.text.split()]
 
 
-def test_longer_outputs_are_the_default_of_parsing_alone():
+def test_the_papers_search_is_the_default_of_parsing_alone():
     problem = registry.problem("decoder_test_trees")
-    assert DecodeHParams.of(problem) == DecodeHParams(extra_length=300, well_formed=True)
+    assert DecodeHParams.of(problem) == DecodeHParams(
+        beam_size=21, alpha=0.3, extra_length=300, well_formed=True
+    )
     changed = DecodeHParams.of(problem, "extra_length=7,beam_size=2")
-    assert changed == DecodeHParams(extra_length=7, beam_size=2, well_formed=True)
+    assert changed == DecodeHParams(beam_size=2, alpha=0.3, extra_length=7, well_formed=True)
     assert DecodeHParams.of(registry.problem("text2text_tmpdir")) == DecodeHParams()

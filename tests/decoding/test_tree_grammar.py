@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_lite.data.lexicon import TreeSymbolEncoder
 from t2t_lite.data.subword_text_encoder import SubwordTextEncoder
 from t2t_lite.data.text_encoder import TokenTextEncoder
 from t2t_lite.data.text_problems import VocabType
@@ -15,7 +16,8 @@ SYMBOLS = ["<pad>", "<EOS>", "/NP", "/S", "DT", "NN", "NP", "S", "UH"]
 EOS = 1
 SPACE = 2  # the source's id for a space; all others stand for a piece of a word
 PIECES = range(3, 43)
-SPACES = [0, 0, 1, *(0 for _ in PIECES)]
+TEXTS = ["", "", " ", *(chr(ord("a") + i - 3) for i in PIECES)]
+LEXICON = {"": ["DT", "NN", "UH"]}
 EXTRA = 9
 
 
@@ -48,8 +50,8 @@ def limits(inputs):
     return (inputs != 0).sum(axis=1) + EXTRA
 
 
-def searching(beams):
-    model = TreeGrammar(Moody(), SYMBOLS, SPACES, EXTRA)
+def searching(beams, lexicon=LEXICON):
+    model = TreeGrammar(Moody(), SYMBOLS, lexicon, TEXTS, EXTRA)
     return greedy_search(model) if beams == 1 else BeamSearch(model, beams, alpha=0.0)
 
 
@@ -67,6 +69,22 @@ def test_every_output_is_a_tree_over_the_words(beams):
             tree, repairs = delinearize(words, symbols(hypotheses[0]))
             assert repairs == 0
             assert tree.words() == words
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_words_have_tags_that_they_can_have(beams):
+    # The words are "ab", "bb", "cb", ..., one for each mood, then three times "cb".
+    lexicon = {"": ["NN", "UH"], "cb": ["DT"], "db": ["UH", "JJ", "S"], "eb": ["JJ"]}
+    search = searching(beams, lexicon)
+    inputs = sources(4)
+    tags = [
+        delinearize(["w"] * 4, symbols(hypotheses[0]))[0].tags()
+        for hypotheses in search(inputs, limits(inputs)).ids
+    ]
+    assert all(of_sentence[1:] == ["DT"] * 3 for of_sentence in tags)
+    first = [of_sentence[0] for of_sentence in tags]
+    assert first[2:4] == ["DT", "UH"]
+    assert set(first[5:]) == {"NN", "UH"}
 
 
 def test_without_the_grammar_they_are_not():
@@ -107,7 +125,7 @@ def test_finds_the_best_of_all_trees():
     outputs = all_outputs(1, length)
     assert len(outputs) > 20
     inputs = sources(1, moods=[7, 8])
-    model = TreeGrammar(Moody(), SYMBOLS, SPACES, extra_length=length - inputs.shape[1])
+    model = TreeGrammar(Moody(), SYMBOLS, LEXICON, TEXTS, extra_length=length - inputs.shape[1])
     found = BeamSearch(model, 64, alpha=0.0, stop_early=False)(inputs, [length] * 2)
     for sentence in range(2):
         scores = [score(model, inputs[sentence : sentence + 1], row) for row in outputs]
@@ -121,9 +139,10 @@ def test_finds_the_best_of_all_trees():
 @pytest.mark.parametrize("vocab_type", [VocabType.SUBWORD, VocabType.TOKEN])
 def test_a_vocabulary_that_implies_spaces_is_refused(tmp_path, vocab_type):
     (tmp_path / "symbols").write_text("".join(f"{symbol}\n" for symbol in SYMBOLS[2:]))
-    targets = TokenTextEncoder(tmp_path / "symbols")
+    (tmp_path / "lexicon").write_text("\tDT NN UH\n")
+    targets = TreeSymbolEncoder(tmp_path / "symbols", tmp_path / "lexicon")
     if vocab_type == VocabType.TOKEN:
-        inputs = targets
+        inputs = TokenTextEncoder(tmp_path / "symbols")
     else:
         inputs = SubwordTextEncoder.build_from_token_counts({"a": 2, ", ": 2}, 1)
     with pytest.raises(UsageError, match="writes no spaces, so that words cannot be counted"):

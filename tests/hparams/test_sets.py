@@ -140,10 +140,11 @@ _CHANGES: dict[str, dict[str, Any]] = {
         **_MULTI30K,
         "batch_size": 2048,
         "max_length": 512,
+        "layer_prepostprocess_dropout": 0.2,
         "learning_rate_schedule": "constant*linear_warmup*single_cycle_cos_decay",
         "learning_rate_constant": 0.002,
         "learning_rate_warmup_steps": 500,
-        "learning_rate_decay_steps": 5500,
+        "learning_rate_decay_steps": 9500,
     },
     "transformer_test": {
         "num_hidden_layers": 2,
