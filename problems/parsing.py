@@ -485,6 +485,18 @@ class ParsingTreebankSampleCraft(ParsingTreebankSample):
             yield from craft.trees(tmp_dir, dataset_split)
 
 
+@registry.register_problem
+class ParsingTreebankSamplePhrasesCraft(ParsingTreebankSampleCraft):
+    """`ParsingTreebankSampleCraft`, to train also with every phrase of the sample's trees."""
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the words and symbols of all trees and, to train, of the sample's phrases."""
+        yield from super().generate_samples(data_dir, tmp_dir, dataset_split)
+        if dataset_split == DatasetSplit.TRAIN:
+            for tree in ParsingTreebankSample.trees(self, tmp_dir, dataset_split):
+                yield from map(_sample, trees.phrases(tree))
+
+
 def _existing(path: pathlib.Path) -> pathlib.Path:
     found = corpora.find_file(path)
     if found is None:

@@ -7,6 +7,7 @@ U+2581 back as a space. So the model carries two rules, U+2581 -> "\u2582b" and 
 tensorflow-text and whatever else loads it agree.
 """
 
+import hashlib
 import io
 import logging
 import pathlib
@@ -30,6 +31,10 @@ _UNKNOWN_ID = 2
 _SCHEMA = """
 name: "t2t_lite/sentencepiece_model.proto" package: "t2t_lite"
 message_type {
+  name: "TrainerSpec"
+  field { name: "model_type" number: 3 label: LABEL_OPTIONAL type: TYPE_INT32 }
+}
+message_type {
   name: "NormalizerSpec"
   field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
   field { name: "precompiled_charsmap" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES }
@@ -41,7 +46,10 @@ message_type {
 message_type {
   name: "ModelProto"
   field { name: "pieces" number: 1 label: LABEL_REPEATED type: TYPE_BYTES }
-  field { name: "trainer_spec" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES }
+  field {
+    name: "trainer_spec" number: 2 label: LABEL_OPTIONAL
+    type: TYPE_MESSAGE type_name: ".t2t_lite.TrainerSpec"
+  }
   field {
     name: "normalizer_spec" number: 3 label: LABEL_OPTIONAL
     type: TYPE_MESSAGE type_name: ".t2t_lite.NormalizerSpec"
@@ -58,6 +66,13 @@ _Model = message_class(_SCHEMA, "t2t_lite.ModelProto")
 # SentencePiece's rule files: characters, tab, characters; each character as a hexadecimal number.
 _ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
 _UNESCAPE_RULES = "2582 62\t2581\n2582 61\t2582\n"
+
+# What SentencePiece makes of the first: models with other rules may join words.
+_ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b70a1"  # SHA-256
+_BPE = 2  # of TrainerSpec.ModelType
+
+# Words held with their ids, of each of the two kinds that there are.
+_CACHED_WORDS = 2**19
 
 # The trainer passes over lines with these: NUL, and U+2585, which it uses itself.
 _UNTRAINABLE = {0x0: " ", 0x2585: " "}
@@ -96,6 +111,9 @@ class SentencePieceEncoder(TextEncoder):
                 f"{path} is no SentencePiece model, or damaged: copy or build it again"
             ) from None
         self._known: set[str] = set()  # characters that were looked up and have pieces
+        self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
+        self._first_words: dict[str, list[int]] = {}
+        self._other_words: dict[str, list[int]] = {}  # behind a space
         if (pad, eos) != (PAD_ID, EOS_ID):
             raise DataError(
                 f"{path}: expected pad {PAD_ID} and EOS {EOS_ID}, got {pad} and {eos}; train it "
@@ -113,7 +131,24 @@ class SentencePieceEncoder(TextEncoder):
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line, computed on one core: data generation uses processes."""
-        return self._processor.encode(list(lines), num_threads=1)
+        if not self._splits_at_spaces:
+            return self._processor.encode(list(lines), num_threads=1)
+        return [self._encode_by_words(line) for line in lines]
+
+    def _encode_by_words(self, line: str) -> list[int]:
+        """Does what `encode` does, several times faster where words come again."""
+        first, *others = line.split(" ")
+        ids = list(self._first_words.get(first) or self._encode_word(self._first_words, first))
+        known = self._other_words.get
+        for word in others:
+            ids += known(word) or self._encode_word(self._other_words, word, " ")
+        return ids
+
+    def _encode_word(self, cache: dict[str, list[int]], word: str, before: str = "") -> list[int]:
+        if len(cache) >= _CACHED_WORDS:
+            cache.clear()
+        cache[word] = ids = self._processor.encode(before + word)
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD, the unknown id " ⁇ "."""
@@ -140,6 +175,22 @@ class SentencePieceEncoder(TextEncoder):
 
         # Not FastSentencepieceTokenizer: it gives other ids for BPE.
         return tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
+
+
+def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bool:
+    """Tells whether a line's ids are those of its words one by one, each with the space before it.
+
+    They are if no piece spans a space but at its start, if the rules are ours, which look at single
+    characters, and if pieces are merged by BPE: unigram's choice depends on rounding over the line.
+    """
+    proto = _Model.FromString(model)
+    rules = proto.normalizer_spec
+    return (
+        proto.trainer_spec.model_type == _BPE
+        and hashlib.sha256(rules.precompiled_charsmap).hexdigest() == _ESCAPE_CHARSMAP
+        and not (rules.add_dummy_prefix or rules.remove_extra_whitespaces)
+        and not any("\u2581" in processor.id_to_piece(i)[1:] for i in range(len(processor)))
+    )
 
 
 def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:

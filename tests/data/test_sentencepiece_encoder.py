@@ -105,6 +105,37 @@ class TestGraph:
         assert [line.decode() for line in tokenizer.detokenize(ids).numpy()] == lines
 
 
+class TestWordByWord:
+    @given(st.lists(st.text("ab▁▂ é\u0301klein"), max_size=20))
+    def test_lines_are_encoded_as_one_by_one(self, encoder, lines):
+        for _ in range(2):  # the second time from the cache
+            assert encoder.encode_lines(lines) == [encoder.encode(line) for line in lines]
+
+    def test_a_full_cache_changes_nothing(self, encoder, monkeypatch):
+        monkeypatch.setattr(sentencepiece_encoder, "_CACHED_WORDS", 2)
+        assert encoder.encode_lines(TEXT * 2) == [encoder.encode(line) for line in TEXT * 2]
+
+    def test_only_models_of_ours_that_merge_words_one_by_one(self, tmp_path):
+        sentencepiece_encoder.train("bpe", tmp_path / "ours", TEXT, 330)
+        sentencepiece_encoder.train("unigram", tmp_path / "unigram", TEXT, 330)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXT * 9),
+            model_prefix=str(tmp_path / "theirs"),
+            model_type="bpe",
+            vocab_size=60,
+            pad_id=0,
+            eos_id=1,
+            unk_id=2,
+            bos_id=-1,
+            minloglevel=3,
+        )
+        by_words = [
+            SentencePieceEncoder(tmp_path / name)._splits_at_spaces
+            for name in ("ours", "unigram", "theirs.model")
+        ]
+        assert by_words == [True, False, False]
+
+
 class TestTraining:
     @pytest.mark.parametrize("model_type", TYPES)
     def test_same_text_same_bytes(self, tmp_path, model_type):

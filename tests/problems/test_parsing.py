@@ -102,6 +102,16 @@ def test_phrases_are_added_to_train_alone(tmp_path):
         assert (len(more) > len(plain)) == (split == "train")
 
 
+def test_phrases_of_the_sample_are_added_to_both_treebanks(shared_data):
+    both, phrases, all_of_it = (
+        samples(f"parsing_treebank_sample_{name}", shared_data, "train")
+        for name in ("craft", "phrases", "phrases_craft")
+    )
+    assert len(phrases) == 46_336
+    assert len(all_of_it) - len(both) == 46_336 - 3_068
+    assert all_of_it[: len(both)] == both
+
+
 def test_a_file_of_the_treebank_that_is_there_twice_is_refused(tmp_path):
     write_mrg(tmp_path / "combined", *range(200, 2400, 100))
     write_mrg(tmp_path / "parsed", 300)
