@@ -308,12 +308,12 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
     """Strips white space and drops pairs with an empty or a skipped side; the log counts."""
     kept = empty = 0
     for source, target in bad.counted(pairs, name):
-        sample = {"inputs": source.strip(), "targets": target.strip()}
-        if not all(sample.values()):
+        inputs, targets = source.strip(), target.strip()
+        if not (inputs and targets):
             empty += 1
         elif bad.is_usable(source, target):
             kept += 1
-            yield sample
+            yield {"inputs": inputs, "targets": targets}
     if not kept:
         raise DataError(f"{name}: no pair of lines with text on both sides")
     if empty:

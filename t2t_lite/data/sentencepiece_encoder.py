@@ -20,7 +20,7 @@ import sentencepiece
 
 from t2t_lite import files
 from t2t_lite.data.protocol_buffers import message_class
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, joined_ids
 from t2t_lite.errors import DataError, UserError
 
 log = logging.getLogger(__name__)
@@ -138,16 +138,19 @@ class SentencePieceEncoder(TextEncoder):
     def _encode_by_words(self, line: str) -> list[int]:
         """Does what `encode` does, several times faster where words come again."""
         first, *others = line.split(" ")
-        ids = list(self._first_words.get(first) or self._encode_word(self._first_words, first))
-        known = self._other_words.get
-        for word in others:
-            ids += known(word) or self._encode_word(self._other_words, word, " ")
-        return ids
+        start = self._first_words.get(first) or self._encode_first_word(first)
+        return start + joined_ids(others, self._other_words, self._encode_other_word)
 
-    def _encode_word(self, cache: dict[str, list[int]], word: str, before: str = "") -> list[int]:
+    def _encode_first_word(self, word: str) -> list[int]:
+        return self._remember(self._first_words, word, self._processor.encode(word))
+
+    def _encode_other_word(self, word: str) -> list[int]:
+        return self._remember(self._other_words, word, self._processor.encode(f" {word}"))
+
+    def _remember(self, cache: dict[str, list[int]], word: str, ids: list[int]) -> list[int]:
         if len(cache) >= _CACHED_WORDS:
             cache.clear()
-        cache[word] = ids = self._processor.encode(before + word)
+        cache[word] = ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:

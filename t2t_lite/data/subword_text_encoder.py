@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from t2t_lite import files
 from t2t_lite.data import text_files, tokenizer
 from t2t_lite.data.subword_vocabulary import choose_subtokens
-from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
+from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder, joined_ids
 from t2t_lite.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -66,10 +66,7 @@ class SubwordTextEncoder(TextEncoder):
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the subtokens of a line."""
-        ids: list[int] = []
-        for token in tokenizer.encode(text):
-            ids += self._cache.get(token) or self._encode_token(token)
-        return ids
+        return joined_ids(tokenizer.encode(text), self._cache, self._encode_token)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; works for any ids, as a model may emit them."""

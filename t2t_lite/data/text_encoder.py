@@ -7,7 +7,7 @@ on pad = 0 and EOS = 1. This module does not import TensorFlow.
 import abc
 import itertools
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from t2t_lite.data import text_files
 from t2t_lite.data.text_problems import VocabType
@@ -50,6 +50,24 @@ class TextEncoder(abc.ABC):
         """Returns, as Python integers, those ids that stand for text."""
         size = self.vocab_size
         return [int(i) for i in ids if EOS_ID < i < size]
+
+
+def joined_ids(
+    words: Iterable[str], cache: Mapping[str, list[int]], encode: Callable[[str], list[int]]
+) -> list[int]:
+    """Returns the ids of some words, one after the other.
+
+    Args:
+        words: what a line consists of.
+        cache: the ids of words that were met before.
+        encode: gives those of any other, and may add them to the cache.
+    """
+    words = list(words)
+    try:  # all in one go, as nearly always
+        return list(itertools.chain.from_iterable(map(cache.__getitem__, words)))
+    except KeyError:
+        found = (cache.get(word) or encode(word) for word in words)
+        return list(itertools.chain.from_iterable(found))
 
 
 class ByteTextEncoder(TextEncoder):

@@ -237,11 +237,13 @@ class Text2TextProblem(Problem):
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""
-        for sample in samples:
-            yield {
-                "inputs": self.inputs_prefix + sample["inputs"],
-                "targets": self.targets_prefix + sample["targets"],
-            }
+        inputs, targets = self.inputs_prefix, self.targets_prefix
+        if not (inputs or targets):
+            return iter(samples)
+        return (
+            {"inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
+            for sample in samples
+        )
 
 
 class TranslateProblem(Text2TextProblem):
