@@ -102,6 +102,7 @@ def test_phrases_are_added_to_train_alone(tmp_path):
         assert (len(more) > len(plain)) == (split == "train")
 
 
+@pytest.mark.slow
 def test_phrases_of_the_sample_are_added_to_both_treebanks(shared_data):
     both, phrases, all_of_it = (
         samples(f"parsing_treebank_sample_{name}", shared_data, "train")
@@ -150,9 +151,11 @@ def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, 
     assert problem.vocab_files() == [
         "vocab.parsing_treebank_sample.500.bpe.model",
         "vocab.parsing_treebank_sample.symbols.tokens",
+        "vocab.parsing_treebank_sample.lexicon.tsv",
     ]
     encoders = problem.get_feature_encoders(str(tmp_path))
     assert encoders["inputs"].vocab_size == 500
+    assert encoders["targets"].lexicon["saw"] == ["VBD"]
     assert encoders["targets"].vocab_size == 2 + 45 + 2 * 26  # pad and EOS, tags, phrases
     examples = records.read_examples(problem.existing_filepaths(str(tmp_path), "test"))
     expected = problem.trees(str(shared_data / "treebank"), "test")

@@ -41,7 +41,10 @@ HPARAMS = (
 )
 
 
-@pytest.mark.parametrize(("problem", "solve"), [("copy", list), ("reverse", reversed)])
+@pytest.mark.parametrize(
+    ("problem", "solve"),
+    [("copy", list), pytest.param("reverse", reversed, marks=pytest.mark.slow)],
+)
 def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
     seed = random.randrange(2**31)
     print(f"seed {seed}")

@@ -62,7 +62,7 @@ def test_gradients(golden, t2t_weights, config):
     ("config", "run"),
     [
         pytest.param("base_v1", "adam", marks=pytest.mark.slow),
-        ("base_v3", "adam"),
+        pytest.param("base_v3", "adam", marks=pytest.mark.slow),
         pytest.param("base_v3", "clip", marks=pytest.mark.slow),
         ("base_v3", "multistep"),
     ],
