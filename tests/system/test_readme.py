@@ -48,6 +48,7 @@ def shell(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_your_own_two_files(shell, tmp_path):
     pairs = [(f"word{i} and {i}", f"Wort{i} und {i}") for i in range(300)]
     for name, part in (("train", pairs[20:]), ("dev", pairs[:20])):
