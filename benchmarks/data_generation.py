@@ -137,7 +137,7 @@ def datagen_memory(*arguments: object) -> float:
     most = 0.0
     while process.poll() is None:
         most = max(most, session_memory(process.pid))
-        time.sleep(0.2)
+        time.sleep(0.05)
     finish(process)
     return most
 

@@ -12,7 +12,7 @@ import itertools
 import pathlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.data.text_encoder import EOS_ID
@@ -168,8 +168,7 @@ class ChunkFolder:
             if shard.seed is None:
                 out.writelines(self._segment(chunk, shard.index) for chunk in shard.chunks)
                 return
-            spans = (self._span(chunk, shard.index) for chunk in shard.chunks)
-            size = sum(end - start for start, end in spans)
+            size = sum(self._size(chunk, shard.index) for chunk in shard.chunks)
             out.writelines(shuffled(self._records(shard), size, shard.seed, self.path))
 
     def _records(self, shard: Shard) -> Iterator[bytes]:
@@ -180,14 +179,20 @@ class ChunkFolder:
 
     def _segment(self, chunk: str, index: int) -> bytes:
         """Returns the records of a chunk file that belong to a shard."""
-        start, end = self._span(chunk, index)
         with (self.path / chunk).open("rb") as file:
+            start, end = _span(file, index)
             file.seek(start)
             return file.read(end - start)
 
-    def _span(self, chunk: str, index: int) -> tuple[int, int]:
-        """Returns where the records of a shard start and end in a chunk file."""
+    def _size(self, chunk: str, index: int) -> int:
+        """Returns the bytes of that segment."""
         with (self.path / chunk).open("rb") as file:
-            file.seek(_OFFSET.size * index)
-            start, end = _SPAN.unpack(file.read(_SPAN.size))
-        return start, end
+            start, end = _span(file, index)
+            return end - start
+
+
+def _span(file: BinaryIO, index: int) -> tuple[int, int]:
+    """Returns where the records of a shard start and end in an open chunk file."""
+    file.seek(_OFFSET.size * index)
+    start, end = _SPAN.unpack(file.read(_SPAN.size))
+    return start, end

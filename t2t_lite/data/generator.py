@@ -23,7 +23,7 @@ from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.runs import Run, runs_of
 from t2t_lite.data.text_problems import Sample, Text2TextProblem
-from t2t_lite.data.workers import Workers
+from t2t_lite.data.workers import Workers, garbage_collector_paused
 from t2t_lite.errors import DataError
 from t2t_lite.files import INCOMPLETE
 from t2t_lite.progress import progress
@@ -31,7 +31,7 @@ from t2t_lite.progress import progress
 log = logging.getLogger(__name__)
 
 # Samples that a worker encodes at a time: many, since each chunk becomes a file.
-_CHUNK = 8192
+_CHUNK = 2048
 
 
 def read_samples(
@@ -114,7 +114,8 @@ def _generate(
 def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
     """Yields the samples in the portions that are encoded at a time."""
     for first in itertools.count(0, _CHUNK):
-        block = list(itertools.islice(samples, _CHUNK))
+        with garbage_collector_paused():
+            block = list(itertools.islice(samples, _CHUNK))
         if not block:
             return
         yield Chunk(first, block)

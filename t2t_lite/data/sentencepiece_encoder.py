@@ -72,7 +72,7 @@ _ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b
 _BPE = 2  # of TrainerSpec.ModelType
 
 # Words held with their ids, of each of the two kinds that there are.
-_CACHED_WORDS = 2**19
+_CACHED_WORDS = 2**16
 
 # The trainer passes over lines with these: NUL, and U+2585, which it uses itself.
 _UNTRAINABLE = {0x0: " ", 0x2585: " "}

@@ -53,7 +53,7 @@ class TextEncoder(abc.ABC):
 
 
 def joined_ids(
-    words: Iterable[str], cache: Mapping[str, list[int]], encode: Callable[[str], list[int]]
+    words: Sequence[str], cache: Mapping[str, list[int]], encode: Callable[[str], list[int]]
 ) -> list[int]:
     """Returns the ids of some words, one after the other.
 
@@ -62,7 +62,6 @@ def joined_ids(
         cache: the ids of words that were met before.
         encode: gives those of any other, and may add them to the cache.
     """
-    words = list(words)
     try:  # all in one go, as nearly always
         return list(itertools.chain.from_iterable(map(cache.__getitem__, words)))
     except KeyError:
