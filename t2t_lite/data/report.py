@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from t2t_lite.data.text_encoder import TextEncoder
 
 _SIDES = ("inputs", "targets")
-# Pairs measured at a time: enough to keep SentencePiece's threads busy.
+# Pairs encoded at a time.
 _BLOCK = 4096
 # Different unknown characters or tokens that are remembered; beyond it the rarer half is forgotten.
 _MAX_UNKNOWN = 100_000
