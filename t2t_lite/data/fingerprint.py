@@ -185,9 +185,8 @@ def _patterns(run: Run) -> list[str]:
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
     """What every entry notes."""
-    kind = type(problem)
     return {
-        "problem": f"{kind.__module__}.{kind.__qualname__}",
+        "problem": type(problem).__qualname__,  # its module may be renamed
         "vocab_type": problem.vocab_type,
         "approx_vocab_size": problem.approx_vocab_size,
         "skip_bad": options.skip_bad,

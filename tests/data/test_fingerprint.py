@@ -2,20 +2,14 @@
 
 import gzip
 import hashlib
-import itertools
 import json
 import logging
 import os
 import pathlib
-import signal
-import subprocess
-import sys
 
 import pytest
 
-from t2t_lite import registry
-from t2t_lite.bin import t2t_datagen
-from t2t_lite.data import cleaning, corpora, fingerprint, text_encoder
+from t2t_lite.data import cleaning, fingerprint
 from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import VocabType
@@ -35,7 +29,7 @@ class Words(text2text_tmpdir.Text2textTmpdir):
 
 def words(**members) -> Words:
     """The same problem with other members."""
-    return type("Words", (Words,), {"__module__": __name__, **members})()
+    return type("Words", (Words,), members)()
 
 
 class Folders:
@@ -159,7 +153,7 @@ def test_a_changed_file_is_named_with_what_to_delete(folders, change, message, t
         (words(max_samples_for_vocab=5), {}, "max_samples_for_vocab: None -> 5"),
         (words(additional_reserved_tokens=("<x>",)), {}, "additional_reserved_tokens: [] -> ['<"),
         (words(approx_vocab_size=5), {}, "approx_vocab_size: 32768 -> 5"),
-        (type("Others", (Words,), {})(), {}, "Words' -> '"),
+        (type("Others", (Words,), {})(), {}, "problem: 'Words' -> 'Others'"),
     ],
 )
 def test_a_changed_option_is_named(folders, problem, options, message):
@@ -169,6 +163,13 @@ def test_a_changed_option_is_named(folders, problem, options, message):
     with pytest.raises(UserError) as error:
         folders.guard(problem, **settings | options)
     assert message in str(error.value)
+
+
+def test_the_module_of_a_problem_may_be_renamed(folders):
+    folders.make(words(__module__="my_problems"))
+    before = folders.entries()
+    folders.guard(words(__module__="my_problems.corpora"))
+    assert folders.entries() == before
 
 
 def test_all_changes_are_named_at_once(folders):
@@ -361,119 +362,6 @@ def test_a_list_of_tokens_in_the_data_folder_is_the_users(folders):
     assert list(folders.entries()["train"]["vocabulary"]) == ["vocab.words.tokens"]
 
 
-def test_symbols_of_parsing_are_made_from_every_split(tmp_path):
-    for file in ("wsj_0001.mrg", "wsj_0140.mrg", "wsj_0150.mrg"):
-        (tmp_path / file).touch()
-    problem = registry.problem("parsing_treebank_sample")
-    assert len(problem.vocab_source_files(str(tmp_path))) == 3
-
-
-# ---- through the command's function, whole generations
-
-
-@pytest.fixture
-def corpus(folders) -> Folders:
-    """120 pairs to train and as many to watch: more than `text2text_tmpdir` has files."""
-    for path in folders.raw.iterdir():
-        path.write_text("".join(f"{path.name} {number}\n" for number in range(120)))
-    return folders
-
-
-def generate(folders: Folders, **options):
-    t2t_datagen.generate(
-        ["text2text_tmpdir"],
-        str(folders.data),
-        str(folders.raw),
-        DatagenOptions(num_workers=1, **options),
-    )
-
-
-def digests(folder: pathlib.Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-
-
-def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus):
-    generate(corpus)
-    finished = digests(corpus.data)
-    generate(corpus)
-    assert digests(corpus.data) == finished
-    targets = corpus.raw / "targets.eval.txt"
-    targets.write_text(targets.read_text().upper())
-    with pytest.raises(UserError, match=r"now\): targets\.eval\.txt: other contents\. "):
-        generate(corpus)
-    assert digests(corpus.data) == finished
-    (corpus.data / "text2text_tmpdir-dev-00000-of-00001").unlink()
-    generate(corpus)
-    remade = digests(corpus.data)
-    changed = {name for name in finished if remade[name] != finished[name]}
-    assert changed == {
-        "text2text_tmpdir-dev-00000-of-00001",
-        "text2text_tmpdir.fingerprint.json",
-    }
-
-
-_KILLED_RUN = """
-import os, pathlib, signal, sys
-from t2t_lite.bin import t2t_datagen
-from t2t_lite.data.config import DatagenOptions
-
-def replace(self, target, original=pathlib.Path.replace):
-    original(self, target)
-    if pathlib.Path(target).name == "text2text_tmpdir-train-00041-of-00100":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-pathlib.Path.replace = replace
-t2t_datagen.generate(["text2text_tmpdir"], *sys.argv[1:], DatagenOptions(num_workers=1))
-"""
-
-
-def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path):
-    arguments = [sys.executable, "-c", _KILLED_RUN, str(corpus.data), str(corpus.raw)]
-    assert subprocess.run(arguments).returncode == -signal.SIGKILL
-    assert not (corpus.data / "text2text_tmpdir-train-00042-of-00100").exists()
-    inputs = corpus.raw / "inputs.train.txt"
-    text = inputs.read_text()
-    inputs.write_text(text.replace("119", "one hundred and nineteen"))
-    with pytest.raises(UserError, match=r"inputs\.train\.txt: \d+ -> \d+ bytes"):
-        generate(corpus)
-    inputs.write_text(text)
-    with pytest.raises(UserError, match="random_seed: 429459 -> 5"):
-        generate(corpus, seed=5)
-    generate(corpus)
-
-    undisturbed = tmp_path / "undisturbed"
-    t2t_datagen.generate(
-        ["text2text_tmpdir"], str(undisturbed), str(corpus.raw), DatagenOptions(num_workers=1)
-    )
-    assert digests(corpus.data) == digests(undisturbed)
-
-
-def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypatch):
-    generate(corpus)
-    (corpus.data / "text2text_tmpdir-train-00041-of-00100").unlink()
-    (corpus.data / "vocab.text2text_tmpdir.32768.subwords").unlink()
-    monkeypatch.delattr(text_encoder, "build")
-    with pytest.raises(UserError, match="clean: '' -> 'identical'"):
-        generate(corpus, cleaning=cleaning.CleaningRules(identical=True))
-
-
-def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch):
-    generate(corpus)
-    finished = digests(corpus.data)
-    vocabulary = corpus.data / "vocab.text2text_tmpdir.32768.subwords"
-    vocabulary.unlink()
-    generate(corpus)
-    assert digests(corpus.data) == finished
-
-    def build(kind, path, text, *arguments, original=text_encoder.build, **options):
-        original(kind, path, itertools.islice(text, 5), *arguments, **options)
-
-    vocabulary.unlink()
-    monkeypatch.setattr(text_encoder, "build", build)
-    with pytest.raises(UserError, match=r"vocabulary vocab\.text2text_tm.*: other contents"):
-        generate(corpus)
-
-
 def test_what_is_downloaded_is_noted(tmp_path):
     class Remote(Words):
         def fetch_sources(self, tmp_dir, dataset_split):
@@ -490,63 +378,3 @@ def test_what_is_downloaded_is_noted(tmp_path):
         "train": 2,
         "dev": 2,
     }
-
-
-# ---- the sources of the problems that come with the package
-
-
-_PARSING = {"sample/wsj_0001.mrg": "train", "sample/wsj_0139.mrg": "train"}
-_PARSING |= {"sample/wsj_0141.mrg": "eval", "wsj_0159.mrg": "test", "wsj_0250.mrg": None}
-_SAMPLE = "treebank-combined-wsj_0001-0159.tgz"
-_CRAFT_TRAIN, _CRAFT_DEV = "craft-treebank-penn-train.tgz", "craft/craft-treebank-penn-dev.tgz"
-
-
-@pytest.mark.parametrize(
-    ("name", "files"),
-    [
-        (
-            "translate_enfr_multi30k",
-            {"multi30k/train.en.gz": "train", "train.fr": "train", "val.fr.gz": "eval"},
-        ),
-        ("translate_enfr_multi30k", {"train.de": None, "multi30k/test_2016_flickr.fr": "test"}),
-        (
-            "translate_ende_wmt14_bpe37k",
-            {
-                "training-parallel-europarl-v7.tgz": "train",
-                "training-parallel-commoncrawl.tgz": "train",
-                "training-parallel-un.tgz": None,
-                "dev.tgz": "eval",
-                "test-full.tgz": "test",
-            },
-        ),
-        ("wsj_parsing", {"wsjTrain.trees": "train", "wsjEval.trees.gz": "eval"}),
-        ("parsing_treebank_sample", _PARSING),
-        ("parsing_treebank_sample", dict.fromkeys(_PARSING) | {_SAMPLE: "train"}),
-        ("parsing_craft", {_CRAFT_TRAIN: "train", _CRAFT_DEV: "eval"}),
-        ("parsing_treebank_sample_craft", _PARSING | {_CRAFT_TRAIN: "train", _CRAFT_DEV: None}),
-        ("translate_ende_locale", {}),
-        ("algorithmic_reverse_decimal40", {}),
-    ],
-)
-def test_each_problem_names_the_files_that_a_split_is_read_from(tmp_path, name, files):
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    problem = registry.problem(name)
-    splits = [entry["split"] for entry in problem.dataset_splits]
-    for split in splits[:1] if _SAMPLE in files else splits:
-        found = problem.source_files(str(tmp_path), split)
-        assert sorted(found) == sorted(tmp_path / file for file in files if files[file] == split)
-
-
-@pytest.mark.parametrize("name", ["translate_enfr_multi30k", "translate_ende_wmt14_bpe37k"])
-def test_fetching_gives_all_sources(tmp_path, name, monkeypatch):
-    def download(url, path, file_hash=None):
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-
-    monkeypatch.setattr(corpora, "download", download)
-    problem = registry.problem(name)
-    fetched = problem.fetch_sources(str(tmp_path), DatasetSplit.TRAIN)
-    assert len(fetched) >= 2
-    assert problem.source_files(str(tmp_path), DatasetSplit.TRAIN) == fetched

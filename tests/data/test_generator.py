@@ -1,16 +1,12 @@
-import contextlib
 import hashlib
 import itertools
 import json
 import logging
 import multiprocessing
-import os
 import pathlib
 import random
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -61,31 +57,11 @@ def numbers(path: pathlib.Path) -> list[int]:
     return [int(decode(example["inputs"])) for example in records.read_examples([path])]
 
 
-def digests(folder: pathlib.Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-
-
-def leftovers(folder: pathlib.Path) -> list[str]:
-    """What a reader could take for data."""
-    return [path.name for path in folder.glob("*") if path.suffix != ".incomplete"]
-
-
 @pytest.fixture
-def small_chunks(monkeypatch) -> None:
-    monkeypatch.setattr(generator, "_CHUNK", 50)
-
-
-@pytest.fixture
-def undisturbed(tmp_path) -> dict[str, str]:
+def undisturbed(tmp_path, digests) -> dict[str, str]:
     folder = tmp_path / "undisturbed"
     generate(Small(), folder)
     return digests(folder)
-
-
-@pytest.fixture
-def data(tmp_path) -> pathlib.Path:
-    (tmp_path / "data").mkdir()
-    return tmp_path / "data"
 
 
 def test_names_files_as_t2t_and_deals_samples_out_in_turn(data):
@@ -171,7 +147,7 @@ def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("cls", [Small, Dealt])
-def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls):
+def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls, digests):
     found = []
     for workers, chunk in ((1, 50), (2, 50), (3, 70), (1, 10_000)):
         monkeypatch.setattr(generator, "_CHUNK", chunk)
@@ -185,7 +161,7 @@ def test_writes_without_tensorflow():
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
-def test_training_files_are_shuffled_by_seed_and_by_file(data):
+def test_training_files_are_shuffled_by_seed_and_by_file(data, digests):
     found = {}
     for seed in (1, 1, 2):
         folder = data / f"{len(found)}"
@@ -213,7 +189,7 @@ def test_complete_splits_are_skipped(data, caplog):
     assert "small train: all files exist, skipped" in caplog.messages
 
 
-def test_only_a_missing_file_is_made(data, undisturbed):
+def test_only_a_missing_file_is_made(data, undisturbed, digests):
     generate(Small(), data)
     (data / "small-train-00000-of-00004").unlink()
     for kept in ("small-train-00003-of-00004", "small-dev-00000-of-00002"):
@@ -248,12 +224,14 @@ def encoded(monkeypatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, caplog):
+def test_chunks_of_a_stopped_run_are_not_encoded_again(
+    data, tmp_path, encoded, caplog, digests, leftovers
+):
     generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
     del encoded[:]
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=1)
-    assert leftovers(data) == []
+    assert leftovers() == []
     caplog.set_level(logging.INFO)
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [0, 50, 100, 150, 0, 0]
@@ -263,7 +241,7 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, 
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("change", ["text", "files", "chunk"])
-def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change):
+def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change, digests):
     with pytest.raises(DataError):
         generate(Stopping(train=200), data, num_workers=1)
     if change == "chunk":
@@ -280,7 +258,7 @@ def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatc
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch):
+def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch, digests):
     generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
     with monkeypatch.context() as stopping:
         write = chunks.ChunkFolder.write_shard
@@ -320,7 +298,7 @@ class PortedDealt(Ported):
     ("cls", "to_delete"),
     [(Ported, r"small-train-\*"), (PortedDealt, r"small-train-\*, small-dev-\*, small-test-\*")],
 )
-def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete):
+def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete, digests):
     cls().generate_data(str(data), "", DatagenOptions())
     made = digests(data)
     (data / "small-train-00002-of-00004").unlink()
@@ -345,7 +323,7 @@ def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
         Ported().generate_data(str(data), "", DatagenOptions())
 
 
-def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch):
+def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch, digests):
     with monkeypatch.context() as stopping:
         stopping.delattr(chunks.ChunkFolder, "write_shard")
         with pytest.raises(AttributeError, match="write_shard"):
@@ -369,7 +347,7 @@ class Drawing(Small):
             yield {"inputs": f"{random.random()}", "targets": f"{np.random.random()}"}
 
 
-def test_random_samples_do_not_depend_on_what_was_made_before(data):
+def test_random_samples_do_not_depend_on_what_was_made_before(data, digests):
     options = DatagenOptions(seed=-7)
     Drawing().generate_data(str(data), "", options)
     made = digests(data)
@@ -398,132 +376,18 @@ def test_the_vocabulary_is_built_from_the_random_samples_of_training(data):
     assert of_training[:5] != seen["eval"][0]
 
 
-_RUN = """
-import runpy, sys
-from t2t_lite.data import generator
-from t2t_lite.data.config import DatagenOptions
-
-small = runpy.run_path(sys.argv[1])["Small"]
-small.train_files = 40
-generator._CHUNK = 20
-generator.generate_problem(small(train=2000), sys.argv[2], "", DatagenOptions(num_workers=2))
-"""
-
-
-def start(folder: pathlib.Path) -> subprocess.Popen:
-    command = [sys.executable, "-c", _RUN, __file__, str(folder)]
-    return subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
-
-
-def wait_until(condition) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
-def session_of(pid: str) -> int:
-    with contextlib.suppress(OSError):
-        return os.getsid(int(pid))
-    return 0
-
-
-def processes_of(session: int) -> list[str]:
-    return [
-        path.name
-        for path in pathlib.Path("/proc").iterdir()
-        if path.name.isdigit()
-        and session_of(path.name) == session
-        and "\nState:\tZ" not in (path / "status").read_text()
-    ]
-
-
-@pytest.fixture(scope="module")
-def many_files(tmp_path_factory) -> dict[str, str]:
-    """What an undisturbed `_RUN` makes."""
-    folder = tmp_path_factory.mktemp("many")
-    problem = Small(train=2000)
-    problem.train_files = 40
-    generate(problem, folder, num_workers=1)
-    return digests(folder)
-
-
-@pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
-@pytest.mark.parametrize("master_alone", [False, True])
-def test_a_killed_run_ends_at_once_and_is_taken_up(data, many_files, pattern, master_alone):
-    run = start(data)
-    wait_until(lambda: len(list(data.glob(pattern))) > 10)
-    (os.kill if master_alone else os.killpg)(run.pid, signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
-    wait_until(lambda: not processes_of(run.pid))
-    made = {path: path.stat().st_mtime_ns for path in data.glob(pattern)}
-    for name in leftovers(data):
-        assert hashlib.sha256((data / name).read_bytes()).hexdigest() == many_files[name]
-
-    assert start(data).wait() == 0
-    assert digests(data) == many_files
-    if pattern.endswith("of-00040"):
-        assert {path: path.stat().st_mtime_ns for path in made} == made
-
-
-def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_files):
-    draw = random.Random(1)
-    for _ in range(5):
-        run = start(data)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(timeout=draw.uniform(0.3, 1.2))
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
-    assert start(data).wait() == 0
-    assert digests(data) == many_files
-
-
-def test_half_written_files_of_a_killed_run_are_removed(data, undisturbed):
-    for name in ("small-train-00000-of-00009.incomplete", "small-dev-00001-of-00002.incomplete"):
-        (data / name).write_text("left by a killed run")
-    generate(Small(), data)
-    assert digests(data) == undisturbed
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, tmp_path):
-    class Killing(Small):
-        def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            for i, sample in enumerate(super().generate_samples(data_dir, tmp_dir, dataset_split)):
-                if i == 500:
-                    multiprocessing.active_children()[0].kill()
-                yield sample
-
-    with pytest.raises(UserError, match="a worker process died"):
-        generate(Killing(train=2000), data, num_workers=2)
-    assert leftovers(data) == []
-    generate(Small(train=2000), data, num_workers=2)
-    generate(Small(train=2000), tmp_path / "undisturbed", num_workers=1)
-    assert digests(data) == digests(tmp_path / "undisturbed")
-
-
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, num_workers):
-    with full_disk(1000), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
-        generate(Small(train=200), data, num_workers=num_workers)
-    assert leftovers(data) == []
-    assert list(data.glob("*/*")) == []
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers):
+def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers, leftovers):
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=num_workers)
-    assert leftovers(data) == []
+    assert leftovers() == []
     assert multiprocessing.active_children() == []
 
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("side", ["inputs", "targets"])
-def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side):
+def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side, leftovers):
     class Gap(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             samples = list(super().generate_samples(data_dir, tmp_dir, dataset_split))
@@ -532,11 +396,11 @@ def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side):
 
     with pytest.raises(DataError, match=f"small: sample 157: {side} is empty"):
         generate(Gap(train=200), data, num_workers=2)
-    assert leftovers(data) == []
+    assert leftovers() == []
 
 
 @pytest.mark.parametrize(("cls", "size", "split"), [(Small, 0, "train"), (Dealt, 6, "test")])
-def test_a_split_without_samples_is_an_error(data, cls, size, split):
+def test_a_split_without_samples_is_an_error(data, cls, size, split, leftovers):
     with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split stays"):
         generate(cls(train=size), data)
-    assert leftovers(data) == []
+    assert leftovers() == []

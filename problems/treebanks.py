@@ -1,0 +1,329 @@
+"""Treebanks to learn parsing from: the Wall Street Journal, NLTK's sample of it, and CRAFT."""
+
+import logging
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from t2t_lite import registry
+from t2t_lite.data import corpora, trees
+from t2t_lite.data.archives import iterate_members
+from t2t_lite.data.problem import DatasetSplit, three_splits
+from t2t_lite.data.text_files import iterate_lines
+from t2t_lite.data.trees import Tree
+from t2t_lite.errors import UserError
+from t2t_lite.problems.parsing import TreebankProblem
+
+log = logging.getLogger(__name__)
+
+# What the Wall Street Journal's files are called: section and number, two digits each.
+_WSJ_FILE = re.compile(r"wsj_(\d{4})\.mrg$")
+
+# The 17 M sentences: trees, one a line, or words beside the symbols of the trees over them.
+_EXTRA_FILE = re.compile(r"(extra.*)\.(trees|text|tags)(\.gz|\.bz2)?")
+
+# NLTK's sample of the Wall Street Journal as one archive.
+_SAMPLE = "treebank-combined-wsj_0001-0159.tgz"
+
+# A file's name in messages, and its lines.
+TreeFile = tuple[str, Iterator[str]]
+
+
+class WsjTreebankProblem(TreebankProblem):
+    """The Wall Street Journal's `wsj_NNNN.mrg` files, anywhere below `--tmp_dir`."""
+
+    # The numbers NNNN of each split's files.
+    file_numbers: ClassVar[Mapping[str, range]]
+    # What to put into --tmp_dir.
+    origin: ClassVar[str] = "the Penn Treebank's folder combined/ (parsed/mrg/ in Treebank-3)"
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training, development and test."""
+        return three_splits(10)
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The files of the split."""
+        numbers = self.file_numbers[dataset_split]
+        return [
+            path
+            for path in _wsj_files(tmp_dir)
+            if (match := _WSJ_FILE.search(path.name)) and int(match[1]) in numbers
+        ]
+
+    def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
+        """Yields the files of all splits, in order, and perhaps others."""
+        for path in _wsj_files(tmp_dir):
+            yield str(path), iterate_lines(path, self.bad_input)
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the normalised trees of a split."""
+        wanted = self.file_numbers[dataset_split]
+        found: dict[int, str] = {}
+        for name, lines in self.tree_files(tmp_dir):
+            match = _WSJ_FILE.search(name)
+            if match and (number := int(match[1])) in wanted:
+                if number in found:
+                    raise UserError(f"{found[number]} and {name}: the same file twice; remove one")
+                found[number] = name
+                yield from trees.trees_of_lines(lines, name, self.bad_input, self.normalise)
+        log.info("%s %s: %d files of trees", self.base_name, dataset_split, len(found))
+        missing = {number // 100 for number in wanted} - {number // 100 for number in found}
+        if missing:
+            sections = ", ".join(f"wsj_{section:02d}NN.mrg" for section in sorted(missing))
+            raise UserError(
+                f"{tmp_dir}: no files {sections} there or below; put {self.origin} there"
+            )
+
+
+@registry.register_problem("parsing_wsj_16k")
+class ParsingWsj16k(WsjTreebankProblem):
+    """The Wall Street Journal of the Penn Treebank as in section 6.3 of arXiv:1706.03762.
+
+    Sections 02-21 to train (about 40,000 sentences), 22 to watch, 23 to test. Put the LDC's folder
+    `combined` (Treebank-2) or `parsed/mrg` (Treebank-3) into `--tmp_dir`. The paper says "a
+    vocabulary of 16K tokens" and no more; here it is that of the words, and the symbols have their
+    own. Source: Marcus et al. 1993, LDC95T7 or LDC99T42. Licence: the LDC's user agreement.
+    """
+
+    file_numbers: ClassVar[Mapping[str, range]] = {
+        DatasetSplit.TRAIN: range(200, 2200),
+        DatasetSplit.EVAL: range(2200, 2300),
+        DatasetSplit.TEST: range(2300, 2400),
+    }
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 16K."""
+        return 2**14
+
+
+@registry.register_problem("parsing_wsj_semi_32k")
+class ParsingWsjSemi32k(ParsingWsj16k):
+    """`ParsingWsj16k` with some 17 M sentences of parsers' output added to train, 32K words.
+
+    The paper takes the "high-confidence and BerkeleyParser corpora" of Vinyals et al. 2015
+    (arXiv:1412.7449), which are not public. Put your own beside the Wall Street Journal into
+    `--tmp_dir`, in any number of files, plain, `.gz` or `.bz2`: `extra*.trees` with one tree a
+    line, or `extra*.text` with one sentence a line and `extra*.tags` with the symbols of its tree,
+    as `wsj_parsing` writes them. These trees are normalised, too.
+
+    The words' vocabulary is built from every n-th training sentence, n the least power of 2 that
+    leaves at most `vocab_characters` of words and symbols.
+    """
+
+    vocab_characters: ClassVar[int] = 100_000_000
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 32K."""
+        return 2**15
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the words of the sample described above."""
+        training = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        for sample in corpora.spread_sample(training, self.vocab_characters):
+            yield sample["inputs"]
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The sections and, to train, the extra files."""
+        sections = super().source_files(tmp_dir, dataset_split)
+        if dataset_split != DatasetSplit.TRAIN:
+            return sections
+        extra = (path for parts in self._extra_files(tmp_dir) for path in parts)
+        return [*sections, *corpora.existing_files(extra)]
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees of the sections, then, to train, the extra ones."""
+        if dataset_split != DatasetSplit.TRAIN:
+            yield from super().trees(tmp_dir, dataset_split)
+            return
+        extra = [[_existing(path) for path in parts] for parts in self._extra_files(tmp_dir)]
+        if not extra:
+            raise UserError(
+                f"{tmp_dir}: no extra sentences there; put them there as extra*.trees, or as "
+                "extra*.text and extra*.tags, plain, .gz or .bz2"
+            )
+        yield from super().trees(tmp_dir, dataset_split)
+        for parts in extra:
+            lines = [iterate_lines(path, self.bad_input) for path in parts]
+            names = " and ".join(map(str, parts))
+            if len(parts) == 1:
+                yield from trees.trees_of_lines(lines[0], names, self.bad_input, self.normalise)
+            else:
+                pairs = corpora.aligned(lines[0], lines[1], names, self.bad_input)
+                yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.normalise)
+
+    def _extra_files(self, tmp_dir: str) -> list[list[pathlib.Path]]:
+        """Returns files of trees, alone, and of text and tags, together; without .gz and .bz2."""
+        folder = pathlib.Path(tmp_dir)
+        matches = [_EXTRA_FILE.fullmatch(path.name) for path in folder.glob("extra*")]
+        found = {
+            (match[1], ("trees",) if match[2] == "trees" else ("text", "tags"))
+            for match in matches
+            if match
+        }
+        return [[folder / f"{stem}.{part}" for part in parts] for stem, parts in sorted(found)]
+
+
+@registry.register_problem
+class ParsingTreebankSample(WsjTreebankProblem):
+    """The 5 % sample of the Wall Street Journal that NLTK distributes, 3,396 trees.
+
+    Files 0001-0139 to train, 0140-0149 to watch, 0150-0159 to test, from NLTK's folder
+    `corpora/treebank`, unpacked below `--tmp_dir`, or from
+    `treebank-combined-wsj_0001-0159.tgz` with the same files in `--tmp_dir` or its folder
+    `treebank`. Source: `treebank.zip` of github.com/nltk/nltk_data; (C) LDC 1995. Licence: for
+    non-commercial use only.
+    """
+
+    file_numbers: ClassVar[Mapping[str, range]] = {
+        DatasetSplit.TRAIN: range(1, 140),
+        DatasetSplit.EVAL: range(140, 150),
+        DatasetSplit.TEST: range(150, 160),
+    }
+    origin: ClassVar[str] = f"NLTK's folder corpora/treebank, unpacked, or {_SAMPLE}"
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that suits some 70,000 words."""
+        return 4000
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The archive if it is there, else the files of the split."""
+        archive = self._archive(tmp_dir)
+        return [archive] if archive else super().source_files(tmp_dir, dataset_split)
+
+    def _archive(self, tmp_dir: str) -> pathlib.Path | None:
+        return _find_archive(tmp_dir, "treebank", _SAMPLE)
+
+    def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
+        """Yields the members of the archive if it is there, else the files."""
+        archive = self._archive(tmp_dir)
+        if archive is None:
+            return super().tree_files(tmp_dir)
+        return iterate_members(archive, (".mrg",), self.bad_input)
+
+
+@registry.register_problem
+class ParsingTreebankSamplePhrases(ParsingTreebankSample):
+    """`ParsingTreebankSample`, to train also with every phrase of its trees as a sentence.
+
+    Few long sentences give a model little practice in keeping its place among the words; phrases,
+    46,336 examples with the trees, give much (docs/results.md).
+    """
+
+    def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees and, to train, each tree's phrases behind it."""
+        for tree in self.trees(tmp_dir, dataset_split):
+            yield tree
+            if dataset_split == DatasetSplit.TRAIN:
+                yield from trees.phrases(tree)
+
+
+@registry.register_problem
+class ParsingCraft(TreebankProblem):
+    """CRAFT 5.0.2: biomedical articles, 18,951 trees to train and 2,780 to watch.
+
+    Put `craft-treebank-penn-train.tgz` and `craft-treebank-penn-dev.tgz` into `--tmp_dir` or its
+    folder `craft`: the files `structural-annotation/treebank/penn/ID.tree` of the articles listed
+    in `articles/ids/craft-ids-train.txt` and `craft-ids-dev.txt`. Source: the Colorado Richly
+    Annotated Full-Text Corpus, github.com/UCDenver-ccp/CRAFT. Licence: CC BY 3.0.
+    """
+
+    _ARCHIVES: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "craft-treebank-penn-train.tgz",
+        DatasetSplit.EVAL: "craft-treebank-penn-dev.tgz",
+    }
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training and development."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 10},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+        ]
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that suits some 490,000 words with many names of genes."""
+        return 8000
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The archive of the split."""
+        archive = _find_archive(tmp_dir, "craft", self._ARCHIVES[dataset_split])
+        return [archive] if archive else []
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the normalised trees of an archive."""
+        name = self._ARCHIVES[dataset_split]
+        archive = _find_archive(tmp_dir, "craft", name)
+        if archive is None:
+            raise UserError(
+                f"{pathlib.Path(tmp_dir) / name} is missing; it should hold the .tree files of "
+                f"the articles that CRAFT lists for this split"
+            )
+        for member, lines in iterate_members(archive, (".tree",), self.bad_input):
+            yield from trees.trees_of_lines(lines, member, self.bad_input, self.normalise)
+
+
+@registry.register_problem
+class ParsingTreebankSampleCraft(ParsingTreebankSample):
+    """`ParsingTreebankSample` with CRAFT's training trees added; files and licences of both."""
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size that leaves the sample's words as whole as they are without CRAFT's."""
+        return 16000
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The sample's and, to train, CRAFT's."""
+        sample = super().source_files(tmp_dir, dataset_split)
+        if dataset_split != DatasetSplit.TRAIN:
+            return sample
+        return [*sample, *ParsingCraft().source_files(tmp_dir, dataset_split)]
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the sample's trees, then, to train, CRAFT's."""
+        yield from super().trees(tmp_dir, dataset_split)
+        if dataset_split == DatasetSplit.TRAIN:
+            yield from self._trees_of_craft(tmp_dir)
+
+    def _trees_of_craft(self, tmp_dir: str) -> Iterator[Tree]:
+        craft = ParsingCraft()
+        craft.bad_input = self.bad_input
+        return craft.trees(tmp_dir, DatasetSplit.TRAIN)
+
+
+@registry.register_problem
+class ParsingTreebankSamplePhrasesCraft(ParsingTreebankSampleCraft):
+    """`ParsingTreebankSampleCraft`, to train also with every phrase of the sample's trees."""
+
+    def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the trees and, to train, the phrases of the sample's behind them all."""
+        if dataset_split != DatasetSplit.TRAIN:
+            yield from self.trees(tmp_dir, dataset_split)
+            return
+        # Read once, so that a bad tree is counted once.
+        sample = list(ParsingTreebankSample.trees(self, tmp_dir, dataset_split))
+        yield from sample
+        yield from self._trees_of_craft(tmp_dir)
+        for tree in sample:
+            yield from trees.phrases(tree)
+
+
+def _existing(path: pathlib.Path) -> pathlib.Path:
+    found = corpora.find_file(path)
+    if found is None:
+        raise UserError(f"{path} is missing; .text and .tags belong together, line by line")
+    return found
+
+
+def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:
+    return sorted(pathlib.Path(tmp_dir).rglob("wsj_*.mrg"))
+
+
+def _find_archive(tmp_dir: str, folder: str, name: str) -> pathlib.Path | None:
+    candidates = (pathlib.Path(tmp_dir) / name, pathlib.Path(tmp_dir) / folder / name)
+    return next((path for path in candidates if path.is_file()), None)
