@@ -30,6 +30,9 @@ class TransformerHParams(BasicHParams):
     relu_dropout: float = 0.0  # of the feed-forward layer's hidden features
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
+    # Saves memory, costs time: layers run again in the backward pass; same masks and gradients.
+    recompute_activations: bool = False
+
     @property
     def encoder_layers(self) -> int:
         """Number of encoder layers."""

@@ -1,6 +1,7 @@
 """Multi-head attention (paper, section 3.2): over whole sequences, and step by step."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -76,6 +77,8 @@ class _Attention(Layer):
         # with the keys, inside a loop, TensorFlow 2.21 with oneDNN fuses it into a broken graph.
         self.scale = (config.key_channels // config.heads) ** -0.5
         self.dropout = Dropout(config.dropout, seeds)
+        # Called with the weights [B, H, Q, N] wherever it is set: for looking at them.
+        self.watch: Callable[[keras.KerasTensor], None] | None = None
         self.output_projection = Projection(
             config.value_channels, config.channels, gain=config.gain
         )
@@ -83,9 +86,12 @@ class _Attention(Layer):
     def attention_weights(
         self, queries: keras.KerasTensor, keys: keras.KerasTensor, bias: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """softmax(Q Kᵀ), Q scaled: [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N]."""
+        """softmax(Q Kᵀ), Q scaled: [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N].
+
+        The softmax is in float32, the result in the dtype of the keys.
+        """
         scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
-        return ops.softmax(scores + ops.cast(bias, scores.dtype))
+        return ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), keys.dtype)
 
     def attend(
         self,
@@ -96,6 +102,8 @@ class _Attention(Layer):
     ) -> keras.KerasTensor:
         """Equation 1 for all heads, then the output projection: -> [B, Q, D]."""
         weights = self.attention_weights(queries, memory.keys, bias)
+        if self.watch is not None:
+            self.watch(weights)
         mixed = ops.matmul(self.dropout(weights, training=training), memory.values)
         return self.output_projection(merge_heads(mixed))
 

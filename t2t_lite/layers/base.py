@@ -1,13 +1,33 @@
 """The base of all layers here."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
 
 
+@contextlib.contextmanager
+def default_policy(policy: keras.DTypePolicy) -> Iterator[None]:
+    """Makes `policy` that of all layers constructed inside the block."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
 class Layer(keras.layers.Layer):
-    """A layer that knows its sizes when constructed and makes all its variables then."""
+    """A layer that knows its sizes when constructed and makes all its variables then.
+
+    Under a mixed policy, kernels and embeddings are cast by the layers that hold them, and
+    everything else follows. Keras would cast all arguments as well, masks of -1e9 included, which
+    float16 cannot hold.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(autocast=False)
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: there is nothing left to make."""

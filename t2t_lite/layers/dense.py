@@ -31,5 +31,6 @@ class Projection(Layer):
 
     def call(self, x: keras.KerasTensor) -> keras.KerasTensor:
         """Maps `x` [..., D] to [..., sum(widths)]."""
-        y = ops.matmul(x, self.kernel)
-        return y if self.bias is None else y + self.bias
+        dtype = self.compute_dtype
+        y = ops.matmul(ops.cast(x, dtype), ops.cast(self.kernel, dtype))
+        return y if self.bias is None else y + ops.cast(self.bias, dtype)

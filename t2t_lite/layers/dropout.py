@@ -1,6 +1,7 @@
 """Dropout whose masks come from the model's one seed generator."""
 
 import keras
+from keras import ops
 
 from t2t_lite.layers.base import Layer
 
@@ -25,4 +26,7 @@ class Dropout(Layer):
         """Applies dropout to `x`, of any shape, if `training`."""
         if not training or self.rate == 0.0:
             return x
-        return keras.random.dropout(x, self.rate, seed=self.seeds)
+        # In float32, whatever x is: numbers drawn in bfloat16 fall into 128 steps, which is too
+        # coarse for most rates. Besides, every dtype then has the same masks.
+        dropped = keras.random.dropout(ops.cast(x, "float32"), self.rate, seed=self.seeds)
+        return ops.cast(dropped, x.dtype)

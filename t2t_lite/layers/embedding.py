@@ -22,14 +22,15 @@ class Embedding(Layer):
             shape=(vocab_size, channels),
             initializer=keras.initializers.RandomNormal(stddev=channels**-0.5),
             name="matrix",
+            autocast=False,  # rows are cast once looked up, so that their gradients add in float32
         )
 
     def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:
         """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (id 0)."""
         rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
         present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
-        return rows * present[..., None]
+        return ops.cast(rows * present[..., None], self.compute_dtype)
 
     def logits(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to unnormalised log-probabilities [..., V]."""
-        return ops.matmul(hidden, ops.transpose(self.matrix))
+        return ops.matmul(hidden, ops.transpose(ops.cast(self.matrix, hidden.dtype)))

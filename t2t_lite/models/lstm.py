@@ -10,7 +10,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.layers.attention import MASKED
-from t2t_lite.layers.base import Layer, Stack
+from t2t_lite.layers.base import Layer, Stack, default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
@@ -110,8 +110,8 @@ class _Attention(Layer, abc.ABC):
         The K beams of a sentence are so many queries to the same memory.
         """
         scores = self.scores(query, sentence.keys)
-        weights = ops.softmax(scores + ops.cast(sentence.bias, scores.dtype))
-        context = ops.matmul(weights, sentence.values)
+        weights = ops.softmax(ops.cast(scores, "float32") + sentence.bias)
+        context = ops.matmul(ops.cast(weights, scores.dtype), sentence.values)
         return ops.tanh(self.join(ops.concatenate([context, query], axis=-1)))
 
 
@@ -173,10 +173,11 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         self.supports_jit = keras.backend.backend() != "tensorflow"
         d, gain = hparams.hidden_size, hparams.initializer_gain
         layers = range(hparams.num_hidden_layers)
-        self.dropout = Dropout(hparams.dropout, self.seeds)
-        self.encoder_layers = Stack(LSTM(d, gain) for _ in layers)
-        self.decoder_cells = Stack(LSTMCell(d if i else 2 * d, d, gain) for i in layers)
-        self.attention = _ATTENTION[hparams.attention_mechanism](d, gain)
+        with default_policy(self.dtype_policy):
+            self.dropout = Dropout(hparams.dropout, self.seeds)
+            self.encoder_layers = Stack(LSTM(d, gain) for _ in layers)
+            self.decoder_cells = Stack(LSTMCell(d if i else 2 * d, d, gain) for i in layers)
+            self.attention = _ATTENTION[hparams.attention_mechanism](d, gain)
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False

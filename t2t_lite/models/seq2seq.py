@@ -12,7 +12,15 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.embedding import Embedding
+
+# The hparam `dtype`, and Keras's policy for it: variables are float32 throughout.
+_POLICIES = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "float16": "mixed_float16",
+}
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
 Features = dict[str, keras.KerasTensor]
@@ -27,6 +35,8 @@ class DecodeState(NamedTuple):
 
 class Seq2Seq(keras.Model, abc.ABC):
     """Base of all models.
+
+    A subclass makes its layers inside `default_policy(self.dtype_policy)`.
 
     Args:
         hparams: the hyperparameters, of the class's `hparams_class`.
@@ -46,7 +56,8 @@ class Seq2Seq(keras.Model, abc.ABC):
         targets_vocab_size: int,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        _require(hparams, "dtype", *_POLICIES)
+        super().__init__(dtype=_POLICIES[hparams.dtype], autocast=False, **kwargs)
         self.hparams = hparams.copy().freeze()
         self.inputs_vocab_size = inputs_vocab_size
         self.targets_vocab_size = targets_vocab_size
@@ -54,7 +65,8 @@ class Seq2Seq(keras.Model, abc.ABC):
         self.seeds = keras.random.SeedGenerator(seed=0, name="seeds")
         _require(hparams, "initializer", "uniform_unit_scaling")
         _require(hparams, "multiply_embedding_mode", "sqrt_depth", "none")
-        self._make_embeddings()
+        with default_policy(self.dtype_policy):
+            self._make_embeddings()
         self.built = True  # every layer makes its variables when it is constructed
 
     def _make_embeddings(self) -> None:
@@ -91,6 +103,11 @@ class Seq2Seq(keras.Model, abc.ABC):
     def project(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]."""
         return self.softmax_embedding.logits(hidden)
+
+    @property
+    def project_variables(self) -> list[keras.Variable]:
+        """The variables that `project` reads."""
+        return [self.softmax_embedding.matrix]
 
     # ---- search
 

@@ -1,5 +1,7 @@
 """The Transformer (Vaswani et al. 2017), in its post-norm and pre-norm forms."""
 
+import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import keras
@@ -15,10 +17,11 @@ from t2t_lite.layers.attention import (
     causal_bias,
     padding_bias,
 )
-from t2t_lite.layers.base import Layer, Stack
+from t2t_lite.layers.base import Layer, Stack, default_policy
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
+from t2t_lite.layers.recomputation import recomputed
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
 
@@ -182,10 +185,15 @@ class Transformer(Seq2Seq):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        with default_policy(self.dtype_policy):
+            self._make_layers(hparams)
+
+    def _make_layers(self, hparams: TransformerHParams) -> None:
         parts = _Parts(hparams, self.seeds)
         positions = (hparams.pos, hparams.hidden_size, hparams.max_length)
         self.inputs_position = Position(*positions)
         self.targets_position = Position(*positions)
+        self.recompute = hparams.recompute_activations
         self.dropout = Dropout(hparams.layer_prepostprocess_dropout, self.seeds)
         self.encoder_layers = Stack(EncoderLayer(parts) for _ in range(hparams.encoder_layers))
         self.decoder_layers = Stack(DecoderLayer(parts) for _ in range(hparams.decoder_layers))
@@ -209,11 +217,11 @@ class Transformer(Seq2Seq):
         padding = padding_bias(inputs)
         x = self.inputs_embedding(inputs)
         if self.target_space is not None:
-            x = x + self.target_space[_TARGET_SPACE_ID]
+            x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
         x = self.inputs_position(x, ops.arange(ops.shape(inputs)[1]))
         x = self.dropout(x, training=training)
         for layer in self.encoder_layers:
-            x = layer(x, padding, training=training)
+            x = self._run(layer, training)(x, padding)
         return self.encoder_end(x, x, training=training), padding
 
     def decode(
@@ -230,8 +238,13 @@ class Transformer(Seq2Seq):
         x = self.dropout(x, training=training)
         causal = causal_bias(length)
         for layer in self.decoder_layers:
-            x = layer(x, causal, encoder_output, padding, training=training)
+            x = self._run(layer, training)(x, causal, encoder_output, padding)
         return self.decoder_end(x, x, training=training)
+
+    def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
+        """Returns what maps a layer's tensors to its output."""
+        run = functools.partial(layer, training=training)
+        return recomputed(run, self.seeds) if training and self.recompute else run
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

@@ -1,7 +1,9 @@
-"""Cross entropy with label smoothing, per token."""
+"""Cross entropy with label smoothing: per token, and as a sum that never holds all logits."""
 
 import math
+from collections.abc import Callable, Sequence
 
+import keras
 import tensorflow as tf
 
 
@@ -45,3 +47,88 @@ def smoothed_cross_entropy(
         return smoothed, backward
 
     return loss(logits)
+
+
+def summed_cross_entropy(
+    project: Callable[[tf.Tensor], tf.Tensor],
+    weights: Sequence[keras.Variable],
+    hidden: tf.Tensor,
+    targets: tf.Tensor,
+    label_smoothing: float,
+    chunk_tokens: int = 0,
+    scale: tf.Tensor | float = 1.0,
+) -> tf.Tensor:
+    """Sums the smoothed cross entropy of projected features over tokens.
+
+    Args:
+        project: maps hidden features [C, D] to logits [C, V].
+        weights: the variables that `project` reads.
+        hidden: [N, D].
+        targets: [N], ids of the right subwords; 0 is padding and costs nothing.
+        label_smoothing: ε.
+        chunk_tokens: tokens whose logits exist at a time; 0: all.
+        scale: factor of the loss; inside, so that small gradients survive in float16.
+
+    Returns:
+        The sum in nats times `scale`, a float32 scalar.
+    """
+
+    def chunk_loss(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        logits = tf.cast(project(hidden), tf.float32)  # [C, V]
+        losses = smoothed_cross_entropy(logits, targets, label_smoothing)
+        return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0))
+
+    if not chunk_tokens:
+        return chunk_loss(hidden, targets)
+    tokens, channels = keras.ops.shape(hidden)  # numbers where they are known
+    chunks = keras.ops.maximum((tokens + chunk_tokens - 1) // chunk_tokens, 1)
+    length = (tokens + chunks - 1) // chunks  # equally long chunks need the least padding
+    padding = chunks * length - tokens
+    hidden = tf.reshape(tf.pad(hidden, [[0, padding], [0, 0]]), [chunks, length, channels])
+    targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
+    return _loss_of_chunks(chunk_loss, weights, hidden, targets)
+
+
+def _loss_of_chunks(
+    chunk_loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    weights: Sequence[keras.Variable],
+    hidden: tf.Tensor,
+    targets: tf.Tensor,
+) -> tf.Tensor:
+    """Adds up the losses of chunks `hidden` [N/C, C, D] and `targets` [N/C, C] in a loop.
+
+    Each chunk's gradients are taken with its loss, so that its logits, by far the largest array of
+    a training step, are gone before the next chunk's come, and the backward pass needs none.
+    """
+
+    @tf.custom_gradient
+    def total(
+        hidden: tf.Tensor, *values: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+        def body(
+            i: tf.Tensor, loss: tf.Tensor, by_hidden: tf.TensorArray, *by_weights: tf.Tensor
+        ) -> tuple[tf.Tensor | tf.TensorArray, ...]:
+            chunk = hidden[i]
+            with (
+                tf.GradientTape() as tape,
+                keras.StatelessScope(list(zip(weights, values, strict=True))),
+            ):
+                tape.watch([chunk, *values])
+                more = chunk_loss(chunk, targets[i])
+            first, *rest = tape.gradient(more, [chunk, *values])
+            sums = (a + b for a, b in zip(by_weights, rest, strict=True))
+            return i + 1, loss + more, by_hidden.write(i, first), *sums
+
+        chunks = tf.shape(hidden)[0]
+        by_hidden = tf.TensorArray(hidden.dtype, chunks, element_shape=hidden.shape[1:])
+        zeros = [tf.zeros_like(value) for value in values]
+        _, loss, by_hidden, *by_weights = tf.while_loop(
+            lambda i, *_: i < chunks,
+            body,
+            (tf.constant(0), tf.constant(0.0), by_hidden, *zeros),
+            parallel_iterations=1,  # or the logits of several chunks would exist at a time
+        )
+        gradients = (by_hidden.stack(), *by_weights)
+        return loss, lambda upstream: [tf.cast(upstream, g.dtype) * g for g in gradients]
+
+    return total(hidden, *(tf.convert_to_tensor(variable) for variable in weights))

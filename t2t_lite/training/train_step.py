@@ -12,8 +12,13 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.training.losses import smoothed_cross_entropy
+from t2t_lite.training.bucket_shapes import BucketShapes
+from t2t_lite.training.devices import sum_replicas
+from t2t_lite.training.flops import ForwardFlops
+from t2t_lite.training.loss_scale import LossScale
+from t2t_lite.training.losses import summed_cross_entropy
 
 Features = dict[str, tf.Tensor]
 
@@ -29,6 +34,7 @@ class Totals(NamedTuple):
     gradient_norm: tf.Tensor  # global norm before clipping, summed over steps
     steps: tf.Tensor
     skipped: tf.Tensor  # steps whose gradient was not finite
+    flops: tf.Tensor  # operations of forward and backward pass; 0 for a model of unknown structure
 
 
 class _Sums(NamedTuple):
@@ -42,6 +48,9 @@ class _Sums(NamedTuple):
 
 class TrainStep:
     """Computes and applies one update.
+
+    Raises:
+        UsageError: the hparams ask for XLA, and the model cannot be compiled by it.
 
     Args:
         strategy: where the replicas are.
@@ -68,12 +77,32 @@ class TrainStep:
         self.hparams = model.hparams
         self.parts_weigh_equally = self.hparams.optimizer == "multistep_adam"
         self.variables = model.trainable_variables
+        self.loss_scale: LossScale | None = None
+        if self.hparams.dtype == "float16":
+            with strategy.scope():
+                # Parts that weigh equally add up means of their tokens.
+                self.loss_scale = LossScale(
+                    1 if self.parts_weigh_equally else self.hparams.batch_size
+                )
+        self.flops = ForwardFlops.of(model)
         # What has happened since the last log line; in the checkpoint, so that a resumed run
         # writes the very lines of an undisturbed one.
         self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
-        self._compiled: Callable[..., None] = tf.function(self._step, reduce_retracing=True)
+        self._shapes = BucketShapes(self.hparams) if self.hparams.xla_compile else None
+        self._replica: Callable[..., _Sums] = self._replica_sums
+        if self._shapes:
+            _refuse_what_xla_cannot_do(model, strategy)
+            self._replica = tf.function(self._replica_sums, jit_compile=True)
+        # XLA needs to know all sizes.
+        self._compiled: Callable[..., tf.Tensor] = tf.function(
+            self._step, reduce_retracing=not self._shapes
+        )
 
-    def __call__(self, features: Features, step: int, learn: bool = True) -> None:
+        self._compiled_losses: Callable[..., tf.Tensor] = tf.function(
+            self._sentence_losses, reduce_retracing=True
+        )
+
+    def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
         """Takes one step and adds what it did to `window`.
 
         Args:
@@ -81,8 +110,20 @@ class TrainStep:
                 parts one after the other.
             step: number of steps taken before; selects the dropout masks.
             learn: False computes everything and changes nothing.
+
+        Returns:
+            Whether the gradient was finite, a scalar; if not, the step was skipped. The step
+            itself waits for this number, so that reading it costs no further wait.
         """
-        self._compiled(features, tf.constant(step, tf.int64), tf.constant(learn))
+        if self._shapes:
+            features = self._shapes.pad(features)
+        return self._compiled(features, tf.constant(step, tf.int64), tf.constant(learn))
+
+    @property
+    def state(self) -> dict[str, tf.Variable | tf.Module]:
+        """What a checkpoint must hold of it, by name."""
+        state: dict[str, tf.Variable | tf.Module] = {"window": self.window}
+        return state | ({"loss_scale": self.loss_scale} if self.loss_scale else {})
 
     def totals(self) -> Totals:
         """Returns the window's sums as floats, and starts another window."""
@@ -90,10 +131,41 @@ class TrainStep:
         self.window.assign(tf.zeros_like(self.window))
         return sums
 
-    def _step(self, features: Features, step: tf.Tensor, learn: tf.Tensor) -> None:
-        per_replica = self.strategy.run(self._replica_sums, (features, step))
-        gradients, weight, loss, tokens = self.strategy.reduce("SUM", per_replica, axis=None)
-        gradients = [gradient / tf.maximum(weight, 1.0) for gradient in gradients]
+    def sentence_losses(self, features: Features, step: int) -> tf.Tensor:
+        """Computes a step's losses again, one for every sentence, with the masks of the step.
+
+        Meant for a step gone wrong: it runs on one device, sentence by sentence to save memory.
+
+        Args:
+            features: as for the step.
+            step: likewise.
+
+        Returns:
+            [W, B] in nats; 0 for rows of padding.
+        """
+        numbers = step * self.parts + tf.range(self.parts, dtype=tf.int64)
+        return tf.stack(
+            [
+                self._compiled_losses({name: ids[part] for name, ids in features.items()}, number)
+                for part, number in enumerate(numbers)
+            ]
+        )
+
+    def _sentence_losses(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
+        """Returns the losses [B] of part `number`, counted over all steps."""
+        hidden = self._hidden(batch, number)
+        return tf.map_fn(
+            lambda sentence: summed_loss(self.model, *sentence),
+            (hidden[:, None], batch["targets"][:, None]),  # [B, 1, T, D], [B, 1, T]
+            fn_output_signature=tf.float32,
+        )
+
+    def _step(self, features: Features, step: tf.Tensor, learn: tf.Tensor) -> tf.Tensor:
+        scale = self.loss_scale.value if self.loss_scale else tf.constant(1.0)
+        per_replica = self.strategy.run(self._replica, (features, step, tf.identity(scale)))
+        gradients, weight, loss, tokens = sum_replicas(self.strategy, per_replica)
+        divisor = tf.maximum(weight, 1.0) * scale
+        gradients = [gradient / divisor for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
         finite = tf.math.is_finite(norm)
         if self.hparams.clip_grad_norm:
@@ -102,36 +174,48 @@ class TrainStep:
             self.optimizer.apply(gradients, self.variables)
         if learn:
             self.window.assign_add(self._totals(features, loss, tokens, norm, finite))
+            if self.loss_scale:
+                self.loss_scale.update(finite)
+        return finite
 
-    def _replica_sums(self, features: Features, step: tf.Tensor) -> _Sums:
+    def _replica_sums(self, features: Features, step: tf.Tensor, scale: tf.Tensor) -> _Sums:
         """Adds up one replica's micro-batches."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         first = replica * self.accumulate
-        sums = self._micro_batch(features, step, first)
+        sums = self._micro_batch(features, step, first, scale)
         for part in tf.range(first + 1, first + self.accumulate):
-            sums = tf.nest.map_structure(tf.add, sums, self._micro_batch(features, step, part))
+            more = self._micro_batch(features, step, part, scale)
+            sums = tf.nest.map_structure(tf.add, sums, more)
         return sums
 
-    def _micro_batch(self, features: Features, step: tf.Tensor, part: tf.Tensor) -> _Sums:
-        """Computes part `part` of the batch."""
+    def _micro_batch(
+        self, features: Features, step: tf.Tensor, part: tf.Tensor, scale: tf.Tensor
+    ) -> _Sums:
+        """Computes part `part` of the batch; the gradients are `scale` times as large."""
         batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
-        self._seed_dropout(step * self.parts + tf.cast(part, tf.int64))
+        tokens = tf.cast(tf.math.count_nonzero(batch["targets"]), tf.float32)
+        if self.parts_weigh_equally:
+            scale /= tf.maximum(tokens, 1.0)
         with tf.GradientTape() as tape:
-            loss, tokens = summed_loss(self.model, batch, self.hparams.label_smoothing)
-            equal = self.parts_weigh_equally
-            weighed = loss / tf.maximum(tokens, 1.0) if equal else loss
-        gradients = tape.gradient(weighed, self.variables)
-        weight = tf.minimum(tokens, 1.0) if equal else tokens  # nothing but padding weighs nothing
-        return _Sums([tf.convert_to_tensor(g) for g in gradients], weight, loss, tokens)
+            hidden = self._hidden(batch, step * self.parts + tf.cast(part, tf.int64))
+            loss = summed_loss(self.model, hidden, batch["targets"], scale)
+        gradients = tape.gradient(loss, self.variables)
+        # A part that is nothing but padding weighs nothing.
+        weight = tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens
+        return _Sums([tf.convert_to_tensor(g) for g in gradients], weight, loss / scale, tokens)
 
-    def _seed_dropout(self, number: tf.Tensor) -> None:
-        """Gives every part of every step masks of its own, whichever replica computes it."""
+    def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
+        """Runs the model on part `number`, counted over all steps, with masks of its own.
+
+        Which replica computes it makes no difference.
+        """
         seeds = self.model.seeds.state
         # A stream apart: neighbouring numbers must not give neighbouring generator states.
         state = tf.random.stateless_uniform(
             [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
         )
-        seeds.assign(tf.cast(state, seeds.dtype))
+        with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
+            return self.model.hidden(batch, training=True)  # [B, T, D]
 
     def _totals(
         self,
@@ -152,18 +236,37 @@ class TrainStep:
             gradient_norm=tf.where(finite, norm, 0.0),
             steps=counted,
             skipped=1.0 - counted,
+            flops=self.flops.training(features),
         )
         return tf.stack([tf.cast(value, tf.float64) for value in totals])
 
 
 def summed_loss(
-    model: Seq2Seq, batch: Features, label_smoothing: float
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the training loss summed over a batch's target tokens, and their number."""
-    hidden = model.hidden(batch, training=True)  # [B, T, D]
-    present = tf.not_equal(batch["targets"], 0)  # [B, T]
-    # The logits are the largest array of a step: padding is left out of them.
-    logits = model.project(tf.boolean_mask(hidden, present))  # [N, V]
-    targets = tf.boolean_mask(batch["targets"], present)  # [N]
-    losses = smoothed_cross_entropy(tf.cast(logits, tf.float32), targets, label_smoothing)
-    return tf.reduce_sum(losses), tf.cast(tf.size(targets), tf.float32)
+    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+) -> tf.Tensor:
+    """Adds up `scale` times the training losses of `targets` [B, T], given `hidden` [B, T, D]."""
+    if model.hparams.xla_compile:  # sizes must not depend on what the batch holds
+        hidden, targets = tf.reshape(hidden, [-1, hidden.shape[-1]]), tf.reshape(targets, [-1])
+    else:
+        # Logits are the largest array of a step: padding is left out of them.
+        present = tf.not_equal(targets, 0)
+        hidden = tf.boolean_mask(hidden, present)  # [N, D]
+        targets = tf.boolean_mask(targets, present)  # [N]
+    return summed_cross_entropy(
+        model.project,
+        model.project_variables,
+        hidden,
+        targets,
+        model.hparams.label_smoothing,
+        model.hparams.loss_chunk_tokens,
+        scale,
+    )
+
+
+def _refuse_what_xla_cannot_do(model: Seq2Seq, strategy: tf.distribute.Strategy) -> None:
+    if not model.supports_jit:
+        raise UsageError(f"hparam xla_compile: XLA cannot compile a {type(model).__name__}")
+    devices = strategy.extended.worker_devices
+    if len(devices) > 1 and any("CPU" in device for device in devices):
+        # All of XLA's CPU programs run on the first device, where the others' variables are not.
+        raise UsageError("hparam xla_compile: XLA cannot train on several logical CPU devices")

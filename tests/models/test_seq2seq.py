@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.decoding.beam_search import BeamSearch
+from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import shift_right
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
@@ -209,21 +210,33 @@ def test_all_randomness_comes_from_one_generator(model):
     assert {id(v) for v in model.non_trainable_variables} == {id(model.seeds.state)}
 
 
-def test_mixed_precision_keeps_to_the_numbers(kind, make_model, features):
+@pytest.mark.parametrize(("dtype", "spacing"), [("bfloat16", 2**-7), ("float16", 2**-10)])
+def test_mixed_precision_keeps_to_the_numbers(kind, dtype, spacing, make_model, features):
+    """To ten times the spacing of the type's numbers, be it coarse or fine."""
     exact = logits_of(make_model(kind), features)
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        model = make_model(kind)
-        logits = model(features, training=False)
-        state = model.start_decoding(features["inputs"], 2, 3)
-        step, _ = model.decode_step(np.zeros((3, 2), np.int32), ops.convert_to_tensor(0), state)
-    finally:
-        keras.config.set_dtype_policy("float32")
+    model = make_model(kind, dtype=dtype)
+    logits = model(features, training=False)
+    state = model.start_decoding(features["inputs"], 2, 3)
+    step, _ = model.decode_step(np.zeros((3, 2), np.int32), ops.convert_to_tensor(0), state)
     assert {v.dtype for v in model.trainable_variables} == {"float32"}
-    assert keras.backend.standardize_dtype(logits.dtype) == "bfloat16"
-    for rough, wanted in ((logits[:, 0], exact[:, 0]), (step[:, 1], exact[:, 0])):
+    assert keras.config.dtype_policy().name == "float32", "other models are left alone"
+    for rough, wanted in ((logits, exact), (step[:, 1], exact[:, 0])):
+        assert keras.backend.standardize_dtype(rough.dtype) == dtype
         rough = ops.convert_to_numpy(ops.cast(rough, "float32"))
-        assert np.abs(rough - wanted).max() < 0.05 * np.abs(exact).max()
+        assert np.abs(rough - wanted).max() < 10 * spacing * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_rows_of_padding_stay_finite(kind, dtype, make_model, features):
+    """The last batch is filled up with them; hiding all their positions must not divide by 0."""
+    padding = {name: np.zeros_like(ids) for name, ids in features.items()}
+    logits = make_model(kind, dtype=dtype)(padding, training=True)
+    assert np.isfinite(ops.convert_to_numpy(ops.cast(logits, "float32"))).all()
+
+
+def test_an_unknown_dtype_is_the_users_error(make_model):
+    with pytest.raises(UsageError, match="dtype='half': expected float32 or bfloat16 or float16"):
+        make_model("post_norm", dtype="half")
 
 
 # ---- files and other backends

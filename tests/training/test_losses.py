@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.training.losses import smoothed_cross_entropy
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.training.losses import smoothed_cross_entropy, summed_cross_entropy
 
 
 def dense_loss(logits: tf.Tensor, targets: tf.Tensor, smoothing: float) -> tf.Tensor:
@@ -76,3 +77,32 @@ def test_t2t_losses_of_its_logits(golden, config, batch):
         per_token = recorded[f"{batch}/{name}_per_token"].reshape(-1)
         np.testing.assert_allclose(losses, per_token, atol=1e-4)
         assert losses.sum() == pytest.approx(float(recorded[f"{batch}/{name}_num"]), rel=1e-5)
+
+
+def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
+    """Of hidden features, and of a softmax matrix that is an embedding's as well."""
+    embedding = Embedding(11, 6)
+    rng = np.random.default_rng(0)
+    embedding.matrix.assign(rng.normal(size=(11, 6)))
+    ids = rng.integers(0, 11, tokens).astype(np.int32)  # padding among them
+    factor = rng.normal(size=(tokens, 6)).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def compiled(ids):
+        with tf.GradientTape() as tape:
+            hidden = factor * embedding(ids[None])[0]
+            loss = 2.0 * summed_cross_entropy(
+                embedding.logits, [embedding.matrix], hidden, ids, 0.1, chunk_tokens, scale=3.0
+            )
+        return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
+
+    return [np.asarray(tf.convert_to_tensor(part)) for part in compiled(ids)]
+
+
+@pytest.mark.parametrize("tokens", [0, 14])
+def test_chunks_give_value_and_gradients_of_the_whole(tokens):
+    whole = loss_and_gradients(0, tokens)
+    assert (np.abs(whole[2]).max() > 0.1) == (tokens > 0)
+    for chunk_tokens in (1, 5, 100):
+        for one, other in zip(whole, loss_and_gradients(chunk_tokens, tokens), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -1,8 +1,12 @@
+import logging
+
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.errors import UsageError
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
@@ -90,13 +94,13 @@ def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(strate
     step, _ = train(strategy, ragged_batches(1, parts=2))
     dropout = step.model.dropout
     dropout.rate = 0.5
+    step.model.hidden = lambda batch, training: dropout(tf.ones((4, 64)), training=training)
 
     @tf.function
     def masks(number):
         def one_replica():
             part = tf.distribute.get_replica_context().replica_id_in_sync_group
-            step._seed_dropout(number * 2 + tf.cast(part, tf.int64))
-            return dropout(tf.ones((4, 64)), training=True)
+            return step._hidden({}, number * 2 + tf.cast(part, tf.int64))
 
         return strategy.experimental_local_results(strategy.run(one_replica))
 
@@ -151,3 +155,68 @@ def test_lstm_is_the_same_on_one_and_two_devices(strategy_over):
     _, on_one = train(strategy_over(1), batches, **lstm)
     _, on_two = train(strategy_over(2), batches, **lstm)
     np.testing.assert_allclose(on_one, on_two, rtol=1e-5, atol=1e-5)
+
+
+def test_chunks_and_recomputation_change_nothing_but_memory(strategy_over):
+    """With dropout, on two devices that accumulate, and one matrix for everything."""
+    dropout = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
+    batches = ragged_batches(2, parts=4)
+    _, kept = train(strategy_over(1), batches, dropout)
+    spared = f"{dropout},loss_chunk_tokens=4,recompute_activations=true"
+    _, again = train(strategy_over(2), batches, spared)
+    np.testing.assert_allclose(again, kept, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_learns_as_float32_does(dtype, strategy_over):
+    """With the same masks; the weights stay float32, and two devices equal one to rounding."""
+    batches = ragged_batches(1, parts=2) * 8
+    losses, weights = {}, {}
+    for kind, devices in (("float32", 1), (dtype, 1), (dtype, 2)):
+        step, _ = train(strategy_over(devices), batches[:1], f"dtype={kind},batch_size=32")
+        first = step.totals()
+        for number, batch in enumerate(batches):
+            step(batch, 1 + number)
+        last = step.totals()
+        assert first.skipped == last.skipped == 0
+        losses[kind, devices] = np.array([first.loss, last.loss / 8]) / first.tokens
+        weights[kind, devices] = np.concatenate([v.numpy().ravel() for v in step.variables])
+        assert weights[kind, devices].dtype == np.float32
+        assert losses[kind, devices][1] < losses[kind, devices][0] - 0.1
+    np.testing.assert_allclose(losses[dtype, 1], losses["float32", 1], rtol=0.02)
+    np.testing.assert_allclose(losses[dtype, 2], losses[dtype, 1], rtol=1e-3)
+    assert np.abs(weights[dtype, 2] - weights[dtype, 1]).mean() < 0.01
+
+
+def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over):
+    step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
+    assert step.loss_scale.value.numpy() == 2.0**15 / 4096
+    step.loss_scale.value.assign(1e30)
+    step.totals()
+    before = [v.numpy() for v in step.variables]
+    assert not step(ragged_batches(1, parts=2)[0], 1)
+    assert step.loss_scale.value.numpy() == pytest.approx(5e29)
+    assert step.totals().skipped == 1
+    assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
+    assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would start anew with it"
+
+
+def test_xla_computes_the_same(strategy_over, caplog):
+    batches = ragged_batches(2, parts=2)
+    settings = (
+        "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,loss_chunk_tokens=8"
+    )
+    _, plain = train(strategy_over(1), batches, settings)
+    with caplog.at_level(logging.INFO, logger="t2t_lite"):
+        _, compiled = train(strategy_over(1), batches, f"{settings},xla_compile=true")
+    np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-5)
+    assert caplog.text.count("XLA compiles the step for batches of 2 × 3 × 7 subwords (1 of") == 1
+
+
+def test_what_xla_cannot_do_is_refused(strategy_over):
+    xla = "xla_compile=true"
+    with pytest.raises(UsageError, match="several logical CPU devices"):
+        train(strategy_over(2), ragged_batches(1), xla)
+    lstm = {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"}
+    with pytest.raises(UsageError, match="cannot compile a LSTMSeq2SeqAttention"):
+        train(strategy_over(1), ragged_batches(1), xla, **lstm)

@@ -1,0 +1,45 @@
+import functools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.recomputation import recomputed
+
+
+def gradients(recompute: bool) -> tuple[list[np.ndarray], int]:
+    """Of two layers with dropout; and how often the layers ran."""
+    keras.utils.set_random_seed(1)
+    seeds = keras.random.SeedGenerator(3)
+    projections = [Projection(8, 8, gain=1.0) for _ in range(2)]
+    dropout = Dropout(0.5, seeds)
+    runs = 0
+
+    def layer(projection, x, factor):
+        nonlocal runs
+        runs += 1
+        return dropout(
+            keras.ops.tanh(projection(dropout(x, training=True) * factor)), training=True
+        )
+
+    with tf.GradientTape() as tape:
+        x, factor = tf.ones((4, 8)), tf.fill((8,), 1.5)
+        tape.watch([x, factor])
+        y = x
+        for projection in projections:
+            run = functools.partial(layer, projection)
+            y = (recomputed(run, seeds) if recompute else run)(y, factor)
+        loss = tf.reduce_sum(y**2)
+    variables = [projection.kernel.value for projection in projections]
+    found = tape.gradient(loss, [x, factor, *variables])
+    return [loss.numpy(), seeds.state.numpy(), *(g.numpy() for g in found)], runs
+
+
+def test_masks_and_gradients_are_those_without_recomputation():
+    kept, runs = gradients(recompute=False)
+    again, more_runs = gradients(recompute=True)
+    assert (runs, more_runs) == (2, 4)
+    for one, other in zip(kept, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,21 @@
+import tensorflow as tf
+
+from t2t_lite.training.loss_scale import LossScale
+
+
+def test_overflow_halves_down_to_the_lowest_and_patience_doubles():
+    scale = LossScale(tokens=64)
+    assert float(scale.value) == 2.0**15 / 64
+    scale.update(tf.constant(False))
+    assert float(scale.value) == 2.0**14 / 64
+    scale._steps.assign(1998)
+    for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles, and it starts anew
+        scale.update(tf.constant(True))
+        assert float(scale.value) == expected / 64
+    for _ in range(14):
+        scale.update(tf.constant(False))
+    assert not scale.at_its_lowest
+    scale.update(tf.constant(False))
+    assert scale.at_its_lowest
+    scale.update(tf.constant(False))
+    assert float(scale.value) == 1 / 64
