@@ -5,6 +5,7 @@ turns, so that a slow minute of the machine hits all of them. Ratios are taken w
 """
 
 import multiprocessing
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -27,9 +28,10 @@ class Ratio(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Seconds per step of each contender, one number for each round."""
+    """What was measured of each contender."""
 
-    seconds: dict[str, list[float]]
+    seconds: dict[str, list[float]]  # per step, one number for each round
+    peak: dict[str, float]  # most resident memory of its process, MiB
 
     def median(self, name: str) -> float:
         """Returns the median seconds per step."""
@@ -54,7 +56,7 @@ def compare(
         seconds: length of a turn, roughly.
 
     Returns:
-        The seconds per step of every turn.
+        The seconds per step of every turn, and the peak of memory.
 
     Raises:
         RuntimeError: a contender could not be prepared.
@@ -71,18 +73,21 @@ def compare(
             raise RuntimeError(f"{name} could not be prepared; see its error above") from None
     steps = {}
     for name, pipe in pipes.items():
-        steps[name] = max(1, round(seconds / _turn(pipe, 2)))
+        steps[name] = max(1, round(seconds / _turn(pipe, 2)[0]))
     measured: dict[str, list[float]] = {name: [] for name in pipes}
+    peak = {}
     for _ in range(rounds):
         for name, pipe in pipes.items():
-            measured[name].append(_turn(pipe, steps[name]))
-    return Comparison(measured)
+            taken, peak[name] = _turn(pipe, steps[name])
+            measured[name].append(taken)
+    return Comparison(measured, peak)
 
 
-def _turn(pipe: Connection, steps: int) -> float:
-    """Returns the seconds per step of one turn."""
+def _turn(pipe: Connection, steps: int) -> tuple[float, float]:
+    """Returns the seconds per step of one turn, and the peak of memory so far in MiB."""
     pipe.send(steps)
-    return pipe.recv() / steps
+    seconds, peak = pipe.recv()
+    return seconds / steps, peak
 
 
 def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
@@ -99,4 +104,5 @@ def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
         start = time.perf_counter()
         for _ in range(steps):
             step()
-        pipe.send(time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        pipe.send((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))

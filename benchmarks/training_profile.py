@@ -3,8 +3,8 @@
     python benchmarks/training_profile.py tiny
     python benchmarks/training_profile.py base
 
-The shapes are those of `training_step.py`. Time is summed over the threads that run operations, so
-that operations side by side count each for itself.
+The shapes are those of `training_contenders.py`. Time is summed over the threads that run
+operations, so that operations side by side count each for itself.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import pathlib
 import re
 import tempfile
 
-import training_step
+import training_contenders
 
 STEPS = 8
 SHOWN = 12
@@ -44,8 +44,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("shape", choices=training_step.SHAPES)
-    step = training_step.prepare_ours(training_step.SHAPES[parser.parse_args().shape])
+    parser.add_argument("shape", choices=training_contenders.SHAPES)
+    shape = training_contenders.SHAPES[parser.parse_args().shape]
+    step = training_contenders.prepare_ours(shape)
     for _ in range(3):
         step()
 

@@ -2,6 +2,10 @@
 
 A schedule is a product of named factors, such as the default of `transformer_base`,
 "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"; "legacy" is the older form of v1 and v2.
+
+Two of T2T's factors look at the flag `train_steps`, which may change when a run goes on. Here no
+schedule does: `single_cycle_cos_decay` ends `learning_rate_decay_steps` after the warm-up (T2T's
+curve if that is train_steps - learning_rate_warmup_steps), and `linear_decay` does not exist.
 """
 
 import math
@@ -19,8 +23,19 @@ _LEGACY_ADAM_SCALE = 0.002
 Factor = Callable[[BasicHParams, tf.Tensor], tf.Tensor | float]
 
 
+# ---- factors of a formula; `step` is the number of updates already made, a float32 scalar
+
+
 def _warmup(hparams: BasicHParams) -> float:
     return float(max(1, hparams.learning_rate_warmup_steps))
+
+
+def _cycle(hparams: BasicHParams, name: str) -> float:
+    """Returns a number of steps to divide by."""
+    steps = getattr(hparams, name)
+    if steps < 1:
+        raise UsageError(f"hparam {name}={steps}: expected at least 1")
+    return float(steps)
 
 
 def _constant(hparams: BasicHParams, step: tf.Tensor) -> float:
@@ -47,42 +62,95 @@ def _rsqrt_hidden_size(hparams: BasicHParams, step: tf.Tensor) -> float:
 
 def _exp_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
     """learning_rate_decay_rate to the power of how many decay_steps have passed since warm-up."""
-    passed = tf.maximum(0.0, _decay_steps_passed(hparams, step))
+    passed = _decay_cycles(hparams, step)
     if hparams.learning_rate_decay_staircase:
         passed = tf.floor(passed)
     return tf.pow(hparams.learning_rate_decay_rate, passed)
 
 
+def _cosdecay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """1 in the warm-up, then a cosine counted from step 0: it goes on where it would have been."""
+    decay = _half_cosine(step / _cycle(hparams, "learning_rate_decay_steps"))
+    return tf.where(step <= hparams.learning_rate_warmup_steps, 1.0, decay)
+
+
 def _single_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
     """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps` more, and 0 then."""
-    passed = tf.clip_by_value(_decay_steps_passed(hparams, step), 0.0, 1.0)
-    return 0.5 + 0.5 * tf.cos(math.pi * passed)
+    return _half_cosine(tf.minimum(1.0, _decay_cycles(hparams, step)))
 
 
-def _decay_steps_passed(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    return (step - hparams.learning_rate_warmup_steps) / hparams.learning_rate_decay_steps
+def _multi_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """The same, but then up again to 1, and so on."""
+    return _half_cosine(_decay_cycles(hparams, step))
+
+
+def _half_cosine(phase: tf.Tensor) -> tf.Tensor:
+    """1 at 0, 0 at 1, and again 1 at 2."""
+    return 0.5 + 0.5 * tf.cos(math.pi * phase)
+
+
+def _decay_cycles(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """Returns how many times `learning_rate_decay_steps` have passed since the warm-up."""
+    passed = tf.maximum(0.0, step - hparams.learning_rate_warmup_steps)
+    return passed / _cycle(hparams, "learning_rate_decay_steps")
+
+
+# ---- the legacy schemes
 
 
 def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    warmup = _warmup(hparams)
-    if hparams.learning_rate_decay_scheme == "noam":
-        # Paper, equation 3, counted from 1 and times 5000.
-        count = step + 1.0
-        rate = (
-            5000.0
-            * hparams.hidden_size**-0.5
-            * tf.minimum(count * warmup**-1.5, tf.math.rsqrt(count))
-        )
-    elif hparams.learning_rate_decay_scheme == "none":
-        # Rises exponentially from 0.01 to 1, then stays.
-        rate = tf.pow(0.01, tf.maximum(0.0, 1.0 - step / warmup))
-    else:
+    name = hparams.learning_rate_decay_scheme
+    if name not in _SCHEMES:
         raise UsageError(
-            f"hparam learning_rate_decay_scheme={hparams.learning_rate_decay_scheme!r}: "
-            "expected noam or none"
+            f"hparam learning_rate_decay_scheme={name!r}: expected one of "
+            f"{', '.join(_SCHEMES)}{did_you_mean(name, _SCHEMES)}"
         )
-    return rate * (_LEGACY_ADAM_SCALE * hparams.learning_rate)
+    rate = _SCHEMES[name](hparams, step)
+    if name != "noam":
+        # Rises exponentially from 0.01 to 1 before the scheme begins.
+        warmup = tf.pow(0.01, 1.0 - step / _warmup(hparams))
+        rate = tf.where(step < hparams.learning_rate_warmup_steps, warmup, rate)
+    scale = _LEGACY_ADAM_SCALE if "adam" in hparams.optimizer else 1.0
+    return rate * (scale * hparams.learning_rate)
 
+
+def _noam(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """Paper, equation 3, counted from 1 and times 5000."""
+    count = step + 1.0
+    factor = 5000.0 * hparams.hidden_size**-0.5
+    return factor * tf.minimum(count * _warmup(hparams) ** -1.5, tf.math.rsqrt(count))
+
+
+def _none(hparams: BasicHParams, step: tf.Tensor) -> float:
+    del hparams, step
+    return 1.0
+
+
+def _sqrt(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    passed = step - hparams.learning_rate_warmup_steps
+    return 500.0 * tf.math.rsqrt(tf.maximum(1.0, passed))
+
+
+def _cosine(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """From 1 at step 0 to 0 after `learning_rate_cosine_cycle_steps`, and back in as many."""
+    return _half_cosine(step / _cycle(hparams, "learning_rate_cosine_cycle_steps"))
+
+
+def _cyclelinear10x(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
+    """From 0.3 to 3.3 and back, `learning_rate_warmup_steps` each way."""
+    warmup = _warmup(hparams)
+    away_from_peak = tf.abs(tf.math.mod(step, 2.0 * warmup) / warmup - 1.0)
+    return 3.0 * (1.1 - away_from_peak)
+
+
+_SCHEMES: dict[str, Factor] = {
+    "noam": _noam,
+    "none": _none,
+    "exp": _exp_decay,  # T2T's is the same, as it begins only after the warm-up
+    "sqrt": _sqrt,
+    "cosine": _cosine,
+    "cyclelinear10x": _cyclelinear10x,
+}
 
 _FACTORS: dict[str, Factor] = {
     "constant": _constant,
@@ -91,7 +159,9 @@ _FACTORS: dict[str, Factor] = {
     "rsqrt_normalized_decay": _rsqrt_normalized_decay,
     "rsqrt_hidden_size": _rsqrt_hidden_size,
     "exp_decay": _exp_decay,
+    "cosdecay": _cosdecay,
     "single_cycle_cos_decay": _single_cycle_cos_decay,
+    "multi_cycle_cos_decay": _multi_cycle_cos_decay,
     "legacy": _legacy,
 }
 
@@ -100,11 +170,12 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     """The learning rate as a function of the number of updates already made.
 
     Args:
-        hparams: `learning_rate_schedule` names the factors, other fields their constants.
+        hparams: `learning_rate_schedule` names the factors, other fields their constants;
+            the rate never falls below `learning_rate_minimum`.
         ahead: fraction of a step added to the count.
 
     Raises:
-        UsageError: an unknown factor or legacy scheme.
+        UsageError: an unknown factor or legacy scheme, or a cycle of no steps.
     """
 
     def __init__(self, hparams: BasicHParams, ahead: float = 0.0) -> None:
@@ -127,7 +198,8 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         rate = tf.constant(1.0)
         for factor in self.factors:
             rate = rate * factor(self.hparams, count)
-        return rate
+        minimum = self.hparams.learning_rate_minimum
+        return rate if minimum is None else tf.maximum(rate, minimum)
 
     def get_config(self) -> dict[str, object]:
         """Keras asks for this when an optimizer is saved as a configuration."""

@@ -1,20 +1,15 @@
-"""One update of a Transformer: ours, PyTorch's, and the matrix products of it alone.
-
-    pip install -e '.[bench]'
-    python benchmarks/training_step.py tiny
-    python benchmarks/training_step.py base
+"""What `train_throughput.py` lets take turns: one update, its peers, its input pipeline.
 
 All see the same sentences. PyTorch runs its own `nn.Transformer`, eagerly, with the same sizes,
 dropout in the same places, one matrix for both embeddings and the softmax, label smoothing and
 fused Adam; its attention also has biases.
 """
 
-import argparse
 import dataclasses
-import functools
 import itertools
 import math
 import os
+import pathlib
 
 import numpy as np
 import pairing
@@ -40,6 +35,21 @@ class Shape:
         """Cells of the targets of a batch, padding included."""
         return self.sentences * self.length
 
+    @property
+    def hparams(self) -> dict[str, int | float]:
+        """What to change in `transformer_base`."""
+        return {
+            "num_hidden_layers": self.layers,
+            "hidden_size": self.channels,
+            "filter_size": self.hidden,
+            "num_heads": self.heads,
+            "batch_size": self.tokens,
+            "layer_prepostprocess_dropout": DROPOUT,
+            "attention_dropout": DROPOUT,
+            "relu_dropout": DROPOUT,
+            "label_smoothing": SMOOTHING,
+        }
+
     def batches(self) -> list[dict[str, np.ndarray]]:
         """Four batches; sentences are as ragged as in a bucket, 8 % of the cells are padding."""
         draw = np.random.default_rng(0)
@@ -55,13 +65,19 @@ class Shape:
 
 SHAPES = {
     "tiny": Shape(4, 128, 256, 4, 10_000, sentences=128, length=32),
-    "base": Shape(6, 512, 2048, 8, 32_000, sentences=32, length=32),
+    "base": Shape(6, 512, 2048, 8, 32_000, sentences=128, length=32),
+    "big": Shape(6, 1024, 4096, 16, 32_000, sentences=128, length=32),
 }
 DROPOUT = SMOOTHING = 0.1
 
 
-def prepare_ours(shape: Shape) -> pairing.Step:
-    """Our model and training step, as the trainer sets them up."""
+def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
+    """Our model and training step, as the trainer sets them up.
+
+    Args:
+        shape: the sizes; the batch is dealt out evenly to the devices.
+        logical_devices: as the trainer's `--simulate_devices`.
+    """
     import tensorflow as tf
 
     from t2t_lite import registry
@@ -69,24 +85,17 @@ def prepare_ours(shape: Shape) -> pairing.Step:
     from t2t_lite.training.optimizers import make_optimizer
     from t2t_lite.training.train_step import TrainStep
 
-    hparams = registry.hparams("transformer_base").copy(
-        num_hidden_layers=shape.layers,
-        hidden_size=shape.channels,
-        filter_size=shape.hidden,
-        num_heads=shape.heads,
-        layer_prepostprocess_dropout=DROPOUT,
-        attention_dropout=DROPOUT,
-        relu_dropout=DROPOUT,
-        label_smoothing=SMOOTHING,
-    )
-    strategy = devices.make_strategy(None, 0)
+    hparams = registry.hparams("transformer_base").copy(**shape.hparams)
+    strategy = devices.make_strategy(None, logical_devices)
+    parts = strategy.num_replicas_in_sync
     with strategy.scope():
         model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
         optimizer = make_optimizer(hparams)
         optimizer.build(model.trainable_variables)
-    train_step = TrainStep(strategy, model, optimizer, parts=1, seed=1)
+    train_step = TrainStep(strategy, model, optimizer, parts, seed=1)
     batches = [
-        {name: tf.constant(ids)[None] for name, ids in batch.items()} for batch in shape.batches()
+        {name: tf.reshape(ids, [parts, -1, shape.length]) for name, ids in batch.items()}
+        for batch in shape.batches()
     ]
     number = itertools.count()
 
@@ -158,6 +167,41 @@ def prepare_pytorch(shape: Shape) -> pairing.Step:
     return step
 
 
+def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
+    """The input pipeline alone: batches with as many cells of targets as a step consumes.
+
+    Args:
+        shape: of the step that is to be fed.
+        data_dir: where t2t-datagen has put translate_ende_locale.
+    """
+    from t2t_lite import registry
+    from t2t_lite.data.batching import BatchingScheme
+    from t2t_lite.data.example_reader import ExampleReader
+    from t2t_lite.data.input_pipeline import train_dataset
+    from t2t_lite.data.problem import DatasetSplit
+
+    hparams = registry.hparams("transformer_base").copy(**shape.hparams)
+    problem = registry.problem("translate_ende_locale")
+    dataset = train_dataset(
+        problem.existing_filepaths(str(data_dir), DatasetSplit.TRAIN),
+        BatchingScheme.from_hparams(hparams, training=True),
+        ExampleReader.of(problem, hparams),
+        workers=1,
+        seed=1,
+        batch_shuffle_size=hparams.batch_shuffle_size,
+    )
+    batches = iter(dataset)
+    ahead = 0  # cells that earlier steps took beyond their share
+
+    def step() -> None:
+        nonlocal ahead
+        while ahead < shape.tokens:
+            ahead += int(next(batches)["targets"].shape.num_elements())
+        ahead -= shape.tokens
+
+    return step
+
+
 def prepare_products(shape: Shape) -> pairing.Step:
     """The matrix products of a step, each into a fresh array: the limit that the machine sets.
 
@@ -167,7 +211,7 @@ def prepare_products(shape: Shape) -> pairing.Step:
 
     products = [
         (count, *(tf.random.normal(size) for size in sizes))
-        for count, *sizes in _product_sizes(shape)
+        for count, *sizes in product_sizes(shape)
     ]
 
     def step() -> None:
@@ -181,7 +225,7 @@ def prepare_products(shape: Shape) -> pairing.Step:
     return step
 
 
-def _product_sizes(shape: Shape) -> list[tuple]:
+def product_sizes(shape: Shape) -> list[tuple]:
     """(how often, size of A, size of B, size of A B) of the products of the forward pass."""
     d, f, v, n = shape.channels, shape.hidden, shape.vocabulary, shape.layers
     tokens, length, per_head = shape.tokens, shape.length, d // shape.heads
@@ -204,40 +248,9 @@ def _product_sizes(shape: Shape) -> list[tuple]:
     ]
 
 
-def _operations(shape: Shape) -> float:
+def operations(shape: Shape) -> float:
     """Floating-point operations of those products, backward pass included."""
     total = 0.0
-    for count, left, right, _ in _product_sizes(shape):
+    for count, left, right, _ in product_sizes(shape):
         total += count * 3 * 2 * math.prod(left) * right[-1]
     return total
-
-
-def main() -> None:
-    """Prints the comparison."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("shape", choices=SHAPES)
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each contender (7)")
-    parser.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
-    args = parser.parse_args()
-    shape = SHAPES[args.shape]
-    names = "t2t_lite", "PyTorch nn.Transformer", "its matrix products alone"
-    prepare = prepare_ours, prepare_pytorch, prepare_products
-    contenders = {
-        name: functools.partial(function, shape)
-        for name, function in zip(names, prepare, strict=True)
-    }
-    found = pairing.compare(contenders, args.rounds, args.seconds)
-    print(f"{args.shape}: {shape}, {THREADS} threads, {args.rounds} rounds")
-    for name in names:
-        seconds = found.median(name)
-        print(f"{name:28} {seconds:8.3f} s a step {shape.tokens / seconds:9,.0f} target cells/s")
-    rate = _operations(shape) / found.median(names[2]) / 1e9
-    print(f"{'rate of the products alone':28} {rate:8.1f} GFLOP/s")
-    print(f"ratio t2t_lite : PyTorch      {found.ratio(names[0], names[1])}")
-    print(f"ratio t2t_lite : products     {found.ratio(names[0], names[2])}")
-
-
-if __name__ == "__main__":
-    main()

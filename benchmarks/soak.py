@@ -1,0 +1,109 @@
+"""A long training in miniature: does memory, step time or the number of traced graphs grow?
+
+    python benchmarks/soak.py --data_dir=data --output_dir=runs/soak
+
+trains `transformer_test` on translate_ende_locale (made by t2t-datagen) for 50,000 steps, with a
+checkpoint and an evaluation, decoding included, every 1,000. It prints a line for each of ten
+parts of the run: resident memory at its end, milliseconds a step, graphs traced so far. The run
+folder must be new. Bars: memory within 5 % after the first 5,000 steps, no graph traced after
+the first 5,000, step time flat.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import statistics
+import time
+from typing import ClassVar
+
+from t2t_lite.training import trainer
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.train_step import Features, TrainStep
+
+PARTS = 10
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@dataclasses.dataclass
+class Sample:
+    """The state of the run after some steps."""
+
+    step: int
+    memory: float  # resident, MiB
+    step_time: float  # median since the sample before, seconds
+    graphs: int  # of the training step, so far
+
+
+class WatchedStep(TrainStep):
+    """The training step, which notes what it costs."""
+
+    samples: ClassVar[list[Sample]] = []
+    every = 1
+    _times: ClassVar[list[float]] = []
+
+    def __call__(self, features: Features, step: int, learn: bool = True) -> None:
+        """Takes the step."""
+        start = time.perf_counter()
+        super().__call__(features, step, learn)
+        float(self.window[0])  # waits for the step
+        self._times.append(time.perf_counter() - start)
+        if learn and (step + 1) % self.every == 0:
+            sample = Sample(step + 1, resident(), statistics.median(self._times), self.graphs)
+            self.samples.append(sample)
+            self._times.clear()
+            print(
+                f"step {sample.step:>7,}  {sample.memory:7.0f} MiB  "
+                f"{1000 * sample.step_time:6.2f} ms a step  {sample.graphs} graphs",
+                flush=True,
+            )
+
+    @property
+    def graphs(self) -> int:
+        """How many graphs were traced."""
+        return self._compiled.experimental_get_tracing_count()
+
+
+def resident() -> float:
+    """Returns this process's resident memory in MiB (Linux)."""
+    pages = pathlib.Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * PAGE_MIB
+
+
+def main() -> None:
+    """Trains and prints the verdicts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data_dir", required=True)
+    parser.add_argument("--output_dir", required=True)
+    parser.add_argument("--problem", default="translate_ende_locale")
+    parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--hparams", default="batch_size=256")
+    args = parser.parse_args()
+    WatchedStep.every = args.steps // PARTS
+    trainer.TrainStep = WatchedStep
+    trainer.run(
+        TrainerConfig(
+            data_dir=args.data_dir,
+            output_dir=args.output_dir,
+            problem=args.problem,
+            model="transformer",
+            hparams_set="transformer_test",
+            hparams=args.hparams,
+            train_steps=args.steps,
+            local_eval_frequency=args.steps // 50,
+            random_seed=1,
+        )
+    )
+    first, *others = WatchedStep.samples
+    memory = [sample.memory for sample in WatchedStep.samples]
+    change = max(abs(sample.memory / first.memory - 1) for sample in others)
+    print(f"memory after the first part: {memory[0]:.0f} MiB, then within {change:.1%}; bar 5 %")
+    print(f"graphs traced after the first part: {others[-1].graphs - first.graphs}; bar 0")
+    slowest, fastest = (f(s.step_time for s in WatchedStep.samples) for f in (max, min))
+    print(f"slowest part's median step : fastest part's: {slowest / fastest:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The training step on an accelerator, by Keras's JAX backend and in bfloat16.
+
+    pip install jax[cuda13]  # or whatever the accelerator takes; TensorFlow is not needed
+    KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py base
+    KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py big
+
+The model is ours; its step is one compiled function of the model's loss with label smoothing,
+its gradients and Keras's Adam. It takes turns with the matrix products of such a step, which are
+compiled, too, each into a fresh array. The trainer itself runs on TensorFlow alone.
+"""
+
+import argparse
+import functools
+import itertools
+
+import pairing
+import training_contenders as contenders
+
+OURS, PRODUCTS = "t2t_lite", "matrix products"
+
+
+def prepare_ours(shape: contenders.Shape) -> pairing.Step:
+    """Our model, trained by a compiled JAX function."""
+    import jax
+    import jax.numpy as jnp
+    import keras
+
+    from t2t_lite import registry
+
+    hparams = registry.hparams("transformer_base").copy(dtype="bfloat16", **shape.hparams)
+    model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
+    optimizer = keras.optimizers.Adam(1e-4, beta_1=0.9, beta_2=0.997, epsilon=1e-9)
+    optimizer.build(model.trainable_variables)
+
+    def loss(trainable: list, rest: list, batch: dict) -> tuple[jax.Array, list]:
+        logits, rest = model.stateless_call(trainable, rest, batch, training=True)
+        targets = batch["targets"]
+        logs = jax.nn.log_softmax(logits.astype(jnp.float32))  # [B, T, V]
+        right = jnp.take_along_axis(logs, targets[..., None], axis=-1)[..., 0]
+        low = contenders.SMOOTHING / (shape.vocabulary - 1)
+        losses = -(1 - contenders.SMOOTHING - low) * right - low * logs.sum(-1)
+        present = targets != 0
+        return jnp.sum(losses * present) / jnp.sum(present), rest
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
+    def update(trainable: list, rest: list, slots: list, batch: dict) -> tuple:
+        gradients, rest = jax.grad(loss, has_aux=True)(trainable, rest, batch)
+        trainable, slots = optimizer.stateless_apply(slots, gradients, trainable)
+        return trainable, rest, slots
+
+    # Copies, because a step gives its arguments' memory to its results.
+    state = tuple(
+        [jnp.array(variable.value) for variable in variables]
+        for variables in (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            optimizer.variables,
+        )
+    )
+    batches = itertools.cycle([jax.device_put(batch) for batch in shape.batches()])
+
+    def step() -> None:
+        nonlocal state
+        state = update(*state, next(batches))
+        jax.block_until_ready(state)
+
+    return step
+
+
+def prepare_products(shape: contenders.Shape) -> pairing.Step:
+    """The matrix products of a step: `training_contenders.prepare_products` by JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    def three(factors: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        a, b, c = factors
+        return a @ b, c @ b.mT, a.mT @ c
+
+    @jax.jit
+    def products(groups: list) -> list:
+        # One after the other, as in a step, and not as one product with one more axis.
+        return [jax.lax.map(three, group) for group in groups]
+
+    key = jax.random.key(0)
+    groups = [
+        tuple(jax.random.normal(key, (count, *size), jnp.bfloat16) for size in sizes)
+        for count, *sizes in contenders.product_sizes(shape)
+    ]
+
+    def step() -> None:
+        jax.block_until_ready(products(groups))
+
+    return step
+
+
+def main() -> None:
+    """Prints the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("shape", choices=contenders.SHAPES)
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each (7)")
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
+    args = parser.parse_args()
+    shape = contenders.SHAPES[args.shape]
+    prepare = {
+        OURS: functools.partial(prepare_ours, shape),
+        PRODUCTS: functools.partial(prepare_products, shape),
+    }
+    found = pairing.compare(prepare, args.rounds, args.seconds)
+    for name in prepare:
+        seconds = found.median(name)
+        rate = contenders.operations(shape) / seconds / 1e12
+        print(
+            f"{args.shape} {name:15} {seconds:8.4f} s a step "
+            f"{shape.tokens / seconds:10,.0f} target cells/s {rate:8.3f} TFLOP/s of products"
+        )
+    print(f"{args.shape} ratio of speeds: {found.ratio(OURS, PRODUCTS)}, bar 0.85")
+
+
+if __name__ == "__main__":
+    main()

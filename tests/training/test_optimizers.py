@@ -1,0 +1,157 @@
+"""Every optimizer by name: against its formula, over devices, through a checkpoint."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.training.optimizers import make_optimizer
+
+RATE, DECAY = 0.01, 0.3
+B1, B2, EPSILON, MOMENTUM = 0.9, 0.98, 1e-4, 0.8
+SETTINGS = (
+    f"learning_rate_schedule=constant,learning_rate_constant={RATE},"
+    f"optimizer_adam_beta1={B1},optimizer_adam_beta2={B2},optimizer_adam_epsilon={EPSILON},"
+    f"optimizer_momentum_momentum={MOMENTUM}"
+)
+OPTIMIZERS = {
+    "adam": "",
+    "true_adam": "",
+    "multistep_adam": "optimizer_multistep_accumulate_steps=4",
+    "adam_w": f"weight_decay={DECAY}",
+    "adafactor": "",
+    "momentum": "",
+    "momentum nesterov": "optimizer_momentum_nesterov=true",
+    "sgd": "",
+}
+
+
+def hparams_of(case, changes=""):
+    optimizer = case.split()[0]
+    settings = [SETTINGS, f"optimizer={optimizer}", OPTIMIZERS[case], changes]
+    return registry.hparams("transformer_test").override(",".join(filter(None, settings)))
+
+
+def draws(seed, count):
+    """That many pairs of a matrix and a vector."""
+    draw = np.random.default_rng(seed)
+    sizes = (4, 6), (5,)
+    return [[draw.normal(size=size).astype(np.float32) for size in sizes] for _ in range(count)]
+
+
+WEIGHTS = draws(0, 1)[0]
+GRADIENTS = draws(1, 4)
+
+
+class Training:
+    """Weights and their optimizer, updated as the training step does it."""
+
+    def __init__(self, hparams, strategy):
+        with strategy.scope():
+            self.weights = [tf.Variable(weight) for weight in WEIGHTS]
+            self.optimizer = make_optimizer(hparams)
+            self.optimizer.build(self.weights)
+        self.checkpoint = tf.train.Checkpoint(weights=self.weights, optimizer=self.optimizer)
+        self.apply = tf.function(lambda *grads: self.optimizer.apply(grads, self.weights))
+
+    def take(self, gradients):
+        for pair in gradients:
+            self.apply(*map(tf.constant, pair))
+        return [weight.numpy() for weight in self.weights]
+
+
+def by_adam(weight, gradients, decay=0.0):
+    mean = square = np.zeros_like(weight)
+    for step, gradient in enumerate(gradients, start=1):
+        mean = B1 * mean + (1 - B1) * gradient
+        square = B2 * square + (1 - B2) * gradient**2
+        rate = RATE * (1 - B2**step) ** 0.5 / (1 - B1**step)
+        weight = weight - RATE * decay * weight - rate * mean / (square**0.5 + EPSILON)
+    return weight
+
+
+def by_adafactor(weight, gradients):
+    """Algorithms 4 and 5 of Shazeer and Stern (2018), relative steps by the rate given."""
+
+    def rms(x):
+        return np.mean(x**2) ** 0.5
+
+    whole, rows, columns = np.zeros_like(weight), 0.0, 0.0
+    for step, gradient in enumerate(gradients, start=1):
+        kept = 1 - step**-0.8
+        if weight.ndim == 2:
+            rows = kept * rows + (1 - kept) * (gradient**2).sum(1)
+            columns = kept * columns + (1 - kept) * (gradient**2).sum(0)
+            whole = np.outer(rows, columns) / rows.sum()
+        else:
+            whole = kept * whole + (1 - kept) * gradient**2
+        update = gradient / whole**0.5
+        weight = weight - RATE * max(1e-3, rms(weight)) * update / max(1.0, rms(update))
+    return weight
+
+
+def by_momentum(weight, gradients, nesterov=False):
+    """TensorFlow 1's, which T2T uses."""
+    total = np.zeros_like(weight)
+    for gradient in gradients:
+        total = MOMENTUM * total + gradient
+        weight = weight - RATE * (gradient + MOMENTUM * total if nesterov else total)
+    return weight
+
+
+FORMULAS = {
+    "adam": by_adam,
+    "true_adam": by_adam,
+    "multistep_adam": by_adam,
+    "adam_w": lambda weight, gradients: by_adam(weight, gradients, DECAY),
+    "adafactor": by_adafactor,
+    "momentum": by_momentum,
+    "momentum nesterov": lambda weight, gradients: by_momentum(weight, gradients, nesterov=True),
+    "sgd": lambda weight, gradients: weight - RATE * sum(gradients),
+}
+
+
+@pytest.mark.parametrize("case", OPTIMIZERS)
+def test_updates_are_those_of_the_formula_on_one_device_and_on_two(case, strategy_over):
+    for devices in (1, 2):
+        found = Training(hparams_of(case), strategy_over(devices)).take(GRADIENTS)
+        for index, weight in enumerate(WEIGHTS):
+            expected = FORMULAS[case](weight, [pair[index] for pair in GRADIENTS])
+            np.testing.assert_allclose(found[index], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", OPTIMIZERS)
+def test_going_on_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
+    """With a rate that changes, so that the count of updates matters, too."""
+    hparams = hparams_of(case, "learning_rate_warmup_steps=10").copy(
+        learning_rate_schedule="constant*linear_warmup"
+    )
+    first = Training(hparams, strategy_over(2))
+    first.take(GRADIENTS[:2])
+    path = first.checkpoint.write(str(tmp_path / "checkpoint"))
+    second = Training(hparams, strategy_over(2))
+    second.checkpoint.read(path).assert_existing_objects_matched().assert_consumed()
+    for ours, undisturbed in zip(
+        second.take(GRADIENTS[2:]), first.take(GRADIENTS[2:]), strict=True
+    ):
+        assert (ours == undisturbed).all()
+
+
+def test_adafactor_never_exceeds_one_over_the_root_of_the_step(strategy_over):
+    """What its documentation says of rates above that."""
+    hparams = hparams_of("adafactor").copy(learning_rate_constant=7.0)
+    (matrix, _) = Training(hparams, strategy_over(1)).take(GRADIENTS[:1])
+    moved = np.sqrt(np.mean((matrix - WEIGHTS[0]) ** 2))
+    assert moved <= 1.001 * np.sqrt(np.mean(WEIGHTS[0] ** 2))
+
+
+def test_unknown_optimizer_names_the_nearest():
+    with pytest.raises(UsageError, match=r"optimizer='adamw': expected one of .*'adam_w'\?"):
+        make_optimizer(registry.hparams("transformer_base").copy(optimizer="adamw"))
+
+
+def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
+    hparams = registry.hparams("transformer_base").copy(weight_decay=0.1)
+    with pytest.raises(UsageError, match="optimizer=adam takes none; set optimizer=adam_w"):
+        make_optimizer(hparams)
