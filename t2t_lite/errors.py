@@ -5,6 +5,7 @@ any other exception is a defect of this package and shows its traceback.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -22,6 +23,11 @@ class UsageError(UserError):
 
 class DataError(UserError):
     """A file does not hold what it should; the message names file and line or record."""
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of a message, without the names of TensorFlow's operations."""
+    return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", str(error).strip().partition("\n")[0])
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

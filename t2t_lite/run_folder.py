@@ -5,20 +5,27 @@ flags.json       the problem, model and hparams set, and the other settings of t
 versions.json    releases of this package and of what it computes with
 vocab.*          a copy of the vocabulary
 model.ckpt-N.*   checkpoints after N updates; `checkpoint` lists them
+best.ckpt-N.*    those with the best evaluations, which stay when the others go
+averaged.ckpt-N.*  means of several, for decoding alone
 metrics.jsonl    one line for every log line and evaluation
+summary.json     what the run has cost: steps, tokens, time, operations
 """
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
+import logging
 import pathlib
 import platform
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import files, registry
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError, UserError, first_line
+from t2t_lite.lock import locked
 from t2t_lite.version import __version__
 
 if TYPE_CHECKING:
@@ -26,8 +33,14 @@ if TYPE_CHECKING:
     from t2t_lite.hparams.basic import BasicHParams
     from t2t_lite.models.seq2seq import Seq2Seq
 
+log = logging.getLogger(__name__)
+
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
+METRICS, SUMMARY = "metrics.jsonl", "summary.json"
 CHECKPOINT_NAME = "model.ckpt"
+_CHECKPOINT_FILE = re.compile(
+    rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
+)
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
 
 
@@ -64,50 +77,197 @@ class Run:
                 )
 
     def latest_checkpoint(self) -> str:
-        """Returns the prefix of the newest checkpoint.
+        """Returns the prefix of the newest checkpoint that can be read.
 
         Raises:
-            UserError: there is none yet.
+            UserError: there is none yet, or none can be read.
         """
-        import tensorflow as tf
-
-        path = tf.train.latest_checkpoint(str(self.folder))
-        if path is None:
-            raise UserError(f"{self.folder} holds no checkpoint yet; train first (t2t-trainer)")
-        return path
+        return self._newest(_read_all)
 
     def restore_weights(self, model: "Seq2Seq", checkpoint: str | None = None) -> int:
-        """Reads the weights of `model` from a checkpoint, by default the newest.
+        """Reads the weights of `model` from a checkpoint, by default the newest readable one.
+
+        With the hparam `ema_decay` these are the moving averages.
 
         Returns:
             The number of updates that the checkpoint was saved after.
 
         Raises:
-            UserError: the file is missing, or does not fit the model.
+            UserError: the file is missing or cannot be read, or does not fit the model.
         """
         import tensorflow as tf
 
-        path = checkpoint or self.latest_checkpoint()
-        if not pathlib.Path(path + ".index").is_file():
-            raise UserError(f"checkpoint {path} is not there: {path}.index is missing")
         step = tf.Variable(0, dtype=tf.int64)
-        try:
-            saved = tf.train.Checkpoint(model=model, step=step)
+        saved = tf.train.Checkpoint(model=model, step=step)
+        # Keras's name for them; they are in the order of the weights.
+        averages = {"_model_variables_moving_average": list(model.trainable_variables)}
+        moving = tf.train.Checkpoint(optimizer=tf.train.Checkpoint(**averages))
+
+        def read(path: str) -> None:
             # Not `restore`, which wants the counter of saves, too: an average has none.
             saved.read(path).expect_partial().assert_existing_objects_matched()
-        except (ValueError, AssertionError, tf.errors.OpError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise UserError(
-                f"checkpoint {path} does not fit model {self.model_name!r} with the "
-                f"vocabulary and {HPARAMS} in {self.folder}: {reason}"
-            ) from error
+            if self.hparams.ema_decay and _has_optimizer(path):
+                moving.read(path).expect_partial().assert_existing_objects_matched()
+
+        if checkpoint is None:
+            self._newest(read)
+        elif not pathlib.Path(checkpoint + ".index").is_file():
+            raise UserError(f"checkpoint {checkpoint} is not there: {checkpoint}.index is missing")
+        elif reason := _unreadable(checkpoint, read):
+            raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
         return int(step)
+
+    def _newest(self, read: Callable[[str], None]) -> str:
+        path = read_newest(self.folder, read)
+        if path is None:
+            raise UserError(f"{self.folder} holds no checkpoint yet; train first (t2t-trainer)")
+        return path
+
+
+@contextlib.contextmanager
+def exclusive(output_dir: str) -> Iterator[None]:
+    """Keeps a second trainer out of a run folder, which is made if missing, within the block.
+
+    Raises:
+        UserError: a trainer is at work there.
+    """
+    folder = pathlib.Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(folder / ".trainer.lock", "t2t-trainer", f"is at work in {folder}"):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # if it is empty: nothing came of the run
+
+
+def checkpoints(folder: pathlib.Path) -> list[str]:
+    """Returns the prefixes of a run's checkpoints, torn ones included, by their steps.
+
+    They are found by their files: the list in the file `checkpoint` may be torn itself.
+    """
+    paths = {
+        str(path.with_name(found[1]))
+        for path in folder.glob(f"{CHECKPOINT_NAME}-*")
+        if (found := _CHECKPOINT_FILE.fullmatch(path.name))
+    }
+    return sorted(paths, key=step_of)
+
+
+def step_of(path: str) -> int:
+    """Returns the updates before a checkpoint, by its name."""
+    return int(path.rpartition("-")[2])
+
+
+def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None:
+    """Reads the newest checkpoint; if it is torn or corrupt, says so and reads the one before it.
+
+    Args:
+        folder: the run folder.
+        read: restores all of its variables from a prefix.
+
+    Returns:
+        The prefix that was read; None if the folder holds no checkpoint.
+
+    Raises:
+        UserError: there are checkpoints, none of which can be read; or one holds other variables.
+    """
+    torn = []
+    for path in reversed(checkpoints(folder)):
+        reason = _unreadable(path, read)
+        if reason is None:
+            return path
+        log.warning("skipping checkpoint %s, which cannot be read: %s", path, reason)
+        torn.append(f"{path} ({reason})")
+    if torn:
+        raise UserError(
+            f"no checkpoint in {folder} can be read: {'; '.join(torn)}. Bring one back from a "
+            "copy, or begin anew in another --output_dir"
+        )
+    return None
+
+
+def _unreadable(path: str, read: Callable[[str], None]) -> str | None:
+    """Reads a checkpoint; returns why its files are torn or corrupt, None if it has been read.
+
+    Raises:
+        UserError: the files are whole, but hold other variables.
+    """
+    import tensorflow as tf
+
+    # TensorFlow raises IndexError where a file of values is too short.
+    damage = (tf.errors.OpError, IndexError)
+    try:
+        read(path)
+    except (*damage, ValueError, AssertionError) as error:
+        try:
+            _read_all(path)
+        except damage as found:
+            return first_line(found)
+        raise UserError(
+            f"checkpoint {path} does not fit the model, {HPARAMS} and vocabulary of this run: "
+            f"{first_line(error)}"
+        ) from error
+    return None
+
+
+def _has_optimizer(path: str) -> bool:
+    """Whether a checkpoint is of a training run, not a mean of several."""
+    import tensorflow as tf
+
+    return any(name.startswith("optimizer/") for name, _ in tf.train.list_variables(path))
+
+
+def _read_all(path: str) -> None:
+    """Reads every value of a checkpoint, for TensorFlow's checks of their checksums."""
+    import tensorflow as tf
+
+    types = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
+    tf.raw_ops.RestoreV2(
+        prefix=path,
+        tensor_names=list(types),
+        shape_and_slices=[""] * len(types),
+        dtypes=list(types.values()),
+    )
 
 
 def read_flags(output_dir: str) -> dict[str, Any] | None:
     """Returns the settings that a run folder was made with; None if it is not one yet."""
     path = pathlib.Path(output_dir) / FLAGS
     return _read_json(path, output_dir) if path.is_file() else None
+
+
+def read_metrics(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the whole lines of metrics.jsonl and what they hold; none if there is no such file.
+
+    A line that was cut short by a kill is left out.
+    """
+    if not (folder / METRICS).is_file():
+        return
+    with (folder / METRICS).open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield line, json.loads(line)
+
+
+def read_settings(output_dir: str) -> dict[str, Any]:
+    """Returns all flags and hyperparameters of a run, by name, without building anything.
+
+    Raises:
+        UserError: the folder is none of a run, or a file cannot be read.
+    """
+    folder = pathlib.Path(output_dir)
+    hparams = _read_json(folder / HPARAMS, output_dir)
+    return _read_json(folder / FLAGS, output_dir) | hparams
+
+
+def read_summary(folder: pathlib.Path) -> dict[str, Any]:
+    """Returns what summary.json holds; nothing if there is no such file.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    return _read_json(folder / SUMMARY, str(folder)) if (folder / SUMMARY).is_file() else {}
 
 
 def open_run(output_dir: str) -> Run:

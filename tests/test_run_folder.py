@@ -101,10 +101,10 @@ def test_a_checkpoint_of_another_size_is_refused(tmp_path):
     saved_checkpoint(make_run(tmp_path))
     opened = run_folder.open_run(str(tmp_path))
     wider = dataclasses.replace(opened, hparams=opened.hparams.copy(hidden_size=16).freeze())
-    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit model 'transformer'"):
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
         wider.restore_weights(wider.build_model())
     deeper = dataclasses.replace(opened, hparams=opened.hparams.copy(num_hidden_layers=2).freeze())
-    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit model 'transformer'"):
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
         deeper.restore_weights(deeper.build_model())
 
 

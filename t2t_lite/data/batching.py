@@ -6,6 +6,7 @@ A length L (the longer of source and target, EOS counted) belongs to the bucket
 
 import bisect
 import dataclasses
+import math
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
@@ -57,14 +58,18 @@ class BatchingScheme:
         return bisect.bisect_right(self.boundaries, length)
 
     @property
+    def longest(self) -> tuple[int, ...]:
+        """Subwords of the longest example of each bucket."""
+        return (*(boundary - 1 for boundary in self.boundaries), self.max_length)
+
+    @property
     def worst_bucket(self) -> tuple[int, int]:
         """The (sentences, subwords) of the largest batch: if it fits into memory, all do.
 
         Meaningful for a scheme that drops long sequences; others have no largest batch.
         """
-        longest = [*(boundary - 1 for boundary in self.boundaries), self.max_length]
         return max(
-            zip(self.batch_sizes, longest, strict=True),
+            zip(self.batch_sizes, self.longest, strict=True),
             key=lambda shape: (shape[0] * shape[1], shape[1]),
         )
 
@@ -115,6 +120,29 @@ def batching_scheme(
         min_length=min_length,
         max_length=max_length if drop_long_sequences else UNLIMITED,
     )
+
+
+def batch_parts(hparams: BasicHParams, replicas: int) -> int:
+    """Returns W, the parts of `batch_size` subwords that make up an update's batch.
+
+    Accumulation is `optimizer_multistep_accumulate_steps`, or what brings all replicas together
+    to `effective_batch_size` at least.
+
+    Raises:
+        UsageError: the hparams say both, or ask for an effective batch of an optimizer that
+            weighs parts equally, whatever they hold.
+    """
+    effective = hparams.effective_batch_size
+    if not effective:
+        return replicas * hparams.accumulate_steps
+    if effective < 0:
+        raise UsageError(f"hparam effective_batch_size={effective}: at least 1 subword is needed")
+    if hparams.accumulate_steps > 1 or hparams.optimizer == "multistep_adam":
+        raise UsageError(
+            f"hparam effective_batch_size={effective} decides on accumulation itself: set "
+            "optimizer_multistep_accumulate_steps=0 and optimizer=adam"
+        )
+    return replicas * math.ceil(effective / (hparams.batch_size * replicas))
 
 
 def _most_divisible(limit: int) -> int:

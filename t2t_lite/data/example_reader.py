@@ -91,6 +91,7 @@ class DataStatistics:
         source_tokens: subwords of the kept sources, EOS counted.
         target_tokens: subwords of the kept targets, EOS counted.
         longest: subwords of the longest side of all examples, dropped ones included.
+        by_bucket: how many of the examples are in each bucket.
         complete: whether all records were looked at.
         scheme: the scheme that keeps and drops.
     """
@@ -101,6 +102,7 @@ class DataStatistics:
     source_tokens: int
     target_tokens: int
     longest: int
+    by_bucket: tuple[int, ...]
     complete: bool
     scheme: BatchingScheme
 
@@ -144,6 +146,7 @@ def count_examples(
     longer = lengths.max(axis=1)  # [n]
     too_long, too_short = longer > scheme.max_length, longer < scheme.min_length
     kept = lengths[~too_long & ~too_short]
+    buckets = np.searchsorted(scheme.boundaries, kept.max(axis=1), side="right")
     statistics = DataStatistics(
         examples=len(kept),
         dropped_long=int(too_long.sum()),
@@ -151,6 +154,7 @@ def count_examples(
         source_tokens=int(kept[:, 0].sum()),
         target_tokens=int(kept[:, 1].sum()),
         longest=int(longer.max(initial=0)),
+        by_bucket=tuple(np.bincount(buckets, minlength=len(scheme.batch_sizes)).tolist()),
         complete=complete,
         scheme=scheme,
     )

@@ -1,27 +1,47 @@
-"""Checkpoints of a whole run: weights, optimizer, position in the data, counters."""
+"""Checkpoints of a whole run: weights, optimizer, position in the data, counters.
 
+A checkpoint is taken in memory, between two steps, and written behind the training that goes on.
+Its files appear whole or not at all. What is on disk says which checkpoints there are; the file
+`checkpoint` names them for TensorFlow's own tools.
+"""
+
+import concurrent.futures
+import contextlib
+import logging
+import os
 import pathlib
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-from t2t_lite.errors import UserError
+from t2t_lite import files, run_folder
+from t2t_lite.errors import UserError, first_line
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.run_folder import CHECKPOINT_NAME
 from t2t_lite.training.train_step import TrainStep
 
+log = logging.getLogger(__name__)
 
-class Checkpoints:
+# A checkpoint's files: the values, and the names that make them a checkpoint.
+_DATA, _INDEX = ".data-00000-of-00001", ".index"
+
+
+class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     """Saves and restores everything that the next step depends on.
 
-    Dropout needs nothing here: its masks are a function of seed, step and part of the batch.
+    The end of its block waits for the last checkpoint to be written. Dropout needs nothing here:
+    its masks are a function of seed, step and part of the batch.
 
     Args:
-        folder: the run folder.
+        folder: the run folder, which no other process writes to.
         model: with all its variables.
         optimizer: with all its variables.
         batches: iterator of the training data; its position is saved.
-        train_step: has the sums since the last log line.
+        train_step: has the sums since the last log line, and the loss scale of a float16 run.
         keep: how many checkpoints stay.
     """
 
@@ -34,54 +54,181 @@ class Checkpoints:
         train_step: TrainStep,
         keep: int,
     ) -> None:
+        self._folder = folder
+        self._keep = keep
         self._step = tf.Variable(0, dtype=tf.int64)
-        checkpoint = tf.train.Checkpoint(
+        self._checkpoint = tf.train.Checkpoint(
             model=model,
             optimizer=optimizer,
             batches=batches,
-            window=train_step.window,
             step=self._step,
+            **train_step.state,
         )
-        self._manager = tf.train.CheckpointManager(
-            checkpoint, str(folder), max_to_keep=keep, checkpoint_name=CHECKPOINT_NAME
-        )
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
+        self._written: concurrent.futures.Future[None] | None = None
+        for leftover in folder.glob(f"{CHECKPOINT_NAME}-*{files.INCOMPLETE}"):
+            shutil.rmtree(leftover)
+
+    def __exit__(self, *error: object) -> None:
+        self.wait()
 
     def restore(self) -> int:
-        """Restores the newest checkpoint if there is one; returns its step, else 0.
+        """Restores the newest checkpoint that can be read, if there is any.
+
+        Returns:
+            Its step; 0 if there is none.
 
         Raises:
-            UserError: the checkpoint cannot be read, or is another model's.
+            UserError: none can be read, or the newest is another model's.
         """
-        path = self._manager.latest_checkpoint
-        if path is None:
-            return 0
-        try:
-            self._manager.checkpoint.restore(path).assert_existing_objects_matched()
-        except (ValueError, AssertionError, tf.errors.OpError) as error:
-            raise UserError(
-                f"checkpoint {path} cannot be restored: {str(error).strip().splitlines()[0]}"
-            ) from error
-        return int(self._step)
+        run_folder.read_newest(self._folder, self._read)
+        return self.newest_step
+
+    def _read(self, path: str) -> None:
+        self._checkpoint.read(path).assert_existing_objects_matched()
 
     @property
     def newest_step(self) -> int:
-        """Updates that the newest checkpoint was saved after; 0 if there is none."""
+        """Updates that the newest checkpoint was taken after; 0 if there is none."""
         return int(self._step)
 
-    def save(self, step: int) -> str:
-        """Saves after `step` updates; a kill at any moment leaves the checkpoint before it.
+    def save(self, step: int) -> None:
+        """Takes a checkpoint after `step` updates, and begins to write it.
 
-        Returns:
-            The checkpoint's path prefix.
+        A kill at any moment leaves the checkpoint before it.
+
+        Raises:
+            UserError: the checkpoint before it could not be written.
+        """
+        began = time.monotonic()
+        self.wait()  # for memory: one copy of the state is enough
+        self._step.assign(step)
+        snapshot = take_snapshot(self._checkpoint)
+        paused = time.monotonic() - began
+        self._written = self._writer.submit(self._write, step, snapshot, paused)
+
+    def wait(self) -> None:
+        """Waits until the checkpoint that was taken last is on disk.
 
         Raises:
             UserError: it could not be written (a full disk, say).
         """
-        self._step.assign(step)
+        written, self._written = self._written, None
+        if written:
+            written.result()
+
+    def _write(self, step: int, snapshot: "Snapshot", paused: float) -> None:
+        """Writes a checkpoint, and deletes what is then one too many; runs in a thread.
+
+        Args:
+            step: updates before it.
+            snapshot: its values.
+            paused: seconds for which training stood still, for the log.
+        """
+        began = time.monotonic()
+        before = self._up_to(step - 1)
         try:
-            return self._manager.save(checkpoint_number=step)
+            with whole_checkpoint(str(self._folder / f"{CHECKPOINT_NAME}-{step}")) as prefix:
+                snapshot.write(prefix)
+            there = self._up_to(step)
+            self._list(there[-self._keep :])
+            for path in there[: -self._keep]:
+                _delete(path)
         except (tf.errors.OpError, OSError) as error:
-            newest = self._manager.latest_checkpoint
-            kept = f"the last good one is {newest}" if newest else "there is none before it"
-            reason = str(error).strip().splitlines()[0]
-            raise UserError(f"checkpoint of step {step} not saved ({kept}): {reason}") from error
+            kept = f"the last good one is {before[-1]}" if before else "there is none before it"
+            raise UserError(
+                f"checkpoint of step {step} not saved ({kept}): {first_line(error)}"
+            ) from error
+        log.info(
+            "checkpoint of step %d: paused %.0f ms, written in %.0f ms",
+            step,
+            1000 * paused,
+            1000 * (time.monotonic() - began),
+        )
+
+    def _up_to(self, step: int) -> list[str]:
+        """Returns the checkpoints up to a step; one after it could not be read when we began."""
+        return [
+            path
+            for path in run_folder.checkpoints(self._folder)
+            if run_folder.step_of(path) <= step
+        ]
+
+    def _list(self, paths: Sequence[str]) -> None:
+        """Writes the file by which TensorFlow finds checkpoints, a CheckpointState in text."""
+        names = [os.path.basename(path) for path in paths]
+        lines = [f'model_checkpoint_path: "{names[-1]}"']
+        lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+        files.write_text(self._folder / "checkpoint", "\n".join(lines) + "\n")
+
+
+class Snapshot(NamedTuple):
+    """The values of a checkpoint at one moment, as arguments of TensorFlow's operation."""
+
+    tensor_names: list[str]
+    shape_and_slices: list[str]
+    tensors: list[tf.Tensor]
+
+    def write(self, prefix: str) -> None:
+        """Writes the files of a checkpoint."""
+        tf.raw_ops.SaveV2(prefix=prefix, **self._asdict())
+
+
+class _CalledOffError(Exception):
+    """TensorFlow is not to write a checkpoint itself."""
+
+
+class _Collector(tf.train.experimental.ShardingCallback):
+    """Keeps what TensorFlow is about to write."""
+
+    description = "keep all values, write none"
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot([], [], [])
+
+    def __call__(self, shardable_tensors: Sequence[tf.train.experimental.ShardableTensor]) -> None:
+        for value in shardable_tensors:
+            self.snapshot.tensor_names.append(value.checkpoint_key)
+            self.snapshot.shape_and_slices.append(value.slice_spec)
+            with tf.device("CPU:0"):
+                # Some are still variables. A tensor shares their memory only until they change.
+                self.snapshot.tensors.append(tf.identity(value.tensor))
+        raise _CalledOffError
+
+
+def take_snapshot(checkpoint: tf.train.Checkpoint) -> Snapshot:
+    """Returns all that `checkpoint.write` would write, as it is now, in the host's memory."""
+    collector = _Collector()
+    options = tf.train.CheckpointOptions(experimental_sharding_callback=collector)
+    with contextlib.suppress(_CalledOffError):
+        checkpoint.write("unwritten", options)
+    return collector.snapshot
+
+
+@contextlib.contextmanager
+def whole_checkpoint(path: str) -> Iterator[str]:
+    """Yields a prefix to write a checkpoint under; gives it the prefix `path` if that succeeds.
+
+    As `files.whole_file` does: a crash leaves the old one, none, or the new one.
+    """
+    folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
+    shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
+    temporary.mkdir(parents=True)
+    try:
+        prefix = str(temporary / "checkpoint")
+        yield prefix
+        for suffix in (_DATA, _INDEX):
+            with open(prefix + suffix, "rb") as written:
+                os.fsync(written.fileno())
+        pathlib.Path(path + _INDEX).unlink(missing_ok=True)  # old names, new values: neither
+        for suffix in (_DATA, _INDEX):
+            os.replace(prefix + suffix, path + suffix)
+        files.sync_folder(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _delete(path: str) -> None:
+    # The index first: what is left by a kill must not look like a checkpoint.
+    pathlib.Path(path + _INDEX).unlink(missing_ok=True)
+    pathlib.Path(path + _DATA).unlink(missing_ok=True)

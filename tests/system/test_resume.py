@@ -9,8 +9,10 @@ import pytest
 import tensorflow as tf
 
 PAIRS = 400
+KILL, TERM, SLOW = signal.SIGKILL, signal.SIGTERM, pytest.mark.slow
+EXIT_CODES = {KILL: -KILL, TERM: 75}
 WITH_EVALUATION = "continuous_train_and_eval"
-UNFINISHED = "model.ckpt-*_temp"  # a checkpoint's files, before TensorFlow renames them
+UNFINISHED = "model.ckpt-*.incomplete"  # folder of a checkpoint's files, before they are renamed
 HPARAMS = (
     "batch_size=256,batch_shuffle_size=4,max_length=32,num_hidden_layers=1,"
     "learning_rate_warmup_steps=10"
@@ -76,10 +78,12 @@ def assert_equal_runs(one, other) -> None:
     assert metrics[0] == metrics[1]
 
 
-def run_with_kills(start, flags, output_dir, kills: int, draw: random.Random) -> int:
-    """Starts the trainer again and again, killing it `kills` times while it trains.
+def run_with_kills(
+    start, flags, output_dir, kills: int, number: signal.Signals, draw: random.Random
+) -> int:
+    """Starts the trainer again and again, sending it a signal `kills` times while it trains.
 
-    Every second kill waits for a checkpoint that is being written.
+    Every second time, it waits for a checkpoint that is being written.
 
     Returns:
         How many of the kills left a half-written checkpoint.
@@ -93,8 +97,9 @@ def run_with_kills(start, flags, output_dir, kills: int, draw: random.Random) ->
         if kill % 2:
             wait_for_checkpoint(process, output_dir)
         assert process.poll() is None, process.communicate()[0]  # or it was no kill
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.send_signal(number)
+        output, _ = process.communicate()
+        assert process.returncode == EXIT_CODES[number], output
         torn += any(path.stat().st_mtime > began for path in output_dir.glob(UNFINISHED))
     process = start("t2t-trainer", *flags)
     output, _ = process.communicate()
@@ -127,15 +132,16 @@ def wait_for_progress(process, output_dir) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "steps", "kills", "schedule"),
+    ("devices", "steps", "kills", "schedule", "number"),
     [
-        pytest.param(2, 16, 1, "train", id="once"),
-        pytest.param(1, 600, 20, WITH_EVALUATION, id="20-times-1-device", marks=pytest.mark.slow),
-        pytest.param(4, 1500, 20, "train", id="20-times-4-devices", marks=pytest.mark.slow),
+        pytest.param(2, 16, 1, "train", KILL, id="once"),
+        pytest.param(1, 600, 20, WITH_EVALUATION, KILL, id="20-times-1-device", marks=SLOW),
+        pytest.param(4, 1500, 20, "train", KILL, id="20-times-4-devices", marks=SLOW),
+        pytest.param(1, 600, 10, WITH_EVALUATION, TERM, id="pre-empted-10-times", marks=SLOW),
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
-    devices, steps, kills, schedule, command, start, data_dir, tmp_path
+    devices, steps, kills, schedule, number, command, start, data_dir, tmp_path
 ):
     draw = random.Random()
     flags = {
@@ -143,6 +149,6 @@ def test_killed_run_equals_an_undisturbed_one(
         for name in ("calm", "killed")
     }
     command("t2t-trainer", *flags["calm"])
-    torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, draw)
+    torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, number, draw)
     assert torn >= 3 or kills < 20, f"only {torn} kills met a checkpoint being written"
     assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

@@ -1,0 +1,62 @@
+"""One process at a time does what must not be done twice at once."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import socket
+from collections.abc import Iterator
+
+from t2t_lite.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
+    """Keeps other processes out of the block.
+
+    The kernel gives a dead process's locks back, so what is left of a lock file blocks nobody.
+    Where nothing can be locked, the log says so.
+
+    Args:
+        path: the lock file, which names its holder; it goes with the block.
+        command: what is locked out, for messages.
+        doing: what it does there, for messages.
+
+    Raises:
+        UserError: another process is in such a block.
+    """
+    with contextlib.ExitStack() as exit_stack:
+        is_busy = True
+        try:
+            import fcntl  # here, because not every system has it
+
+            file = exit_stack.enter_context(path.open("a", encoding="utf-8"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held it may have removed it since it was opened.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                exit_stack.callback(path.unlink, missing_ok=True)
+                is_busy = False
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
+                file.flush()
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except (ImportError, OSError) as error:
+            log.warning("cannot lock %s (%s): start no second %s there", path, error, command)
+            is_busy = False
+        if is_busy:
+            raise UserError(
+                f"another {command} {doing}; wait for it, then run this again ({_holder(path)})"
+            )
+        yield
+
+
+def _holder(path: pathlib.Path) -> str:
+    """Returns what a lock file says of its holder, which may be about to write or remove it."""
+    try:
+        name = path.read_text(encoding="utf-8")
+    except OSError:
+        name = ""
+    return f"it is {name}" if name else f"it holds {path}"

@@ -1,0 +1,72 @@
+"""A lock keeps a second process out, and says which one is in."""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from t2t_lite import run_folder
+from t2t_lite.errors import UserError
+from t2t_lite.lock import locked
+
+HOLD = """
+import sys, time
+from t2t_lite import run_folder
+with run_folder.exclusive(sys.argv[1]):
+    print("holding", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the run folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "holding\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_second_trainer_is_refused_until_the_first_is_dead(holder, tmp_path):
+    who = f"process {holder.pid} on {re.escape(socket.gethostname())}"
+    message = f"another t2t-trainer is at work in {tmp_path}; .*{who}"
+    for _ in range(2):  # refusing leaves the holder's name in the file
+        with pytest.raises(UserError, match=message), run_folder.exclusive(str(tmp_path)):
+            pass
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert os.listdir(tmp_path) == [".trainer.lock"]
+    with run_folder.exclusive(str(tmp_path)):
+        assert f"process {os.getpid()}" in (tmp_path / ".trainer.lock").read_text()
+        pathlib.Path(tmp_path, "hparams.json").touch()
+    assert os.listdir(tmp_path) == ["hparams.json"]
+
+
+def test_a_run_that_came_to_nothing_leaves_no_folder(tmp_path):
+    with pytest.raises(ZeroDivisionError), run_folder.exclusive(str(tmp_path / "run")):
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_of_another_name_is_another_lock(tmp_path):
+    with locked(tmp_path / "a", "x", "does y"), locked(tmp_path / "b", "x", "does y"):
+        assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_holder_that_has_not_written_its_name_is_said_to_hold_the_file(tmp_path):
+    with locked(tmp_path / "a", "x", "does y"):
+        os.truncate(tmp_path / "a", 0)
+        with (
+            pytest.raises(UserError, match=rf"another x does y; .*\(it holds {tmp_path}/a\)"),
+            locked(tmp_path / "a", "x", "does y"),
+        ):
+            pass

@@ -1,0 +1,151 @@
+"""A run that is stopped, or finds its files damaged, ends where an undisturbed one does."""
+
+import json
+import os
+import pathlib
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.errors import UserError
+from t2t_lite.training import devices, trainer
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.evaluation import Evaluation
+from t2t_lite.training.preemption import PreemptionError
+from t2t_lite.training.train_step import TrainStep
+
+STEPS = 5
+TRIAL = 1  # the first call of the step tries the largest batch
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> pathlib.Path:
+    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
+    for split, count in (("train", 60), ("eval", 6)):
+        for side in ("inputs", "targets"):
+            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
+            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
+    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
+    return data
+
+
+@pytest.fixture(scope="module")
+def train(data_dir):
+    """Returns a function that trains in a folder, up to STEPS."""
+
+    def run(folder: pathlib.Path) -> None:
+        trainer.run(
+            TrainerConfig(
+                data_dir=str(data_dir),
+                output_dir=str(folder),
+                problem="text2text_tmpdir",
+                model="transformer",
+                hparams_set="transformer_test",
+                hparams="batch_size=64,batch_shuffle_size=2,max_length=16,num_hidden_layers=1",
+                train_steps=STEPS,
+                local_eval_frequency=2,
+                log_step_count_steps=2,
+                eval_steps=1,
+                decode_hparams="beam_size=1,extra_length=1",
+                random_seed=5,
+            )
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def calm(train, tmp_path_factory) -> pathlib.Path:
+    """The folder of an undisturbed run."""
+    folder = tmp_path_factory.mktemp("calm")
+    train(folder)
+    return folder
+
+
+def state(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(run_folder.checkpoints(folder)[-1])
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if not name.startswith(("batches", "_CHECKPOINTABLE"))
+    }
+
+
+def assert_ended_alike(one: pathlib.Path, other: pathlib.Path) -> None:
+    first, second = state(one), state(other)
+    assert first["step/.ATTRIBUTES/VARIABLE_VALUE"] == STEPS
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert np.array_equal(value, second[name]), name
+    metrics = [(folder / "metrics.jsonl").read_bytes() for folder in (one, other)]
+    assert metrics[0] == metrics[1]
+
+
+def train_until_signal(train, folder: pathlib.Path, monkeypatch, owner: type, call: int) -> None:
+    """Trains until SIGTERM comes as the `call`th call of `owner` begins."""
+    method, calls = owner.__call__, []
+
+    def signalling(self, *args, **kwargs):
+        calls.append(None)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return method(self, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, "__call__", signalling)
+        with pytest.raises(PreemptionError):
+            train(folder)
+
+
+def steps_saved(folder: pathlib.Path) -> list[int]:
+    return [run_folder.step_of(path) for path in run_folder.checkpoints(folder)]
+
+
+def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
+    calm, train, tmp_path, monkeypatch, caplog
+):
+    train_until_signal(train, tmp_path, monkeypatch, TrainStep, TRIAL + 3)
+    assert steps_saved(tmp_path) == [2, 3], "the step under way is finished and saved"
+    train_until_signal(train, tmp_path, monkeypatch, Evaluation, 1)
+    assert steps_saved(tmp_path) == [2, 3, 4]
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    assert [(r["kind"], r["step"]) for r in records] == [("train", 2), ("eval", 2), ("train", 4)]
+    torn = tmp_path / "model.ckpt-4.data-00000-of-00001"
+    os.truncate(torn, torn.stat().st_size // 2)
+    run = run_folder.open_run(str(tmp_path))
+    assert run.restore_weights(run.build_model()) == 3
+    assert run.latest_checkpoint() == str(tmp_path / "model.ckpt-3")
+    with pytest.raises(UserError, match=r"model\.ckpt-4 cannot be read: Read less bytes"):
+        run.restore_weights(run.build_model(), str(tmp_path / "model.ckpt-4"))
+    train(tmp_path)
+    assert f"skipping checkpoint {tmp_path}/model.ckpt-4" in caplog.text
+    assert_ended_alike(calm, tmp_path)
+
+
+def test_a_second_trainer_is_refused_and_changes_nothing(calm, train):
+    before = {path.name: path.read_bytes() for path in calm.iterdir()}
+    with run_folder.exclusive(str(calm)):
+        with pytest.raises(UserError, match=f"another t2t-trainer .* process {os.getpid()} on"):
+            train(calm)
+    assert {path.name: path.read_bytes() for path in calm.iterdir()} == before
+
+
+@pytest.mark.slow
+def test_half_the_devices_take_twice_the_parts(train, tmp_path, monkeypatch, strategy_over):
+    def use(count: int) -> None:
+        monkeypatch.setattr(devices, "make_strategy", lambda *args: strategy_over(count))
+
+    use(2)
+    train(tmp_path / "two")
+    train_until_signal(train, tmp_path / "fewer", monkeypatch, TrainStep, TRIAL + 3)
+    use(1)
+    train(tmp_path / "fewer")
+    use(3)
+    with pytest.raises(UserError, match=r"2 parts .* which 3 devices cannot share"):
+        train(tmp_path / "fewer")
+    two, fewer = state(tmp_path / "two"), state(tmp_path / "fewer")
+    for name, value in two.items():
+        np.testing.assert_allclose(fewer[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
