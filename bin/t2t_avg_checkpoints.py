@@ -13,6 +13,8 @@ COMMAND = Command(
     "It often translates better than each of them; it is for decoding, not for going on training.",
     [
         "t2t-avg-checkpoints --output_dir=runs/base --num_last_checkpoints=5",
+        "t2t-avg-checkpoints --output_dir=runs/big --num_last_checkpoints=20 "
+        "--minutes_between_checkpoints=10",
         "t2t-decoder --checkpoint_path=runs/base/averaged.ckpt-100000 "
         "--decode_from_file=newstest2014.en",
     ],
@@ -24,6 +26,21 @@ COMMAND = Command(
                 int,
                 0,
                 "How many, counted back from the newest (the paper: 5 for base, 20 for big).",
+                minimum=0,
+            ),
+            Flag(
+                "minutes_between_checkpoints",
+                float,
+                0.0,
+                "From one of these to the next, by the times of their files, such as the paper's "
+                "10; 0: the newest, whatever lies between them.",
+                minimum=0,
+            ),
+            Flag(
+                "num_best_checkpoints",
+                int,
+                0,
+                "Or how many of the best, by the run's --best_metric.",
                 minimum=0,
             ),
             Flag(
@@ -54,13 +71,17 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "output_dir")
-    if bool(args.num_last_checkpoints) == bool(args.checkpoints):
+    ways = (args.num_last_checkpoints, args.num_best_checkpoints, args.checkpoints)
+    if sum(map(bool, ways)) != 1:
         raise UsageError(
-            "say what to average: either --num_last_checkpoints=N or --checkpoints=A,B"
+            "say what to average: either --num_last_checkpoints=N, --num_best_checkpoints=N or "
+            "--checkpoints=A,B"
         )
+    if args.minutes_between_checkpoints and not args.num_last_checkpoints:
+        raise UsageError("--minutes_between_checkpoints goes with --num_last_checkpoints only")
     with quiet_import():
         from t2t_lite import run_folder
-        from t2t_lite.training import averaging
+        from t2t_lite.training import averaging, selection
     run = run_folder.open_run(args.output_dir)
     if args.checkpoints:
         names = [name.strip() for name in args.checkpoints.split(",")]
@@ -68,8 +89,13 @@ def _run(args: types.SimpleNamespace) -> None:
             str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
             for name in names
         ]
+    elif args.num_best_checkpoints:
+        metric = selection.Metric.named(run.flags.get("best_metric", ""), run.problem.metric)
+        paths = selection.best_checkpoints(run.folder, metric, args.num_best_checkpoints)
     else:
-        paths = averaging.newest_checkpoints(run.folder, args.num_last_checkpoints)
+        paths = averaging.newest_checkpoints(
+            run.folder, args.num_last_checkpoints, args.minutes_between_checkpoints
+        )
     print(averaging.average(run, paths, args.output_path))
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import smoothed_cross_entropy
 from t2t_lite.training.train_step import Features
 
@@ -32,11 +33,14 @@ class Evaluation:
         self.model = model
         self._compiled = tf.function(self._sums, reduce_retracing=True)
 
-    def __call__(self, batches: Iterable[Features], limit: int) -> dict[str, float | int | str]:
-        """Returns T2T's metrics over at most `limit` batches [R, B, L].
+    def __call__(
+        self, batches: Iterable[Features], limit: int | None
+    ) -> dict[str, float | int | str]:
+        """Returns T2T's metrics over at most `limit` batches [R, B, L]; None: over all.
 
-        loss (nats per token, no smoothing), neg_log_perplexity (its negative), accuracy (share of
-        tokens), accuracy_per_sequence (share of sentences that are right throughout).
+        loss (nats per token, no smoothing), neg_log_perplexity (its negative), perplexity (e to
+        the loss), accuracy (share of tokens), accuracy_per_sequence (share of sentences that are
+        right throughout).
         """
         sums = [0.0] * len(_Sums._fields)
         for batch in itertools.islice(batches, limit):
@@ -47,6 +51,7 @@ class Evaluation:
         return {
             "loss": loss,
             "neg_log_perplexity": -loss,
+            "perplexity": float(tf.exp(tf.constant(loss, tf.float64))),
             "accuracy": totals.right / max(totals.tokens, 1.0),
             "accuracy_per_sequence": totals.all_right / max(totals.sentences, 1.0),
             "target_tokens": int(totals.tokens),
@@ -54,7 +59,7 @@ class Evaluation:
 
     def _sums(self, features: Features) -> _Sums:
         per_replica = self.strategy.run(self._replica_sums, (features,))
-        return self.strategy.reduce("SUM", per_replica, axis=None)
+        return sum_replicas(self.strategy, per_replica)
 
     def _replica_sums(self, features: Features) -> _Sums:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group

@@ -1,5 +1,7 @@
 """t2t-avg-checkpoints, from a run's checkpoints to one that t2t-decoder reads."""
 
+import json
+import os
 import pathlib
 
 import numpy as np
@@ -8,6 +10,8 @@ import tensorflow as tf
 
 from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_avg_checkpoints
+from t2t_lite.errors import UserError
+from t2t_lite.training import averaging
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 SETS = {"model": "transformer", "hparams_set": "transformer_test"}
@@ -67,6 +71,58 @@ def test_weights_are_the_mean(run, capsys, what, mean):
     assert weights(run, path) == (300, {mean})
 
 
+def test_the_best_are_those_of_the_evaluations(run, capsys):
+    for step, bleu in ((100, 7.0), (200, 1.0), (300, 5.0)):
+        record = {"kind": "eval", "step": step, "bleu": bleu, "loss": step / 100}
+        with (run.folder / "metrics.jsonl").open("a") as lines:
+            lines.write(json.dumps(record) + "\n")
+    assert average(f"--output_dir={run.folder}", "--num_best_checkpoints=2") == 0
+    path = capsys.readouterr().out.strip()
+    assert weights(run, path) == (300, {-0.5})
+    assert average(f"--output_dir={run.folder}", "--num_best_checkpoints=4") == 1
+    assert "3 checkpoints with a bleu" in capsys.readouterr().err
+
+
+def set_minutes(run: run_folder.Run, minutes: dict[int, float]) -> None:
+    """Sets when checkpoints were written."""
+    for step, minute in minutes.items():
+        os.utime(f"{run.folder}/model.ckpt-{step}.index", (60 * minute, 60 * minute))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "mean"),
+    [
+        ({100: 50, 200: 55, 300: 60}, -0.5),
+        ({100: 46, 200: 49, 300: 60}, 1.0),
+        ({100: 900, 200: 52, 300: 60}, 1.0),  # the clock was set back after the first
+    ],
+)
+def test_by_time_those_nearest_are_taken(run, capsys, minutes, mean):
+    set_minutes(run, minutes)
+    flags = "--num_last_checkpoints=2", "--minutes_between_checkpoints=10"
+    assert average(f"--output_dir={run.folder}", *flags) == 0
+    assert weights(run, capsys.readouterr().out.strip()) == (300, {mean})
+
+
+@pytest.mark.parametrize("minutes", [{100: 0, 200: 59, 300: 60}, {100: 900, 200: 901, 300: 60}])
+def test_by_time_a_gap_is_an_error(run, capsys, minutes):
+    set_minutes(run, minutes)
+    flags = "--num_last_checkpoints=2", "--minutes_between_checkpoints=10"
+    assert average(f"--output_dir={run.folder}", *flags) == 1
+    message = capsys.readouterr().err
+    assert "no checkpoint was saved about 10 minutes before" in message
+    assert "--save_checkpoints_secs=600" in message
+
+
+def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run, capsys):
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    averaging.refuse_average(run.folder)
+    for path in run.folder.glob("averaged.ckpt-300.*"):
+        path.replace(run.folder / path.name.replace("averaged", "model"))
+    with pytest.raises(UserError, match=r"model\.ckpt-300 is an average, for inference only"):
+        averaging.refuse_average(run.folder)
+
+
 def test_training_does_not_go_on_from_it(run):
     before = run.latest_checkpoint()
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
@@ -123,7 +179,9 @@ def test_what_was_deleted_is_not_counted(run, capsys):
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ([], 2, "either --num_last_checkpoints=N or --checkpoints=A,B"),
+        ([], 2, "--num_last_checkpoints=N, --num_best_checkpoints=N or --checkpoints=A,B"),
+        (["--num_best_checkpoints=1"], 1, "0 checkpoints with a bleu"),
+        (["--checkpoints=1", "--minutes_between_checkpoints=1"], 2, "--num_last_checkpoints only"),
         (["--num_last_checkpoints=1", "--checkpoints=100"], 2, "either"),
         (["--num_last_checkpoints=9"], 1, "3 checkpoints, fewer than 9"),
         (["--checkpoints=100,150"], 1, "model.ckpt-150 is not there"),

@@ -1,0 +1,52 @@
+"""t2t-avg-all: for every checkpoint of a run, the average of it and of those before it."""
+
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+
+COMMAND = Command(
+    "t2t-avg-all",
+    "writes, for every checkpoint of a run, the average of it and of those before it.\n"
+    "The new folder is for decoding and for t2t-eval, not for going on training.",
+    [
+        "t2t-avg-all --model_dir=runs/base --output_dir=runs/base_averaged --n=5",
+        "t2t-decoder --output_dir=runs/base_averaged --decode_from_file=newstest2014.en",
+    ],
+    {
+        "What to average": (
+            Flag("model_dir", pathlib.Path, "", "Run folder that t2t-trainer made."),
+            Flag("n", int, 8, "Checkpoints in each average.", minimum=1),
+            Flag("min_steps", int, 0, "Pass over checkpoints of fewer updates.", minimum=0),
+        ),
+        "Result": (
+            Flag(
+                "output_dir",
+                pathlib.Path,
+                "avg/",
+                "Folder to write to; averages that are there are not made again.",
+            ),
+        ),
+        "Registries": REGISTRY_FLAGS,
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    COMMAND.require(args, "model_dir", "output_dir")
+    with quiet_import():
+        from t2t_lite import run_folder
+        from t2t_lite.training import averaging
+    run = run_folder.open_run(args.model_dir)
+    for path in averaging.average_all(run, args.output_dir, args.n, args.min_steps):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""t2t-eval: the scores of a run's checkpoints on the dev or the test split."""
+
+import dataclasses
+import json
+import pathlib
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+
+if TYPE_CHECKING:
+    from t2t_lite.training.checkpoint_scores import CheckpointScores
+
+COMMAND = Command(
+    "t2t-eval",
+    "scores checkpoints: loss, perplexity, accuracy, and BLEU or bracketing F1 of what they "
+    "decode.\nSeveral are compared with the first of them by paired bootstrap resampling.",
+    [
+        "t2t-eval --output_dir=runs/base --checkpoint_path=best --eval_use_test_set",
+        "t2t-eval --output_dir=runs/base --checkpoint_path=newest,averaged",
+        "t2t-eval --checkpoint_path=runs/base/model.ckpt-90000,runs/big/best.ckpt-300000",
+    ],
+    {
+        "What to score": (
+            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+            Flag(
+                "checkpoint_path",
+                str,
+                "newest",
+                "Checkpoints, separated by commas: newest, best, averaged (the newest average), a "
+                "number of updates or a name in --output_dir, or a path in any run folder.",
+            ),
+        ),
+        "On what": (
+            Flag("data_dir", pathlib.Path, "", "Folder of the data; the run's own if not given."),
+            Flag("eval_use_test_set", bool, False, "Score on the test split, not on dev."),
+        ),
+        "How": (
+            Flag("decode_hparams", str, "", "Search settings: beam_size=4,alpha=0.6 and the like."),
+            Flag(
+                "output_format",
+                str,
+                "table",
+                "What to print: a table for people, or one JSON object.",
+                choices=("table", "json"),
+            ),
+            Flag("worker_gpu", int, None, "GPUs to use; all if not given, 0: the CPU.", minimum=0),
+        ),
+        "Registries": REGISTRY_FLAGS,
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    names = [name.strip() for name in args.checkpoint_path.split(",")]
+    if not all("/" in name for name in names):
+        COMMAND.require(args, "output_dir")
+    DecodeHParams().override(args.decode_hparams)
+    with quiet_import():
+        from t2t_lite.training import checkpoint_scores, devices
+    # Two names may mean one checkpoint.
+    paths = dict.fromkeys(
+        checkpoint_scores.named_checkpoint(name, args.output_dir) for name in names
+    )
+    split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
+    scored = checkpoint_scores.score_checkpoints(
+        list(paths),
+        devices.make_strategy(args.worker_gpu),
+        split,
+        args.data_dir,
+        args.decode_hparams,
+    )
+    if args.output_format == "json":
+        checkpoints = [dataclasses.asdict(scores) for scores in scored]
+        print(json.dumps({"split": split, "checkpoints": checkpoints}, indent=1))
+    else:
+        print(_table(scored))
+
+
+def _table(scored: Sequence["CheckpointScores"]) -> str:
+    """Returns a row for each number and a column for each checkpoint; below, how it was counted."""
+    rows = [["", *(s.checkpoint for s in scored)], ["step", *(str(s.step) for s in scored)]]
+    notes = {}
+    for name, value in scored[0].values.items():
+        if isinstance(value, str):
+            notes[name] = value
+        else:
+            rows.append([name, *(f"{s.values[name]:.6g}" for s in scored)])
+    resampled = [s.resampled for s in scored if s.resampled]
+    if resampled:
+        rows.append(["bootstrap mean", *(f"{r.mean:.2f} ± {r.half_width:.2f}" for r in resampled)])
+        p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
+        rows.append(["bootstrap p-value", *p_values])
+        notes["bootstrap signature"] = resampled[0].signature
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, *(f"{name}: {note}" for name, note in notes.items())])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""The moving average of the weights (hparam `ema_decay`), which Keras's optimizer keeps.
+
+Training goes on with the weights themselves; evaluation, `Run.restore_weights` and so all that
+decodes take the average.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import keras
+
+from t2t_lite.models.seq2seq import Seq2Seq
+
+
+@contextlib.contextmanager
+def averaged_weights(model: Seq2Seq, optimizer: keras.optimizers.Optimizer) -> Iterator[None]:
+    """Gives a model its averaged weights within the block, if the optimizer keeps them.
+
+    Afterwards it has its own again, equal to the bit.
+    """
+    if not optimizer.use_ema:
+        yield
+        return
+    own = [variable.numpy() for variable in model.trainable_variables]
+    try:
+        optimizer.finalize_variable_values(model.trainable_variables)
+        yield
+    finally:
+        for variable, value in zip(model.trainable_variables, own, strict=True):
+            variable.assign(value)

@@ -1,0 +1,89 @@
+"""t2t-eval's command line; its numbers are tested with a run, in tests/training."""
+
+import json
+
+import pytest
+
+from t2t_lite import registry, run_folder
+from t2t_lite.bin import t2t_eval
+from t2t_lite.errors import UserError
+from t2t_lite.evaluation.bootstrap import Resampled
+from t2t_lite.training.checkpoint_scores import CheckpointScores, named_checkpoint
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder whose checkpoints are names alone."""
+    flags = {"problem": "algorithmic_reverse_decimal40", "output_dir": str(tmp_path)}
+    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
+    run_folder.create_run(flags, registry.hparams("transformer_test").freeze(), str(tmp_path))
+    for name in ("model.ckpt-20", "best.ckpt-10", "averaged.ckpt-9", "averaged.ckpt-20"):
+        (tmp_path / f"{name}.index").touch()
+    records = [{"kind": "eval", "step": step, "bleu": 30 - step} for step in (10, 20)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("best", "best.ckpt-10"),
+        ("averaged", "averaged.ckpt-20"),
+        ("20", "model.ckpt-20"),
+        ("best.ckpt-10", "best.ckpt-10"),
+    ],
+)
+def test_names_in_a_run_folder(folder, name, meant):
+    assert named_checkpoint(name, str(folder)) == str(folder / meant)
+
+
+def test_a_path_needs_no_run_folder():
+    assert named_checkpoint("runs/other/model.ckpt-7", "") == "runs/other/model.ckpt-7"
+
+
+def test_an_average_that_was_never_made(folder):
+    for path in folder.glob("averaged*"):
+        path.unlink()
+    with pytest.raises(UserError, match="holds no average: t2t-avg-checkpoints makes it"):
+        named_checkpoint("averaged", str(folder))
+
+
+def test_the_table_of_two():
+    scored = [
+        CheckpointScores(
+            f"run/model.ckpt-{step}",
+            step,
+            {"loss": 1.5 + p, "bleu": 20.0, "bleu_signature": "tok:13a"},
+            Resampled(20.0, 20.1, 0.5, p or None, "bs:1000|seed:12345"),
+        )
+        for step, p in ((5, 0.0), (10, 0.25))
+    ]
+    rows = [line.split("  ") for line in t2t_eval._table(scored).splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert cells == [
+        ["run/model.ckpt-5", "run/model.ckpt-10"],
+        ["step", "5", "10"],
+        ["loss", "1.5", "1.75"],
+        ["bleu", "20", "20"],
+        ["bootstrap mean", "20.10 ± 0.50", "20.10 ± 0.50"],
+        ["bootstrap p-value", "baseline", "0.2500"],
+        ["bleu_signature: tok:13a"],
+        ["bootstrap signature: bs:1000|seed:12345"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        ([], 2, "--output_dir is missing"),
+        (["--output_dir=none"], 1, "none is no run folder"),
+        (["--output_dir=none", "--output_format=xml"], 2, "table|json"),
+        (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(capsys, flags, code, message):
+    with pytest.raises(SystemExit) as end:
+        t2t_eval.main(flags)
+    assert end.value.code == code
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line

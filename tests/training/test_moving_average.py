@@ -1,0 +1,115 @@
+"""The moving average of the weights: its recurrence, and the exchange for an evaluation."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.errors import UsageError
+from t2t_lite.training import averaging
+from t2t_lite.training.moving_average import averaged_weights
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep
+
+DECAY, PARTS, VOCAB = 0.75, 2, 12
+SETTINGS = (
+    "num_hidden_layers=1,hidden_size=8,filter_size=8,learning_rate_constant=0.05,"
+    "learning_rate_schedule=constant,layer_prepostprocess_dropout=0,attention_dropout=0,"
+    f"relu_dropout=0,ema_decay={DECAY}"
+)
+
+
+def make_step(strategy):
+    hparams = registry.hparams("transformer_test").override(SETTINGS).freeze()
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = registry.model("transformer")(hparams, VOCAB, VOCAB)
+        optimizer = make_optimizer(hparams)
+        optimizer.build(model.trainable_variables)
+    return TrainStep(strategy, model, optimizer, PARTS, seed=1)
+
+
+def batch(step: int):
+    ids = np.random.default_rng(step).integers(2, VOCAB, (PARTS, 3, 5))
+    return {"inputs": tf.constant(ids, tf.int32), "targets": tf.constant(ids, tf.int32)}
+
+
+def flat(model) -> np.ndarray:
+    return np.concatenate([np.ravel(v.numpy()) for v in model.trainable_variables])
+
+
+def averages(train_step) -> np.ndarray:
+    with averaged_weights(train_step.model, train_step.optimizer):
+        return flat(train_step.model)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Three steps on one device and on two, with the weights after each and their averages."""
+    runs = []
+    for devices in (["CPU:0"], ["CPU:0", "CPU:1"]):
+        train_step = make_step(tf.distribute.MirroredStrategy(devices))
+        history = []
+        for step in range(3):
+            train_step(batch(step), step)
+            history.append((flat(train_step.model), averages(train_step)))
+        runs.append((train_step, history))
+    return runs
+
+
+@pytest.mark.parametrize("run", [0, 1])
+def test_three_steps_follow_the_recurrence(trained, run):
+    _, history = trained[run]
+    expected, _ = history[0]  # it begins with the weights after the first step
+    for weights, average in history:
+        expected = DECAY * expected + (1 - DECAY) * weights
+        np.testing.assert_allclose(average, expected, rtol=1e-6, atol=1e-7)
+    assert np.abs(expected - weights).max() > 0.01, "the steps must have moved the weights"
+
+
+def test_two_devices_equal_one(trained):
+    (_, one), (_, two) = trained
+    for (_, average), (_, other) in zip(one, two, strict=True):
+        np.testing.assert_allclose(average, other, rtol=1e-5, atol=1e-6)
+
+
+def test_the_weights_come_back_to_the_bit_whatever_happens(trained):
+    train_step, history = trained[1]
+    weights, average = history[-1]
+    exchanged = contextlib.ExitStack()
+    exchanged.enter_context(averaged_weights(train_step.model, train_step.optimizer))
+    assert np.array_equal(flat(train_step.model), average)
+    with contextlib.suppress(KeyboardInterrupt), exchanged:
+        raise KeyboardInterrupt
+    for variable in train_step.model.trainable_variables:
+        first, second = (np.asarray(value) for value in variable.value.values)
+        assert np.array_equal(first, second)
+    assert np.array_equal(flat(train_step.model), weights)
+
+
+def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
+    train_step, history = trained[1]
+    flags = {"problem": "algorithmic_reverse_decimal40", "output_dir": str(tmp_path)}
+    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
+    run = run_folder.create_run(flags, train_step.hparams, str(tmp_path))
+    saved = tf.train.Checkpoint(
+        model=train_step.model,
+        optimizer=train_step.optimizer,
+        step=tf.Variable(3, dtype=tf.int64),
+    )
+    path = saved.write(str(tmp_path / "model.ckpt-3"))
+    model = run.build_model()
+    assert run.restore_weights(model, path) == 3
+    assert np.array_equal(flat(model), history[-1][1])
+    mean = averaging.average(run, [path])
+    assert run.restore_weights(model, mean) == 3
+    assert np.array_equal(flat(model), history[-1][1]), "a mean of averages, not of weights"
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5])
+def test_a_decay_that_is_none_is_refused(decay):
+    with pytest.raises(UsageError, match=f"ema_decay={decay} is not from 0 up to"):
+        make_optimizer(registry.hparams("transformer_test").override(f"ema_decay={decay}"))
