@@ -214,14 +214,36 @@ def best_output(hypotheses: Sequence[Hypothesis]) -> Output:
     return hypotheses[0].output if hypotheses else Output("")
 
 
+class Decodes(NamedTuple):
+    """A split of the data, decoded: one entry for each example."""
+
+    sources: list[str]
+    references: list[str]  # as they are shown, uncut
+    outputs: list[Output]
+
+    def score(self, metric: str) -> Score:
+        """Scores the outputs; see `score_outputs`."""
+        return score_outputs(metric, self.outputs, self.references)
+
+
+def decode_examples(decoder: Decoder, paths: Sequence[str]) -> Decodes:
+    """Decodes the sources of TFRecord files.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    sources, references = _examples(decoder, paths)
+    outputs = [best_output(beams) for beams in decoder.search(sources)]
+    return Decodes([source.text for source in sources], references, outputs)
+
+
 def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
     """Decodes the sources of TFRecord files and scores the outputs against the targets.
 
     Raises:
         DataError: a file is damaged, or there is no example.
     """
-    sources, references = _examples(decoder, paths)
-    return _score(decoder, decoder.search(sources), references)
+    return decode_examples(decoder, paths).score(decoder.problem.metric)
 
 
 def _examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:

@@ -1,0 +1,43 @@
+"""t2t-report: the curves of one or more runs as one HTML page."""
+
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite.bin.command import Command, Flag
+from t2t_lite.errors import UsageError
+
+COMMAND = Command(
+    "t2t-report",
+    "draws the curves of one or more runs as one HTML page, with their scores, costs and the\n"
+    "settings in which they differ. The page needs neither a network nor scripts.",
+    [
+        "t2t-report runs/base",
+        "t2t-report runs/base runs/big --output=base_and_big.html",
+    ],
+    {
+        "Where": (
+            Flag(
+                "output", pathlib.Path, "", "File to write; if not given: OUTPUT_DIR/report.html."
+            ),
+        )
+    },
+    words="OUTPUT_DIR [OTHER ...]",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    from t2t_lite.training.report import write_report
+
+    if not args.words:
+        raise UsageError("no run folder is named: write t2t-report OUTPUT_DIR")
+    print(write_report(args.words, args.output))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What an evaluation shows in TensorBoard: sample outputs, and attention to one fixed sentence."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.data.example_reader import ExampleReader, eval_examples
+from t2t_lite.decoding.decoder import Decodes
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.models.transformer import Transformer
+
+_SAMPLES = 5  # sentences shown
+_CELL = 8  # pixels of a side of one weight
+_GAP = 8  # pixels between two heads
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+.!|~-])")
+
+
+def sample_table(decodes: Decodes) -> list[list[str]]:
+    """Returns the first sentences as a table in Markdown, its head first."""
+    rows = zip(decodes.sources, decodes.references, decodes.outputs, strict=True)
+    shown = [(source, reference, output.text) for source, reference, output in rows][:_SAMPLES]
+    return [
+        ["source", "reference", "output"],
+        *([_MARKDOWN.sub(r"\\\1", text) for text in row] for row in shown),
+    ]
+
+
+def attention_images(
+    model: Seq2Seq, paths: Sequence[str], reader: ExampleReader
+) -> list[np.ndarray]:
+    """Draws how each decoder layer looks at the source of the first example.
+
+    The target is given (teacher forcing), so that images of a run can be compared. A row is a
+    target position, a column a source position, black a weight of 1; heads stand side by side.
+
+    Args:
+        model: a Transformer; there are no images of others.
+        paths: TFRecord files.
+        reader: what an example becomes.
+
+    Returns:
+        For each layer an image [height, width, 1] in [0, 1]; none if there is no example.
+    """
+    examples = eval_examples(paths, reader, limit=1)
+    if not isinstance(model, Transformer) or not examples:
+        return []
+    source, target = examples[0]
+    with _watching(model) as seen:
+        model.hidden({"inputs": tf.constant([source]), "targets": tf.constant([target])})
+    return [_side_by_side(weights) for weights in seen]
+
+
+@contextlib.contextmanager
+def _watching(model: Transformer) -> Iterator[list[np.ndarray]]:
+    """Yields a list that fills with each layer's weights [H, T, S] for the source."""
+    seen: list[np.ndarray] = []
+    layers = [layer.source_attention for layer in model.decoder_layers]
+    for layer in layers:
+        layer.watch = lambda weights: seen.append(tf.cast(weights[0], tf.float32).numpy())
+    try:
+        yield seen
+    finally:
+        for layer in layers:
+            layer.watch = None
+
+
+def _side_by_side(weights: np.ndarray) -> np.ndarray:
+    """Draws heads [H, T, S] as dark cells on white: [height, width, 1]."""
+    cells = np.kron(1.0 - weights, np.ones((_CELL, _CELL), np.float32))  # [H, T·c, S·c]
+    padded = np.pad(cells, [(0, 0), (_GAP, _GAP), (_GAP, 0)], constant_values=1.0)
+    return np.pad(np.hstack(list(padded)), [(0, 0), (0, _GAP)], constant_values=1.0)[..., None]

@@ -1,0 +1,112 @@
+"""t2t-report, from run folders to a page."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from t2t_lite.bin import t2t_report
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_report.main(argv)
+    return end.value.code
+
+
+def make_run(folder: pathlib.Path, steps: int = 3, **hparams: object) -> str:
+    folder.mkdir(parents=True)
+    flags = {"problem": "algorithmic_reverse", "model": "m", "hparams_set": "s", "random_seed": 1}
+    (folder / "flags.json").write_text(json.dumps(flags | {"output_dir": str(folder)}))
+    (folder / "hparams.json").write_text(json.dumps({"batch_size": 4096} | hparams))
+    with (folder / "metrics.jsonl").open("w") as lines:
+        for step in range(1, steps + 1):
+            train = {"loss": 4.0 / step, "learning_rate": 0.1, "gradient_norm": float("nan")}
+            score = {"loss": 5.0 / step, "bleu": [10.0, 30.0, 20.0][step % 3], "accuracy": 0.5}
+            for kind, values in (("train", train), ("eval", score)):
+                lines.write(json.dumps({"kind": kind, "step": 100 * step, **values}) + "\n")
+        lines.write('{"kind": "train", "st')  # cut short by a kill
+    return str(folder)
+
+
+def parse(path: pathlib.Path) -> tuple[ET.Element, str]:
+    """Parses the page as XML, which is stricter than a browser; returns it and its text."""
+    root = ET.fromstring(path.read_text(encoding="utf-8").removeprefix("<!DOCTYPE html>\n"))
+    return root, " ".join(" ".join(root.itertext()).split())
+
+
+def rows(root: ET.Element) -> dict[str, list[str]]:
+    return {
+        row[0].text: [cell.text for cell in row[1:]]
+        for table in root.iter("table")
+        for row in table.find("tbody")
+    }
+
+
+def test_two_runs_on_a_page(tmp_path, capsys):
+    one = make_run(tmp_path / "a" / "run", dropout=0.1)
+    other = make_run(tmp_path / "b" / "run", steps=2, dropout=0.3, extra="<script>")
+    assert run(one, other, f"--output={tmp_path / 'page.html'}") == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'page.html'}\n"
+    root, text = parse(tmp_path / "page.html")
+    titles = [svg.attrib["aria-label"] for svg in root.iter("{http://www.w3.org/2000/svg}svg")]
+    assert titles == [
+        "training loss (nats per token)",
+        "evaluation loss (nats per token)",
+        "BLEU",
+        "accuracy (share of tokens)",
+        "learning rate",
+    ], "a plot for everything that has a finite value, and no other"
+    table = rows(root)
+    assert table["best BLEU"] == ["30 (step 100)", "30 (step 100)"]
+    assert table["last BLEU"] == ["10", "20"]
+    assert table["best evaluation loss (nats per token)"] == ["1.667 (step 300)", "2.5 (step 200)"]
+    assert table["dropout"] == ["0.1", "0.3"]
+    assert table["extra"] == ["–", "<script>"]
+    assert "batch_size" not in table, "runs do not differ in it"
+    assert "output_dir" not in table
+    assert "a/run" in text, "names tell folders apart"
+    assert not list(root.iter("script"))
+    assert "http" not in text
+
+
+def test_one_run_has_all_its_settings_and_costs(tmp_path):
+    folder = make_run(tmp_path / "run")
+    cost = {"steps": 300, "target_tokens": 12345, "train_seconds": 3723.4, "utilisation": 0.41}
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(cost))
+    assert run(folder) == 0
+    table = rows(parse(tmp_path / "run" / "report.html")[0])
+    assert table["batch_size"] == ["4096"]
+    assert table["target tokens"] == ["12,345"]
+    assert table["time in steps"] == ["1:02:03"]
+    assert table["utilisation"] == ["41%"]
+    assert "FLOPs by count of matrix products" not in table
+
+
+def test_mistakes_are_one_line(tmp_path, capsys):
+    good = make_run(tmp_path / "good")
+    empty = make_run(tmp_path / "empty", steps=0)
+    for argv, code, message in (
+        ([], 2, "no run folder is named"),
+        ([good, good + "/"], 2, "is named twice"),
+        ([str(tmp_path)], 1, "is no run folder"),
+        ([good, empty], 1, "holds no record yet"),
+        ([good, f"--output={good}/metrics.jsonl/x"], 1, "metrics.jsonl"),
+    ):
+        assert run(*argv) == code
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_no_tensorflow_is_loaded(tmp_path):
+    folder = make_run(tmp_path / "run")
+    script = (
+        "import sys\nfrom t2t_lite.training.report import write_report\n"
+        f"write_report([{folder!r}], '')\n"
+        "assert not {'tensorflow', 'keras', 'numpy'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
