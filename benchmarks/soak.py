@@ -42,11 +42,10 @@ class WatchedStep(TrainStep):
     every = 1
     _times: ClassVar[list[float]] = []
 
-    def __call__(self, features: Features, step: int, learn: bool = True) -> None:
+    def __call__(self, features: Features, step: int, learn: bool = True) -> bool:
         """Takes the step."""
         start = time.perf_counter()
-        super().__call__(features, step, learn)
-        float(self.window[0])  # waits for the step
+        finite = super().__call__(features, step, learn)  # has waited for the step
         self._times.append(time.perf_counter() - start)
         if learn and (step + 1) % self.every == 0:
             sample = Sample(step + 1, resident(), statistics.median(self._times), self.graphs)
@@ -57,6 +56,7 @@ class WatchedStep(TrainStep):
                 f"{1000 * sample.step_time:6.2f} ms a step  {sample.graphs} graphs",
                 flush=True,
             )
+        return finite
 
     @property
     def graphs(self) -> int:

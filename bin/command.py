@@ -99,6 +99,7 @@ class Command:
         description: what it does, about two lines, for `--help`.
         examples: whole command lines.
         groups: flags by the title under which `--help` shows them.
+        words: what may stand on the command line without being a flag, for `--help`; "": nothing.
     """
 
     def __init__(
@@ -107,11 +108,13 @@ class Command:
         description: str,
         examples: Sequence[str],
         groups: Mapping[str, Sequence[Flag]],
+        words: str = "",
     ) -> None:
         self.name = name
         self._description = description
         self._examples = examples
         self._groups = groups
+        self._words = words
         self.flags = {flag.name: flag for group in groups.values() for flag in group}
 
     def run(
@@ -120,7 +123,8 @@ class Command:
         """Parses the command line, calls `body` with the flags' values, and exits.
 
         Exit codes: 0 done, 2 the command line is wrong, 1 something else that the user can mend,
-        130 interrupted; each failure prints one line. Other exceptions are defects and pass.
+        130 interrupted, 75 stopped by SIGTERM with all saved; each failure prints one line. Other
+        exceptions are defects and pass.
 
         Args:
             body: the command's work.
@@ -144,10 +148,10 @@ class Command:
         sys.exit(code)
 
     def parse(self, arguments: Sequence[str]) -> types.SimpleNamespace:
-        """Returns the value of every flag of the command, by name.
+        """Returns the value of every flag by name, and the command's other words as `words`.
 
         Raises:
-            UsageError: an unknown, refused or ill-typed flag, or a word that is no flag.
+            UsageError: an unknown, refused or ill-typed flag, or a word where there should be none.
         """
         values = flags.FlagValues()
         values.set_gnu_getopt(True)
@@ -163,7 +167,7 @@ class Command:
             raise self._unknown(error.flagname) from None
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
-        if words:
+        if words and not self._words:
             raise UsageError(
                 f"{words[0]!r} belongs to no flag: write --name=value, and --name or --noname "
                 "for a switch"
@@ -171,15 +175,16 @@ class Command:
         for old in accepted:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
-        return types.SimpleNamespace(
-            **{name: _expanded(flag, values[name].value) for name, flag in self.flags.items()}
-        )
+        found = {name: _expanded(flag, values[name].value) for name, flag in self.flags.items()}
+        if self._words:
+            found["words"] = words
+        return types.SimpleNamespace(**found)
 
     def help(self) -> str:
         """Returns the text of `--help`."""
         parts = [
             f"{self.name}: {self._description}",
-            f"Usage: {self.name} --flag=value ...",
+            f"Usage: {self.name} {self._words + ' ' if self._words else ''}--flag=value ...",
             "\n".join(["Examples:", *(f"  {example}" for example in self._examples)]),
         ]
         for title, group in self._groups.items():

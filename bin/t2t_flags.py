@@ -1,4 +1,4 @@
-"""Every flag of tensor2tensor 1.15's four commands, and what becomes of it here.
+"""Every flag of the commands that tensor2tensor 1.15 has, too, and what becomes of it here.
 
 One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.t2t_flags` prints.
 """
@@ -72,13 +72,10 @@ _HONOURED, _ACCEPTED, _REFUSED = Fate.HONOURED, Fate.ACCEPTED, Fate.REFUSED
 
 # Notes that several flags share.
 _NO_TPU = "there is no TPU support; GPUs are found without a flag"
-_NO_SERVERS = "there are no parameter servers; one process trains on all GPUs of the machine"
+_NO_SERVERS = "there are no parameter servers; each worker trains on all GPUs of its machine"
 _NO_CLOUD = "start the command on the machine that is to train"
 _NO_TUNING = "start one run for each value, with --hparams=name=value"
 _NO_EXPORT = "the trainer does not export; the run folder holds all that decoding needs"
-_NO_EARLY_STOP = (
-    "set --train_steps or --train_minutes, and decode with the --checkpoint_path you like"
-)
 _NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
 _NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
 _NO_SWITCH = "there is no such switch; leave it out"
@@ -112,8 +109,6 @@ _SHARED = (
     T2TFlag("master", "", _REFUSED, _NO_SERVERS),
     T2TFlag("std_server_protocol", "grpc", _REFUSED, _NO_SERVERS),
     T2TFlag("worker_job", "/job:localhost", _REFUSED, _NO_SERVERS),
-    T2TFlag("worker_replicas", 1, _REFUSED, _NO_SERVERS),
-    T2TFlag("worker_id", 0, _REFUSED, _NO_SERVERS),
     T2TFlag("ps_gpu", 0, _REFUSED, _NO_SERVERS),
     T2TFlag("ps_job", "/job:ps", _REFUSED, _NO_SERVERS),
     T2TFlag("ps_replicas", 0, _REFUSED, _NO_SERVERS),
@@ -162,6 +157,8 @@ _TRAINER = (
     T2TFlag("save_checkpoints_secs", 0, _HONOURED),
     T2TFlag("log_step_count_steps", 100, _HONOURED),
     T2TFlag("random_seed", None, _HONOURED),
+    T2TFlag("worker_id", 0, _HONOURED, "goes with --worker_hosts; see docs/cluster.md"),
+    T2TFlag("worker_replicas", 1, _REFUSED, "list the workers in --worker_hosts"),
     T2TFlag("generate_data", False, _HONOURED),
     T2TFlag("tmp_dir", "/tmp/t2t_datagen", _HONOURED),
     T2TFlag(
@@ -172,17 +169,22 @@ _TRAINER = (
     ),
     T2TFlag("eval_throttle_seconds", 600, _ACCEPTED, "--local_eval_frequency alone decides"),
     T2TFlag("iterations_per_loop", 100, _ACCEPTED, "--local_eval_frequency alone decides"),
-    T2TFlag("eval_early_stopping_steps", None, _REFUSED, _NO_EARLY_STOP),
-    T2TFlag("eval_early_stopping_metric", "loss", _REFUSED, _NO_EARLY_STOP),
-    T2TFlag("eval_early_stopping_metric_delta", 0.1, _REFUSED, _NO_EARLY_STOP),
-    T2TFlag("eval_early_stopping_metric_minimize", True, _REFUSED, _NO_EARLY_STOP),
+    T2TFlag("eval_early_stopping_steps", None, _HONOURED),
+    T2TFlag("eval_early_stopping_metric", "loss", _HONOURED),
+    T2TFlag("eval_early_stopping_metric_delta", 0.1, _HONOURED),
+    T2TFlag(
+        "eval_early_stopping_metric_minimize",
+        True,
+        _HONOURED,
+        "default: for loss and perplexity alone, so that bleu needs no flag",
+    ),
     T2TFlag(
         "keep_checkpoint_every_n_hours",
         10000,
         _REFUSED,
-        "raise --keep_checkpoint_max, or copy the checkpoints worth keeping",
+        "raise --keep_checkpoint_max or --keep_best_max",
     ),
-    T2TFlag("warm_start_from", None, _REFUSED, "training goes on from --output_dir alone"),
+    T2TFlag("warm_start_from", None, _HONOURED),
     T2TFlag("xla_compile", False, _REFUSED, _NO_SWITCH),
     T2TFlag("xla_jit_level", -1, _REFUSED, _NO_SWITCH),
     T2TFlag("gpu_automatic_mixed_precision", False, _REFUSED, _NO_SWITCH),
@@ -252,12 +254,21 @@ _AVERAGE = (
     T2TFlag("output_path", "/tmp/averaged.ckpt", _HONOURED, "default: in the run folder"),
 )
 
+_AVERAGE_ALL = (
+    T2TFlag("model_dir", "", _HONOURED),
+    T2TFlag("output_dir", "avg/", _HONOURED),
+    T2TFlag("n", 8, _HONOURED),
+    T2TFlag("min_steps", 0, _HONOURED),
+    T2TFlag("wait_minutes", 0, _REFUSED, "call it again: what is there is not made again"),
+)
+
 _TABLE = {
     "t2t-datagen": _DATAGEN,
     "t2t-trainer": _COMMON + _TRAINER + _SHARED,
     "t2t-decoder": _COMMON + _DECODER + _SHARED,
     "t2t-bleu": _BLEU,
     "t2t-avg-checkpoints": _AVERAGE,
+    "t2t-avg-all": _AVERAGE_ALL,
 }
 
 

@@ -1,23 +1,35 @@
-"""The devices that train: GPUs, one CPU, or a CPU split into logical devices."""
+"""The devices that train: GPUs, one CPU, or a CPU split into logical devices; of all workers."""
+
+from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training.cluster import ALONE, Cluster
 
 
-def make_strategy(worker_gpu: int | None, simulate_devices: int = 0) -> tf.distribute.Strategy:
-    """Returns a MirroredStrategy over the devices asked for.
+def make_strategy(
+    worker_gpu: int | None, simulate_devices: int = 0, cluster: Cluster = ALONE
+) -> tf.distribute.Strategy:
+    """Returns a strategy over the devices asked for, in which all have the same variables.
 
     Must run before TensorFlow has touched its devices.
 
     Args:
         worker_gpu: how many GPUs to use; None: all there are, or the CPU if there is none.
         simulate_devices: splits the CPU into so many logical devices, each a replica; 0: not.
+        cluster: the workers, each of which must ask for as many devices.
 
     Raises:
-        UserError: fewer GPUs are there than were asked for.
+        UsageError: logical devices are asked for with more than one worker.
+        UserError: fewer GPUs are there than were asked for, or other workers are not there.
     """
     if simulate_devices:
+        if not cluster.is_alone:
+            raise UsageError(
+                f"--simulate_devices={simulate_devices} is for one worker: leave it out, and start "
+                "more workers"
+            )
         cpu = tf.config.list_physical_devices("CPU")[0]
         logical = [tf.config.LogicalDeviceConfiguration()] * simulate_devices
         tf.config.set_logical_device_configuration(cpu, logical)
@@ -31,4 +43,14 @@ def make_strategy(worker_gpu: int | None, simulate_devices: int = 0) -> tf.distr
         )
     for gpu in gpus[:wanted]:
         tf.config.experimental.set_memory_growth(gpu, True)
+    if not cluster.is_alone:
+        return cluster.make_strategy(wanted)
     return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(wanted)] or ["CPU:0"])
+
+
+def sum_replicas(strategy: tf.distribute.Strategy, per_replica: Any) -> Any:
+    """Adds up over all replicas what `strategy.run` has returned, tensor by tensor."""
+    # With several workers, `reduce` would not look into a structure by itself.
+    return tf.nest.map_structure(
+        lambda value: strategy.reduce("SUM", value, axis=None), per_replica
+    )

@@ -4,27 +4,37 @@ import dataclasses
 import logging
 import os
 import secrets
+import signal
 import time
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import registry, run_folder
-from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, evaluate
+from t2t_lite.decoding.decoder import Decoder, decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training import devices
+from t2t_lite.training.averaging import refuse_average
 from t2t_lite.training.checkpoints import Checkpoints
+from t2t_lite.training.cluster import Agreement, Cluster
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.metrics import Metrics, ProgressLine, train_values
+from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.preemption import StopSignals
+from t2t_lite.training.samples import attention_images, sample_table
+from t2t_lite.training.selection import Selection
+from t2t_lite.training.skipped_steps import SkippedSteps
+from t2t_lite.training.summary import Account, Hardware
 from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.warm_start import warm_start
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +43,20 @@ def run(config: TrainerConfig) -> None:
     """Does what `--schedule` says: trains, evaluates, or both by turns.
 
     Raises:
-        UserError: something in the settings, the data or the run folder is wrong.
+        UserError: something in the settings, the data or the run folder is wrong, or SIGTERM came
+            (then `PreemptionError`).
     """
-    trainer = Trainer(config)
-    if config.schedule == "evaluate":
-        trainer.evaluate_newest()
-    else:
-        trainer.train()
+    cluster = Cluster.of(config.worker_hosts, config.worker_id)
+    with (
+        cluster.own_folder(config.output_dir) as folder,
+        cluster.naming_lost_worker(),
+        StopSignals() as stop,
+    ):
+        trainer = Trainer(config, folder, cluster, stop)
+        if config.schedule == "evaluate":
+            trainer.evaluate_newest()
+        else:
+            trainer.train()
 
 
 class Trainer:
@@ -47,13 +64,22 @@ class Trainer:
 
     Args:
         config: what to train, where and how long.
+        folder: the run folder; on a worker that is not the chief, its own in place of that.
+        cluster: the workers.
+        stop: says when to stop sooner.
     """
 
-    def __init__(self, config: TrainerConfig) -> None:
+    def __init__(
+        self, config: TrainerConfig, folder: str, cluster: Cluster, stop: StopSignals
+    ) -> None:
+        self.stop = stop
+        hparams = resolve_hparams(config)
+        self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
+        self.workers = Agreement(cluster, self.strategy)
+        cluster.bring_run(config.output_dir, folder)
+        config = dataclasses.replace(config, output_dir=folder)
         self.config = config
-        hparams = _resolve_hparams(config)
-        self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
-        self.seed, self.parts = _seed_and_parts(config, hparams, self.replicas)
+        self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
         flags = dataclasses.asdict(config) | {
             "data_dir": os.path.abspath(config.data_dir),
             "random_seed": self.seed,
@@ -65,7 +91,9 @@ class Trainer:
         keras.utils.set_random_seed(self.seed)
         with self.strategy.scope():
             self.model = self.run.build_model()
+            self.optimizer = make_optimizer(self.hparams)
         self.evaluation = Evaluation(self.strategy, self.model)
+        self.selection = Selection(self.run.folder, config, self.run.problem.metric)
         self.decoder = Decoder(
             self.model,
             self.run.problem,
@@ -79,6 +107,13 @@ class Trainer:
             f"{self.model.count_params():,}",
             self.replicas,
         )
+        log.info(
+            "batches of %d parts: %d devices × %d accumulation, up to %s subwords a side",
+            self.parts,
+            self.replicas,
+            self.parts // self.replicas,
+            f"{self.parts * self.hparams.batch_size:,}",
+        )
 
     @property
     def replicas(self) -> int:
@@ -90,8 +125,8 @@ class Trainer:
     def train(self) -> None:
         """Trains up to `train_steps`, going on from the newest checkpoint if there is one."""
         config = self.config
+        optimizer = self.optimizer
         with self.strategy.scope():
-            optimizer = make_optimizer(self.hparams)
             optimizer.build(self.model.trainable_variables)
         train_step = TrainStep(self.strategy, self.model, optimizer, self.parts, self.seed)
         paths = self.run.problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN)
@@ -110,30 +145,55 @@ class Trainer:
         checkpoints = Checkpoints(
             self.run.folder, self.model, optimizer, batches, train_step, config.keep_checkpoint_max
         )
+        encoders = self.run.problem.get_feature_encoders(str(self.run.folder))
+        skipped = SkippedSteps(train_step, encoders)
+        refuse_average(self.run.folder)
         step = checkpoints.restore()
+        self.workers.check("restored step", step)
         metrics = Metrics(self.run.folder, step)
         self._try_largest_batch(train_step, scheme)
         if step:
             log.info("going on after step %d", step)
-            self._evaluate_if_due(step, metrics)
+            self._evaluate_if_due(step, metrics, checkpoints)
+        elif config.warm_start_from:
+            warm_start(self.model, config.warm_start_from)
 
-        timer = _Timer(config)
-        with naming_bad_file(paths), ProgressLine(step, config.train_steps) as progress:
-            while step < config.train_steps and not timer.out_of_time():
-                train_step(next(batches), step)
-                step += 1
-                if step % config.log_step_count_steps == 0:
-                    values = train_values(train_step.totals(), float(optimizer.learning_rate))
-                    metrics.write("train", step, values)
-                    metrics.summarize("speed", step, progress.show(step, values))
-                if timer.checkpoint_due(step):
-                    checkpoints.save(step)
-                    self._evaluate_if_due(step, metrics)
-                    progress.restart_clock()
-        if step > checkpoints.newest_step:
-            checkpoints.save(step)
-            self._evaluate_if_due(step, metrics, finished=True)
+        account = Account(
+            self.run.folder, step, train_step.window, Hardware.measure(self.strategy, self.model)
+        )
+        timer = _Timer(config, self.workers)
+        progress = ProgressLine(step, config.train_steps, self.replicas)
+        with self.stop.held(), checkpoints:
+            with naming_bad_file(paths), progress:
+                while step < config.train_steps and not self._must_stop(timer):
+                    batch = next(batches)
+                    skipped.check(train_step(batch, step), batch, step)
+                    step += 1
+                    if step % config.log_step_count_steps == 0:
+                        totals = train_step.totals()
+                        values = train_values(totals, float(optimizer.learning_rate))
+                        metrics.write("train", step, values)
+                        metrics.summarize("speed", step, progress.show(step, totals, values))
+                    if timer.checkpoint_due(step):
+                        with progress.paused():
+                            checkpoints.save(step)
+                            account.update(step, progress.seconds)
+                            self._evaluate_if_due(step, metrics, checkpoints)
+            if step > checkpoints.newest_step:
+                checkpoints.save(step)
+                self._evaluate_if_due(step, metrics, checkpoints, finished=True)
+            account.log(step, progress.seconds)
+        self.workers.wait()
         log.info("trained %d steps; the run folder is %s", step, self.run.folder)
+
+    def _must_stop(self, timer: "_Timer") -> bool:
+        """Whether to stop before `train_steps`; a signal to one worker is one to all."""
+        signalled, over = self.workers.any(
+            self.stop.received is not None, timer.out_of_time() or self.selection.stopped
+        )
+        if signalled and not self.stop.received:
+            self.stop.received = signal.SIGTERM
+        return signalled or over
 
     def _try_largest_batch(self, train_step: TrainStep, scheme: BatchingScheme) -> None:
         """Takes a step that changes nothing, so that lack of memory shows now and not in hours."""
@@ -161,28 +221,38 @@ class Trainer:
         step = self.run.restore_weights(self.model)
         self._evaluate(step, Metrics(self.run.folder, step))
 
-    def _evaluate_if_due(self, step: int, metrics: Metrics, finished: bool = False) -> None:
-        """Evaluates at `local_eval_frequency` and at the end, once a step."""
+    def _evaluate_if_due(
+        self, step: int, metrics: Metrics, checkpoints: Checkpoints, finished: bool = False
+    ) -> None:
+        """Evaluates at `local_eval_frequency` and at the end, once a step, and chooses by it."""
         config = self.config
         due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
-        if config.schedule != "train" and due and step not in metrics.evaluated:
-            self._evaluate(step, metrics)
+        if config.schedule == "train" or not due:
+            return
+        if step not in metrics.evaluated:
+            with averaged_weights(self.model, self.optimizer):
+                self._evaluate(step, metrics)
+        checkpoints.wait()  # the best are kept as files
+        self.selection.update()
 
     def _evaluate(self, step: int, metrics: Metrics) -> None:
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
         batches = eval_dataset(paths, scheme, self.reader, workers=self.replicas)
-        with naming_bad_file(paths):
+        with naming_bad_file(paths), self.stop.at_once():
             values = self.evaluation(batches, self.config.eval_steps)
-            score = evaluate(self.decoder, paths)
+            decodes = decode_examples(self.decoder, paths)
+            images = attention_images(self.model, paths, self.reader)
+        score = decodes.score(self.run.problem.metric)
         values |= score.values
         metrics.write("eval", step, values)
+        metrics.show(step, sample_table(decodes), images)
         log.info(
-            "step %d, %s split: loss %.4f  accuracy %.4f  per sequence %.4f  %s",
+            "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
             step,
             split,
-            *(values[name] for name in ("loss", "accuracy", "accuracy_per_sequence")),
+            *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
             score.summary,
         )
 
@@ -190,15 +260,16 @@ class Trainer:
 class _Timer:
     """Says when a checkpoint is due and when the time for training is over."""
 
-    def __init__(self, config: TrainerConfig) -> None:
+    def __init__(self, config: TrainerConfig, workers: Agreement) -> None:
         self.config = config
+        self.workers = workers
         self.start = self.saved = time.monotonic()
 
     def checkpoint_due(self, step: int) -> bool:
         seconds = self.config.save_checkpoints_secs
         if not seconds:
             return step % self.config.local_eval_frequency == 0
-        due = time.monotonic() - self.saved >= seconds
+        (due,) = self.workers.any(time.monotonic() - self.saved >= seconds)
         if due:
             self.saved = time.monotonic()
         return due
@@ -208,7 +279,7 @@ class _Timer:
         return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 
-def _resolve_hparams(config: TrainerConfig) -> BasicHParams:
+def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     """Returns the set with its changes, if it is one for the model."""
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     wanted = registry.model(config.model).hparams_class
@@ -220,7 +291,7 @@ def _resolve_hparams(config: TrainerConfig) -> BasicHParams:
     return hparams.freeze()
 
 
-def _seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:
+def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:
     """Returns the run's seed and W, the parts of a batch; both stay as long as the run lives.
 
     Another number of devices then takes another number of parts each, with the same result.
@@ -231,7 +302,7 @@ def _seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int)
     old = run_folder.read_flags(config.output_dir)
     if old is None:
         seed = secrets.randbelow(2**31) if config.random_seed is None else config.random_seed
-        return seed, replicas * hparams.accumulate_steps
+        return seed, batch_parts(hparams, replicas)
     seed, parts = old["random_seed"], old["parts"]
     if config.random_seed not in (None, seed):
         raise UserError(

@@ -10,7 +10,14 @@ from t2t_lite.bin.command import Command
 from t2t_lite.bin.t2t_flags import Fate
 from t2t_lite.errors import UsageError
 
-_COMMANDS = ("t2t-datagen", "t2t-trainer", "t2t-decoder", "t2t-bleu", "t2t-avg-checkpoints")
+_COMMANDS = (
+    "t2t-datagen",
+    "t2t-trainer",
+    "t2t-decoder",
+    "t2t-bleu",
+    "t2t-avg-checkpoints",
+    "t2t-avg-all",
+)
 
 
 def command(name: str) -> Command:

@@ -71,6 +71,11 @@ def test_needed_flags(missing: int, capsys: pytest.CaptureFixture[str]):
     assert f"error: {name} is missing: " in capsys.readouterr().err
 
 
+def test_early_stopping_without_evaluations_is_refused(capsys):
+    assert run(*_NEEDED, "--schedule=train", "--eval_early_stopping_steps=100") == 2
+    assert "--schedule=train has none" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [
@@ -84,6 +89,8 @@ def test_needed_flags(missing: int, capsys: pytest.CaptureFixture[str]):
         ("--schedule=train_and_evaluate", "|".join(SCHEDULES)),
         ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
         ("--train_steps=0", "--train_steps=0"),
+        ("--best_metric=belu", "unknown metric 'belu'; did you mean 'bleu'"),
+        ("--eval_early_stopping_metric=f1", "unknown metric 'f1'"),
         ("--worker_gpu=-1", "--worker_gpu=-1"),
     ],
 )

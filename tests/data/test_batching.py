@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_lite.data.batching import UNLIMITED, BatchingScheme, batching_scheme
+from t2t_lite.data.batching import UNLIMITED, BatchingScheme, batch_parts, batching_scheme
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 
@@ -97,3 +97,41 @@ def test_from_hparams():
 def test_contradictions_are_usage_errors(changes, message):
     with pytest.raises(UsageError, match=message):
         BatchingScheme.from_hparams(BasicHParams(**changes), training=True)
+
+
+@pytest.mark.parametrize(
+    ("hparams", "replicas", "parts"),
+    [
+        ("", 1, 1),
+        ("", 8, 8),
+        ("optimizer_multistep_accumulate_steps=4", 2, 8),
+        # 25,000 tokens in parts of 4,096: 7 of them, on each device as many.
+        ("effective_batch_size=25000", 1, 7),
+        ("effective_batch_size=25000", 2, 8),
+        ("effective_batch_size=25000", 8, 8),
+        ("effective_batch_size=32768", 1, 8),
+        ("effective_batch_size=32769", 1, 9),
+        ("effective_batch_size=25000,batch_size=1000000", 4, 4),
+    ],
+)
+def test_parts_of_an_effective_batch(hparams, replicas, parts):
+    assert batch_parts(BasicHParams().override(hparams), replicas) == parts
+
+
+@given(
+    batch_size=st.integers(1, 10_000), effective=st.integers(1, 10**6), replicas=st.integers(1, 9)
+)
+def test_the_effective_batch_is_reached_and_hardly_exceeded(batch_size, effective, replicas):
+    hparams = BasicHParams(batch_size=batch_size, effective_batch_size=effective)
+    parts = batch_parts(hparams, replicas)
+    assert parts % replicas == 0
+    assert 0 <= parts * batch_size - effective < replicas * batch_size
+
+
+@pytest.mark.parametrize(
+    "hparams",
+    ["optimizer_multistep_accumulate_steps=2", "optimizer=multistep_adam"],
+)
+def test_an_effective_batch_leaves_no_say_to_others(hparams):
+    with pytest.raises(UsageError, match="effective_batch_size=9 decides on accumulation itself"):
+        batch_parts(BasicHParams(effective_batch_size=9).override(hparams), 1)

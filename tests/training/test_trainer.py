@@ -5,13 +5,15 @@ import pathlib
 
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from t2t_lite import registry, run_folder
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.training import trainer
+from t2t_lite.training import checkpoints, trainer
+from t2t_lite.training.batch_size import with_found_batch_size
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.metrics import Metrics
 
@@ -73,6 +75,34 @@ def test_a_run_folder_is_whole(trained, data_dir):
     assert Decoder.from_run(opened, hparams=DecodeHParams(beam_size=2)).translate(["", "1 and 2"])
 
 
+def test_tensorboard_has_curves_samples_and_attention(trained):
+    events = EventAccumulator(str(trained), size_guidance={"tensors": 0}).Reload()
+    plugins = {
+        tag: events.SummaryMetadata(tag).plugin_data.plugin_name for tag in events.Tags()["tensors"]
+    }
+    scalars = {tag for tag, plugin in plugins.items() if plugin == "scalars"}
+    assert scalars >= {"train/loss", "train/learning_rate", "train/gradient_norm", "eval/bleu"}
+    assert plugins["samples"] == "text"
+    assert plugins["attention/decoder_layer_0"] == "images"
+    rows = tf.make_ndarray(events.Tensors("samples")[-1].tensor_proto)
+    assert rows[1][:2].tolist() == [b"0 and 0", b"0 and 0"], "the first pair of the dev set"
+    assert [event.step for event in events.Tensors("attention/decoder_layer_0")] == [2, 4]
+
+
+def test_the_summary_adds_up_the_records(trained):
+    records = [json.loads(line) for line in (trained / "metrics.jsonl").open(encoding="utf-8")]
+    summary = json.loads((trained / "summary.json").read_text(encoding="utf-8"))
+    assert summary["steps"] == 4
+    for total, name in (
+        ("target_tokens", "target_tokens"),
+        ("source_tokens", "source_tokens"),
+        ("sentences", "sentences"),
+        ("flops_by_count", "flops"),
+    ):
+        assert summary[total] == sum(r[name] for r in records if r["kind"] == "train") > 0
+    assert 0 < summary["utilisation"] < 1
+
+
 def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
     before = (trained / "metrics.jsonl").read_bytes()
     newest = tf.train.latest_checkpoint(str(trained))
@@ -105,9 +135,14 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message):
     assert message in str(raised.value)
 
 
+def test_a_run_that_goes_on_keeps_its_batch_size(trained, data_dir):
+    again = config(data_dir, trained, hparams="batch_size=999,max_length=16")
+    assert with_found_batch_size(again).hparams == "max_length=16,batch_size=64"
+
+
 def test_parts_that_devices_cannot_share_are_refused(trained, data_dir):
     with pytest.raises(UserError, match=r"batches of 1 parts .* which 2 devices cannot share"):
-        trainer._seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
+        trainer.seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
 
 
 def test_missing_data_names_the_command(trained, tmp_path):
@@ -133,7 +168,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypa
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     newest = tf.train.latest_checkpoint(str(trained))
-    monkeypatch.setattr(tf.train.CheckpointManager, "save", no_space)
+    monkeypatch.setattr(checkpoints.Snapshot, "write", no_space)
     with pytest.raises(UserError, match=r"step 6 not saved .*model\.ckpt-4.*No space left"):
         trainer.run(config(data_dir, trained, train_steps=6))
     assert tf.train.latest_checkpoint(str(trained)) == newest

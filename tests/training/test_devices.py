@@ -1,0 +1,37 @@
+"""Which devices train, and what adds up over them."""
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training.cluster import Cluster
+from t2t_lite.training.devices import make_strategy, sum_replicas
+
+
+def test_without_gpus_the_cpu_trains():
+    assert make_strategy(0).num_replicas_in_sync == 1
+
+
+def test_more_gpus_than_there_are():
+    with pytest.raises(UserError, match=r"--worker_gpu=999, but TensorFlow sees \d+ GPUs"):
+        make_strategy(999)
+
+
+def test_several_workers_have_no_logical_devices():
+    with pytest.raises(UsageError, match="--simulate_devices=2 is for one worker"):
+        make_strategy(None, 2, Cluster(("a:1", "b:2"), 0))
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_sum_of_replicas_keeps_the_structure(strategy_over, replicas):
+    strategy = strategy_over(replicas)
+
+    def values() -> dict[str, list[tf.Tensor]]:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        number = tf.cast(replica, tf.float32) + 1.0
+        return {"a": [number, tf.fill([2], number)]}
+
+    total = sum(range(1, replicas + 1))
+    first, second = sum_replicas(strategy, strategy.run(values))["a"]
+    assert float(first) == total
+    assert second.numpy().tolist() == [total, total]
