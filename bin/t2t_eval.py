@@ -30,7 +30,7 @@ COMMAND = Command(
                 "checkpoint_path",
                 str,
                 "newest",
-                "Checkpoints, separated by commas: newest, best, averaged (the newest average), a "
+                "Checkpoints, separated by commas: newest, best, averaged (the one made last), a "
                 "number of updates or a name in --output_dir, or a path in any run folder.",
             ),
         ),
@@ -66,6 +66,7 @@ def _run(args: types.SimpleNamespace) -> None:
     DecodeHParams().override(args.decode_hparams)
     with quiet_import():
         from t2t_lite.training import checkpoint_scores, devices
+    strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
     # Two names may mean one checkpoint.
     paths = dict.fromkeys(
         checkpoint_scores.named_checkpoint(name, args.output_dir) for name in names
@@ -73,7 +74,7 @@ def _run(args: types.SimpleNamespace) -> None:
     split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
     scored = checkpoint_scores.score_checkpoints(
         list(paths),
-        devices.make_strategy(args.worker_gpu),
+        strategy,
         split,
         args.data_dir,
         args.decode_hparams,

@@ -78,7 +78,8 @@ _NO_TUNING = "start one run for each value, with --hparams=name=value"
 _NO_EXPORT = "the trainer does not export; the run folder holds all that decoding needs"
 _NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
 _NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
-_NO_SWITCH = "there is no such switch; leave it out"
+_XLA = "write --hparams=xla_compile=true"
+_HALF_PRECISION = "write --hparams=dtype=float16, or dtype=bfloat16"
 _ALL_GPUS = "T2T uses one GPU unless told otherwise; here the default is all of them"
 _ONE_CALL = "one call makes all data of a problem; --num_workers says in how many processes"
 _ONE_PAIR = "call t2t-bleu once for each translation, in a shell loop"
@@ -117,7 +118,7 @@ _SHARED = (
     T2TFlag("optionally_use_dist_strat", False, _ACCEPTED, "tf.distribute is always in use"),
     T2TFlag("worker_gpu_memory_fraction", 0.95, _ACCEPTED, "GPU memory is taken as needed"),
     T2TFlag("enable_graph_rewriter", False, _ACCEPTED, "TensorFlow rewrites graphs by default"),
-    T2TFlag("log_device_placement", False, _ACCEPTED, "the devices in use are always logged"),
+    T2TFlag("log_device_placement", False, _ACCEPTED, "the number of devices is always logged"),
     T2TFlag("eval_timeout_mins", 240, _ACCEPTED, "no process waits for another's checkpoints"),
     T2TFlag("eval_run_autoregressive", False, _ACCEPTED, "T2T itself never reads it"),
     T2TFlag(
@@ -167,8 +168,8 @@ _TRAINER = (
         _HONOURED,
         "continuous_train_and_eval, train or evaluate; decoding is t2t-decoder's",
     ),
-    T2TFlag("eval_throttle_seconds", 600, _ACCEPTED, "--local_eval_frequency alone decides"),
-    T2TFlag("iterations_per_loop", 100, _ACCEPTED, "--local_eval_frequency alone decides"),
+    T2TFlag("eval_throttle_seconds", 600, _ACCEPTED, "--local_eval_frequency decides"),
+    T2TFlag("iterations_per_loop", 100, _ACCEPTED, "--local_eval_frequency decides"),
     T2TFlag("eval_early_stopping_steps", None, _HONOURED),
     T2TFlag("eval_early_stopping_metric", "loss", _HONOURED),
     T2TFlag("eval_early_stopping_metric_delta", 0.1, _HONOURED),
@@ -185,9 +186,9 @@ _TRAINER = (
         "raise --keep_checkpoint_max or --keep_best_max",
     ),
     T2TFlag("warm_start_from", None, _HONOURED),
-    T2TFlag("xla_compile", False, _REFUSED, _NO_SWITCH),
-    T2TFlag("xla_jit_level", -1, _REFUSED, _NO_SWITCH),
-    T2TFlag("gpu_automatic_mixed_precision", False, _REFUSED, _NO_SWITCH),
+    T2TFlag("xla_compile", False, _REFUSED, _XLA),
+    T2TFlag("xla_jit_level", -1, _REFUSED, _XLA),
+    T2TFlag("gpu_automatic_mixed_precision", False, _REFUSED, _HALF_PRECISION),
     T2TFlag("decode_from_file", "", _REFUSED, "decode with t2t-decoder"),
     T2TFlag("decode_to_file", "", _REFUSED, "decode with t2t-decoder"),
     T2TFlag("decode_reference", "", _REFUSED, "decode with t2t-decoder"),

@@ -310,7 +310,10 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     problem.get_feature_encoders(data_dir)  # a vocabulary that cannot be read leaves no folder
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / FLAGS).is_file():
-        _refuse_another_run(open_run(str(folder)), flags, hparams)
+        old = open_run(str(folder))
+        _refuse_another_run(old, flags, hparams)
+        if flags["schedule"] == "evaluate":  # the run's own settings stay
+            return old
     for name in problem.vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
     files.write_text(folder / HPARAMS, hparams.to_json())

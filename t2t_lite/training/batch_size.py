@@ -45,7 +45,10 @@ def with_found_batch_size(
         return _with_batch_size(config, size)
     limit = memory.available() if memory_limit is None else memory_limit
     hparams = resolve_hparams(config)
-    replicas = measure(Request(config, t2t_usr_dir), _SECONDS).replicas
+    try:
+        replicas = measure(Request(config, t2t_usr_dir), _SECONDS).replicas
+    except DoesNotFitError as error:
+        raise UserError(f"the model alone does not fit into memory: {error}") from None
     most = _MOST
     if hparams.effective_batch_size:
         most = math.ceil(hparams.effective_batch_size / replicas)

@@ -127,8 +127,8 @@ def named_checkpoint(name: str, output_dir: str) -> str:
 
     Args:
         name: a prefix with its folder; or, in `output_dir`, the name of a checkpoint
-            (`averaged.ckpt-300`), a number of updates, `newest`, `best` or `averaged` (the newest
-            average).
+            (`averaged.ckpt-300`), a number of updates, `newest`, `best` or `averaged` (the average
+            that was made last).
         output_dir: a run folder; may be empty for a `name` with its folder.
 
     Raises:
@@ -144,8 +144,9 @@ def named_checkpoint(name: str, output_dir: str) -> str:
         return best_checkpoints(run.folder, metric, 1)[0]
     if name == "averaged":
         averages = run.folder.glob("averaged.ckpt-*.index")
-        steps = [int(path.stem.rpartition("-")[2]) for path in averages]
-        if not steps:
+        # By time: one of the best checkpoints may be of fewer steps than one of the last.
+        newest = max(averages, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
             raise UserError(f"{output_dir} holds no average: t2t-avg-checkpoints makes it")
-        name = f"averaged.ckpt-{max(steps)}"
+        name = newest.stem
     return str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))

@@ -7,7 +7,7 @@ SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
 
 @dataclasses.dataclass(frozen=True)
 class TrainerConfig:
-    """One run of `trainer.run`; names and defaults are T2T's."""
+    """One run of `trainer.run`; where T2T has a flag, its name and default."""
 
     data_dir: str  # folder of t2t-datagen's vocabulary and TFRecord files
     output_dir: str  # run folder: checkpoints, hparams, metrics

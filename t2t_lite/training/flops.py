@@ -123,8 +123,9 @@ def gemm_rate(model: Seq2Seq, tokens: int, device: str) -> float:
     Returns:
         Floating-point operations per second.
     """
-    kernels = [w.shape for w in model.trainable_weights if w.name == "kernel"]
-    n, m = max(kernels, key=math.prod)
+    matrices = [w for w in model.trainable_weights if len(w.shape) == 2]
+    kernels = [w for w in matrices if w.name == "kernel"] or matrices  # rather than embeddings
+    n, m = max((w.shape for w in kernels), key=math.prod)
     rows = min(tokens, _MOST_ROWS)
     pairs = 16 if "GPU" in device else 1  # in a turn of the loop: a GPU waits between turns
     with tf.device(device):

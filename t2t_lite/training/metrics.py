@@ -7,6 +7,7 @@ leaves the same file, byte for byte, as one that was not; clocks go to the scree
 import contextlib
 import json
 import logging
+import os
 import pathlib
 import sys
 import time
@@ -47,6 +48,8 @@ class Metrics:
         record = {"kind": kind, "step": step, **values}
         with self.path.open("a", encoding="utf-8", newline="\n") as lines:
             lines.write(json.dumps(record) + "\n")
+            lines.flush()
+            os.fsync(lines.fileno())  # a checkpoint that stays must not outlive its records
         if kind == "eval":
             self.evaluated.add(step)
         self.summarize(kind, step, values)

@@ -133,7 +133,9 @@ class Selection:
 
         The checkpoint of the evaluation must have reached the disk.
         """
-        keep_best(self._folder, best_steps(self._best.curve(self._folder), self._keep))
+        curve = self._best.curve(self._folder)
+        there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
+        keep_best(self._folder, best_steps(there, self._keep))
         if self._steps is not None and not self.stopped:
             curve = self._stopping.curve(self._folder)
             self.stopped = has_plateaued(curve, self._steps, self._delta)
@@ -169,17 +171,19 @@ def best_checkpoints(folder: pathlib.Path, metric: Metric, count: int) -> list[s
         UserError: there are fewer.
     """
     curve = metric.curve(folder)
-    there = [
-        next(filter(_is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
-        for step in best_steps(curve, len(curve))
-    ]
-    found = [path for path in there if path]
+    steps = best_steps(curve, len(curve))
+    found = [path for path in (_prefix(folder, step) for step in steps) if path]
     if len(found) < count:
         raise UserError(
             f"{folder} holds {len(found)} checkpoints with a {metric.name} in {METRICS}, fewer "
             f"than {count}: ask for fewer, or train with a larger --keep_best_max"
         )
     return found[:count]
+
+
+def _prefix(folder: pathlib.Path, step: int) -> str | None:
+    """Returns where a step's checkpoint is; None: no longer there."""
+    return next(filter(_is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
 
 
 def _is_whole(prefix: str) -> bool:

@@ -78,6 +78,8 @@ class Trainer:
         self.workers = Agreement(cluster, self.strategy)
         cluster.bring_run(config.output_dir, folder)
         config = dataclasses.replace(config, output_dir=folder)
+        if not cluster.is_chief:  # its checkpoints are read by nobody
+            config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
         self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
         flags = dataclasses.asdict(config) | {
@@ -219,7 +221,8 @@ class Trainer:
     def evaluate_newest(self) -> None:
         """Evaluates the newest checkpoint."""
         step = self.run.restore_weights(self.model)
-        self._evaluate(step, Metrics(self.run.folder, step))
+        # Of a kind of its own: nothing is chosen by it, whatever split and search it is of.
+        self._evaluate(step, Metrics(self.run.folder, step), "evaluate")
 
     def _evaluate_if_due(
         self, step: int, metrics: Metrics, checkpoints: Checkpoints, finished: bool = False
@@ -235,7 +238,7 @@ class Trainer:
         checkpoints.wait()  # the best are kept as files
         self.selection.update()
 
-    def _evaluate(self, step: int, metrics: Metrics) -> None:
+    def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
@@ -246,7 +249,7 @@ class Trainer:
             images = attention_images(self.model, paths, self.reader)
         score = decodes.score(self.run.problem.metric)
         values |= score.values
-        metrics.write("eval", step, values)
+        metrics.write(kind, step, values)
         metrics.show(step, sample_table(decodes), images)
         log.info(
             "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
@@ -266,10 +269,13 @@ class _Timer:
         self.start = self.saved = time.monotonic()
 
     def checkpoint_due(self, step: int) -> bool:
-        seconds = self.config.save_checkpoints_secs
-        if not seconds:
-            return step % self.config.local_eval_frequency == 0
-        (due,) = self.workers.any(time.monotonic() - self.saved >= seconds)
+        """Whether to save: by the clock or else by steps, and before every evaluation."""
+        config = self.config
+        by_steps = step % config.local_eval_frequency == 0
+        if not config.save_checkpoints_secs:
+            return by_steps
+        (late,) = self.workers.any(time.monotonic() - self.saved >= config.save_checkpoints_secs)
+        due = late or (by_steps and config.schedule != "train")
         if due:
             self.saved = time.monotonic()
         return due

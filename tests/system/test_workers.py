@@ -97,6 +97,7 @@ def names(output_dir) -> set[str]:
     return {re.sub(r"tfevents.*", "tfevents", path.name) for path in output_dir.iterdir()}
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_with_two_devices(command, start_workers, trainer_flags, tmp_path):
     two, one = tmp_path / "two", tmp_path / "one"
     chief, other = finish(start_workers(two))

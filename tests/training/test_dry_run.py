@@ -92,6 +92,7 @@ def write_shard(data_dir: pathlib.Path, **sides: list[int]) -> pathlib.Path:
     return shard
 
 
+@pytest.mark.slow
 def test_a_good_run(data_dir, usr_dir, capsys):
     dry_run(config(data_dir), usr_dir)
     out = capsys.readouterr().out

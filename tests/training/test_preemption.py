@@ -15,6 +15,14 @@ from t2t_lite.training.preemption import PreemptionError, StopSignals
 RAISED = {signal.SIGTERM: PreemptionError, signal.SIGINT: KeyboardInterrupt}
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Also where the tests run in the background, whose processes ignore Ctrl-C from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def send(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
 
@@ -103,6 +111,7 @@ def test_a_thread_that_may_set_no_handlers_trains_without():
 def test_a_command_exits_with_codes_of_their_own():
     script = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from t2t_lite.bin.command import Command
 from t2t_lite.training.preemption import StopSignals
 

@@ -57,6 +57,16 @@ def test_the_best_stay_when_the_trainer_deletes_them(tmp_path):
     assert kept(tmp_path) == files_of(20, 30)
 
 
+def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
+    evaluated(tmp_path, 10, bleu=9.0)
+    forget(tmp_path, 10)
+    choice = Selection(tmp_path, config(keep_best_max=1), "bleu")
+    for step, bleu in ((20, 4.0), (30, 3.0)):
+        evaluated(tmp_path, step, bleu=bleu)
+        choice.update()
+    assert kept(tmp_path) == files_of(20)
+
+
 @pytest.mark.parametrize(
     ("metric", "best"),
     [("", 20), ("bleu", 20), ("loss", 10), ("accuracy", 30), ("neg_log_perplexity", 30)],

@@ -104,6 +104,7 @@ def steps_saved(folder: pathlib.Path) -> list[int]:
     return [run_folder.step_of(path) for path in run_folder.checkpoints(folder)]
 
 
+@pytest.mark.slow
 def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
     calm, train, tmp_path, monkeypatch, caplog
 ):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -111,12 +112,21 @@ def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
     assert (trained / "metrics.jsonl").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("schedule", "due"), [("train", []), ("continuous_train_and_eval", [2, 4])]
+)
+def test_checkpoints_by_the_clock_leave_the_evaluations_where_they_are(schedule, due):
+    settings = config("data", "run", save_checkpoints_secs=1000, schedule=schedule)
+    timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
+    assert [step for step in range(1, 6) if timer.checkpoint_due(step)] == due
+
+
 def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir):
     trainer.run(config(data_dir, trained, schedule="evaluate"))
     lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])
     # The fused loss of one batch shape is the same to the bit.
-    assert last == json.loads(lines[3])
+    assert last == {**json.loads(lines[3]), "kind": "evaluate"}
 
 
 @pytest.mark.parametrize(
