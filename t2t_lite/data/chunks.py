@@ -7,14 +7,13 @@ samples, so that what a killed run left is used again only if nothing has change
 
 import dataclasses
 import hashlib
-import io
 import itertools
 import pathlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from t2t_lite.data.records import frame, framed_records, serialize, shuffled
+from t2t_lite.data.records import frame, serialize, shuffled, split_records
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.errors import DataError
 from t2t_lite.files import whole_file
@@ -101,11 +100,13 @@ class ChunkFile:
         name: of its file.
         samples: how many it holds.
         is_new: whether it was not there before.
+        sizes: bytes that it has for each shard.
     """
 
     name: str
     samples: int
     is_new: bool
+    sizes: Sequence[int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,12 +116,14 @@ class Shard:
     Attributes:
         index: its place in the run.
         path: where it goes.
+        size: bytes of its records.
         chunks: names of all chunk files of the run, in order.
         seed: decides its order; None: as the samples came.
     """
 
     index: int
     path: pathlib.Path
+    size: int
     chunks: Sequence[str]
     seed: str | None
 
@@ -146,17 +149,20 @@ class ChunkFolder:
             DataError: a side of a sample is empty.
             OSError: the disk is full, say; the file is not there then.
         """
-        file = ChunkFile(chunk.name(self.shards), len(chunk.samples), is_new=True)
-        path = self.path / file.name
-        if path.is_file():
-            return dataclasses.replace(file, is_new=False)
-        groups = self.encoder.encode_chunk(chunk, self.shards)
-        sizes = (sum(map(len, group)) for group in groups)
+        name, count = chunk.name(self.shards), len(chunk.samples)
+        path = self.path / name
         start = _OFFSET.size * (self.shards + 1)
+        if path.is_file():
+            with path.open("rb") as file:
+                offsets = [offset for (offset,) in _OFFSET.iter_unpack(file.read(start))]
+            sizes = [end - begin for begin, end in itertools.pairwise(offsets)]
+            return ChunkFile(name, count, is_new=False, sizes=sizes)
+        groups = self.encoder.encode_chunk(chunk, self.shards)
+        sizes = [sum(map(len, group)) for group in groups]
         with whole_file(path) as temporary, temporary.open("wb") as out:
             out.writelines(map(_OFFSET.pack, itertools.accumulate(sizes, initial=start)))
             out.writelines(itertools.chain.from_iterable(groups))
-        return file
+        return ChunkFile(name, count, is_new=True, sizes=sizes)
 
     def write_shard(self, shard: Shard) -> None:
         """Puts the records of all chunks that belong to a shard together in its file.
@@ -168,31 +174,18 @@ class ChunkFolder:
             if shard.seed is None:
                 out.writelines(self._segment(chunk, shard.index) for chunk in shard.chunks)
                 return
-            size = sum(self._size(chunk, shard.index) for chunk in shard.chunks)
-            out.writelines(shuffled(self._records(shard), size, shard.seed, self.path))
+            out.writelines(shuffled(self._records(shard), shard.size, shard.seed, self.path))
 
     def _records(self, shard: Shard) -> Iterator[bytes]:
         """Yields the framed records of a shard in the order of their samples."""
         for chunk in shard.chunks:
-            segment = io.BytesIO(self._segment(chunk, shard.index))
-            yield from framed_records(segment, str(self.path / chunk))
+            # Chunk files appear whole, and checksums are for those who read the shards.
+            yield from split_records(self._segment(chunk, shard.index))
 
     def _segment(self, chunk: str, index: int) -> bytes:
         """Returns the records of a chunk file that belong to a shard."""
-        with (self.path / chunk).open("rb") as file:
-            start, end = _span(file, index)
+        with (self.path / chunk).open("rb", buffering=0) as file:
+            file.seek(_OFFSET.size * index)
+            start, end = _SPAN.unpack(file.read(_SPAN.size))
             file.seek(start)
             return file.read(end - start)
-
-    def _size(self, chunk: str, index: int) -> int:
-        """Returns the bytes of that segment."""
-        with (self.path / chunk).open("rb") as file:
-            start, end = _span(file, index)
-            return end - start
-
-
-def _span(file: BinaryIO, index: int) -> tuple[int, int]:
-    """Returns where the records of a shard start and end in an open chunk file."""
-    file.seek(_OFFSET.size * index)
-    start, end = _SPAN.unpack(file.read(_SPAN.size))
-    return start, end

@@ -9,6 +9,7 @@ records take twice their size until a split is finished.
 
 import itertools
 import logging
+import operator
 import pathlib
 import random
 import shutil
@@ -94,15 +95,17 @@ def _generate(
     with Workers(folder, folder.path, options.num_workers) as workers:
         chunks = []
         count = 0
+        sizes = [0] * len(run.files)
         with progress(run.title) as advance:
             for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples)):
                 chunks.append(chunk.name)
                 count += chunk.samples
+                sizes = list(map(operator.add, sizes, chunk.sizes))
                 advance(chunk.samples if chunk.is_new else 0)
         check_count(run, count)
         fingerprint.guard_samples(run, str(folder.path.parent), chunks)
         shards = [
-            Shard(index, path, chunks, order_seed(options, path, split))
+            Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
             for index, (path, split) in enumerate(run.files.items())
             if not path.is_file()
         ]

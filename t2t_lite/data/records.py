@@ -139,6 +139,16 @@ def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
         yield header + record + checksum
 
 
+def split_records(framed: bytes) -> Iterator[bytes]:
+    """Yields records that stand one after the other, each in its frame; checks nothing."""
+    start = 0
+    while start < len(framed):
+        length = int.from_bytes(framed[start : start + _LENGTH.size], "little")
+        end = start + length + FRAME_BYTES
+        yield framed[start:end]
+        start = end
+
+
 def _damaged(name: str, number: int) -> DataError:
     return DataError(
         f"{name}, record {number}: damaged or cut file; delete it and run t2t-datagen again"
