@@ -312,7 +312,7 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     if (folder / FLAGS).is_file():
         old = open_run(str(folder))
         _refuse_another_run(old, flags, hparams)
-        if flags["schedule"] == "evaluate":  # the run's own settings stay
+        if flags.get("schedule") == "evaluate":  # the run's own settings stay
             return old
     for name in problem.vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)

@@ -1,6 +1,7 @@
 """The trainer: a loop over batches, with checkpoints, evaluations and log lines between them."""
 
 import dataclasses
+import functools
 import logging
 import os
 import secrets
@@ -238,11 +239,19 @@ class Trainer:
         checkpoints.wait()  # the best are kept as files
         self.selection.update()
 
-    def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
+    @functools.cached_property
+    def _eval_data(self) -> tuple[str, list[str], tf.data.Dataset]:
+        """The split of evaluations, its files, and its batches.
+
+        Made once: TensorFlow keeps the functions of every dataset for good.
+        """
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
-        batches = eval_dataset(paths, scheme, self.reader, workers=self.replicas)
+        return split, paths, eval_dataset(paths, scheme, self.reader, workers=self.replicas)
+
+    def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
+        split, paths, batches = self._eval_data
         with naming_bad_file(paths), self.stop.at_once():
             values = self.evaluation(batches, self.config.eval_steps)
             decodes = decode_examples(self.decoder, paths)

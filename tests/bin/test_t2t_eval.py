@@ -1,6 +1,7 @@
 """t2t-eval's command line; its numbers are tested with a run, in tests/training."""
 
 import json
+import os
 
 import pytest
 
@@ -19,6 +20,8 @@ def folder(tmp_path):
     run_folder.create_run(flags, registry.hparams("transformer_test").freeze(), str(tmp_path))
     for name in ("model.ckpt-20", "best.ckpt-10", "averaged.ckpt-9", "averaged.ckpt-20"):
         (tmp_path / f"{name}.index").touch()
+    # The average of few steps was made last: of the best checkpoints, say.
+    os.utime(tmp_path / "averaged.ckpt-20.index", (1, 1))
     records = [{"kind": "eval", "step": step, "bleu": 30 - step} for step in (10, 20)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     return tmp_path
@@ -28,7 +31,7 @@ def folder(tmp_path):
     ("name", "meant"),
     [
         ("best", "best.ckpt-10"),
-        ("averaged", "averaged.ckpt-20"),
+        ("averaged", "averaged.ckpt-9"),
         ("20", "model.ckpt-20"),
         ("best.ckpt-10", "best.ckpt-10"),
     ],
