@@ -5,8 +5,8 @@
 trains `transformer_test` on translate_ende_locale (made by t2t-datagen) for 50,000 steps, with a
 checkpoint and an evaluation, decoding included, every 1,000. It prints a line for each of ten
 parts of the run: resident memory at its end, milliseconds a step, graphs traced so far. The run
-folder must be new. TF_ENABLE_ONEDNN_OPTS=0 keeps TensorFlow from keeping a kernel for every shape. Bars: memory within 5 % after the first 5,000 steps, no graph traced after
-the first 5,000, step time flat.
+folder must be new. With TF_ENABLE_ONEDNN_OPTS=0 TensorFlow does not hold a kernel for every shape.
+Bars: memory within 5 % after the first 5,000 steps, no graph traced after those, step time flat.
 """
 
 import argparse
