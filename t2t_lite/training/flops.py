@@ -112,8 +112,7 @@ def gemm_rate(model: Seq2Seq, tokens: int, device: str) -> float:
     """Measures how fast a device multiplies matrices of the training step's own shapes.
 
     The products are those of a feed-forward network with the model's largest kernel [n, m]:
-    [tokens, n] × [n, m], and that × [m, n], in the model's dtype. Takes well under a second on
-    any device that one would train on.
+    [tokens, n] × [n, m], and that × [m, n], in the model's dtype.
 
     Args:
         model: gives kernel and dtype.

@@ -49,15 +49,15 @@ class _Sums(NamedTuple):
 class TrainStep:
     """Computes and applies one update.
 
-    Raises:
-        UsageError: the hparams ask for XLA, and the model cannot be compiled by it.
-
     Args:
         strategy: where the replicas are.
         model: made under the strategy's scope.
         optimizer: likewise.
         parts: W = replicas × accumulation steps, the parts of every batch.
         seed: of the dropout masks.
+
+    Raises:
+        UsageError: the hparams ask for XLA, and the model cannot be compiled by it.
     """
 
     def __init__(
