@@ -3,8 +3,7 @@
 One process; a tokenizer that looks at every character; a subword encoder with its cache of 2^20
 places; a vocabulary that counts every substring anew for each of four passes of each guess;
 `tf.train.Example`s built in Python, dealt out to the shards; and each shard read back, shuffled in
-memory and written again. The benchmark compares its vocabulary with tensor2tensor's own; the rates
-of tensor2tensor itself on two cores were about 14,500 pairs/s and 69,000 to 84,000 lines/s encoded.
+memory and written again. The benchmark compares its vocabulary with tensor2tensor's own.
 """
 
 import collections

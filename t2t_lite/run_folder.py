@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
 METRICS, SUMMARY = "metrics.jsonl", "summary.json"
 CHECKPOINT_NAME = "model.ckpt"
+CHECKPOINT_INDEX = ".index"  # the file that is written last, and deleted first
 _CHECKPOINT_FILE = re.compile(
     rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
 )
@@ -111,7 +112,7 @@ class Run:
 
         if checkpoint is None:
             self._newest(read)
-        elif not pathlib.Path(checkpoint + ".index").is_file():
+        elif not is_whole(checkpoint):
             raise UserError(f"checkpoint {checkpoint} is not there: {checkpoint}.index is missing")
         elif reason := _unreadable(checkpoint, read):
             raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
@@ -152,6 +153,11 @@ def checkpoints(folder: pathlib.Path) -> list[str]:
         if (found := _CHECKPOINT_FILE.fullmatch(path.name))
     }
     return sorted(paths, key=step_of)
+
+
+def is_whole(path: str) -> bool:
+    """Whether all files of a checkpoint have been written, be they sound or not."""
+    return pathlib.Path(path + CHECKPOINT_INDEX).is_file()
 
 
 def step_of(path: str) -> int:

@@ -18,7 +18,6 @@ from t2t_lite.training.checkpoints import whole_checkpoint
 
 log = logging.getLogger(__name__)
 
-_INDEX = ".index"
 _MARK = "inference_only"
 
 
@@ -48,7 +47,7 @@ def _spaced(paths: Sequence[str], count: int, minutes: float) -> list[str]:
 
     Every one is of an earlier step than the next, even if the clock was set back between them.
     """
-    times = [os.path.getmtime(path + _INDEX) / 60 for path in paths]
+    times = [os.path.getmtime(path + run_folder.CHECKPOINT_INDEX) / 60 for path in paths]
     chosen = [len(paths) - 1]
     for number in range(1, count):
         wanted = times[-1] - number * minutes
@@ -67,7 +66,7 @@ def _spaced(paths: Sequence[str], count: int, minutes: float) -> list[str]:
 
 def _whole(folder: pathlib.Path) -> list[str]:
     """Returns the prefixes of a run's checkpoints but those without an index, oldest first."""
-    return [path for path in run_folder.checkpoints(folder) if os.path.isfile(path + _INDEX)]
+    return [path for path in run_folder.checkpoints(folder) if run_folder.is_whole(path)]
 
 
 def refuse_average(folder: pathlib.Path) -> None:

@@ -27,7 +27,7 @@ from t2t_lite.training.train_step import TrainStep
 log = logging.getLogger(__name__)
 
 # A checkpoint's files: the values, and the names that make them a checkpoint.
-_DATA, _INDEX = ".data-00000-of-00001", ".index"
+_DATA, _INDEX = ".data-00000-of-00001", run_folder.CHECKPOINT_INDEX
 
 
 class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):

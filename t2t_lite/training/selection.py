@@ -15,7 +15,13 @@ from collections.abc import Collection, Mapping
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.run_folder import CHECKPOINT_NAME, METRICS, read_metrics
+from t2t_lite.run_folder import (
+    CHECKPOINT_INDEX,
+    CHECKPOINT_NAME,
+    METRICS,
+    is_whole,
+    read_metrics,
+)
 from t2t_lite.training.config import TrainerConfig
 
 log = logging.getLogger(__name__)
@@ -24,7 +30,6 @@ log = logging.getLogger(__name__)
 BEST_NAME = "best.ckpt"
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
-_INDEX = ".index"
 _TEACHER_FORCED = ("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence")
 _DECODED = {
     "bleu": ("bleu",),
@@ -156,11 +161,11 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
     """
     for step in steps:
         best, own = (f"{folder}/{name}-{step}" for name in _NAMES)
-        if _is_whole(own) and not _is_whole(best):
+        if is_whole(own) and not is_whole(best):
             _link(own, best)
     names = {f"{BEST_NAME}-{step}" for step in steps}
     for path in sorted(folder.glob(f"{BEST_NAME}-*"), reverse=True):
-        if path.name.partition(".data")[0].removesuffix(_INDEX) not in names:
+        if path.name.partition(".data")[0].removesuffix(CHECKPOINT_INDEX) not in names:
             path.unlink()
 
 
@@ -183,12 +188,7 @@ def best_checkpoints(folder: pathlib.Path, metric: Metric, count: int) -> list[s
 
 def _prefix(folder: pathlib.Path, step: int) -> str | None:
     """Returns where a step's checkpoint is; None: no longer there."""
-    return next(filter(_is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
-
-
-def _is_whole(prefix: str) -> bool:
-    """Whether a checkpoint is there: its index is written last, and deleted first."""
-    return os.path.isfile(prefix + _INDEX)
+    return next(filter(is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
 
 
 def _link(own: str, best: str) -> None:
