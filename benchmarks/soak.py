@@ -4,8 +4,9 @@
 
 trains `transformer_test` on translate_ende_locale (made by t2t-datagen) for 50,000 steps, with a
 checkpoint and an evaluation, decoding included, every 1,000. It prints a line for each of ten
-parts of the run: resident memory at its end, milliseconds a step, graphs traced so far. The run
-folder must be new. With TF_ENABLE_ONEDNN_OPTS=0 TensorFlow does not hold a kernel for every shape.
+parts of the run: resident memory at its end, milliseconds a step (by the clock, and of processor
+time, which other work on the machine lengthens less), graphs traced so far. The run folder must be
+new. With TF_ENABLE_ONEDNN_OPTS=0 TensorFlow does not hold a kernel for every shape.
 Bars: memory within 5 % after the first 5,000 steps, no graph traced after those, step time flat.
 """
 
@@ -32,6 +33,7 @@ class Sample:
     step: int
     memory: float  # resident, MiB
     step_time: float  # median since the sample before, seconds
+    processor_time: float  # the same, of all cores together
     graphs: int  # of the training step, so far
 
 
@@ -40,20 +42,23 @@ class WatchedStep(TrainStep):
 
     samples: ClassVar[list[Sample]] = []
     every = 1
-    _times: ClassVar[list[float]] = []
+    _times: ClassVar[list[tuple[float, float]]] = []
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> bool:
         """Takes the step."""
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         finite = super().__call__(features, step, learn)  # has waited for the step
-        self._times.append(time.perf_counter() - start)
+        self._times.append((time.perf_counter() - start[0], time.process_time() - start[1]))
         if learn and (step + 1) % self.every == 0:
-            sample = Sample(step + 1, resident(), statistics.median(self._times), self.graphs)
+            medians = map(statistics.median, zip(*self._times, strict=True))
+            sample = Sample(step + 1, resident(), *medians, self.graphs)
             self.samples.append(sample)
             self._times.clear()
             print(
                 f"step {sample.step:>7,}  {sample.memory:7.0f} MiB  "
-                f"{1000 * sample.step_time:6.2f} ms a step  {sample.graphs} graphs",
+                f"{1000 * sample.step_time:6.2f} ms a step  "
+                f"{1000 * sample.processor_time:6.2f} ms of processor time  "
+                f"{sample.graphs} graphs",
                 flush=True,
             )
         return finite
@@ -101,8 +106,9 @@ def main() -> None:
     change = max(abs(sample.memory / first.memory - 1) for sample in others)
     print(f"memory after the first part: {memory[0]:.0f} MiB, then within {change:.1%}; bar 5 %")
     print(f"graphs traced after the first part: {others[-1].graphs - first.graphs}; bar 0")
-    slowest, fastest = (f(s.step_time for s in WatchedStep.samples) for f in (max, min))
-    print(f"slowest part's median step : fastest part's: {slowest / fastest:.2f}")
+    for clock in ("step_time", "processor_time"):
+        times = [getattr(sample, clock) for sample in WatchedStep.samples]
+        print(f"{clock}: slowest part's median : fastest part's: {max(times) / min(times):.2f}")
 
 
 if __name__ == "__main__":

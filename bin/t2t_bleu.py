@@ -11,12 +11,24 @@ COMMAND = Command(
     "t2t-bleu",
     "BLEU of a translation against its reference, as sacreBLEU counts it.\n"
     "Both are plain text, one sentence a line, not tokenized. Quote the signature with the score.",
-    ["t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de"],
+    [
+        "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de",
+        "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --paper",
+    ],
     {
         "Files": (
             Flag("translation", pathlib.Path, "", "The system's output (UTF-8; .gz is read too)."),
             Flag("reference", pathlib.Path, "", "The right translations, in the same order."),
-        )
+        ),
+        "How": (
+            Flag(
+                "paper",
+                bool,
+                False,
+                'The two scores that results of "Attention Is All You Need" are given in: words '
+                "with compounds split at hyphens, as the paper counts EN-DE, and sacreBLEU's 13a.",
+            ),
+        ),
     },
 )
 
@@ -29,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "translation", "reference")
     from t2t_lite.data.text_files import read_lines
-    from t2t_lite.evaluation.bleu import corpus_bleu
+    from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
 
     translation, reference = read_lines(args.translation), read_lines(args.reference)
     if len(translation) != len(reference):
@@ -37,10 +49,16 @@ def _run(args: types.SimpleNamespace) -> None:
             f"{args.translation} has {len(translation)} lines but {args.reference} has "
             f"{len(reference)}: they must pair line by line"
         )
-    scores = {
-        "BLEU_uncased": corpus_bleu(translation, reference, lowercase=True),
-        "BLEU_cased": corpus_bleu(translation, reference),
-    }
+    if args.paper:
+        scores = {
+            "BLEU_compound_split": compound_split_bleu(translation, reference),
+            "BLEU_sacrebleu_13a": corpus_bleu(translation, reference),
+        }
+    else:
+        scores = {
+            "BLEU_uncased": corpus_bleu(translation, reference, lowercase=True),
+            "BLEU_cased": corpus_bleu(translation, reference),
+        }
     for name, bleu in scores.items():
         print(f"{name} = {bleu.score:6.2f}")
     for name, bleu in scores.items():

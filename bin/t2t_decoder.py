@@ -1,13 +1,14 @@
 """t2t-decoder: the outputs of a trained model for a file, a data split, or what is typed."""
 
 import dataclasses
+import os
 import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import registry
+from t2t_lite import registry, run_folder
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
-from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
 
@@ -18,6 +19,7 @@ COMMAND = Command(
     [
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
         "t2t-decoder --output_dir=runs/base --decode_interactive",
+        "t2t-decoder --output_dir=runs/base --checkpoint_path=best --decode_from_file=- < in.en",
     ],
     {
         "The trained model": (
@@ -26,7 +28,9 @@ COMMAND = Command(
                 "checkpoint_path",
                 pathlib.Path,
                 "",
-                "The checkpoint to use; the newest in --output_dir if not given.",
+                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
+                "averaged (the one made last), a number of updates or a name in --output_dir. "
+                "Several, separated by commas, decode together as an ensemble.",
             ),
             Flag("problem", str, "", "Must agree with the run folder, if given."),
             Flag("model", str, "", "Must agree with the run folder, if given."),
@@ -35,8 +39,27 @@ COMMAND = Command(
             *REGISTRY_FLAGS,
         ),
         "What to decode": (
-            Flag("decode_from_file", pathlib.Path, "", "Text file, one sentence a line."),
+            Flag(
+                "decode_from_file",
+                pathlib.Path,
+                "",
+                "Text file, one sentence a line; -: standard input, as it comes, to standard "
+                "output.",
+            ),
             Flag("decode_interactive", bool, False, "Decode lines as you type them."),
+            Flag(
+                "score_file",
+                pathlib.Path,
+                "",
+                "Targets to score, one for each line of --decode_from_file; without that, lines of "
+                "source, tab and target. --decode_to_file gets their scores, one a line.",
+            ),
+            Flag(
+                "prefix_file",
+                pathlib.Path,
+                "",
+                "For each line of --decode_from_file, what its output must begin with.",
+            ),
             Flag(
                 "data_dir",
                 pathlib.Path,
@@ -54,6 +77,13 @@ COMMAND = Command(
                 "File for the outputs, in the order of the inputs; named after them if not given.",
             ),
             Flag(
+                "output_format",
+                str,
+                "text",
+                "Lines of text, or of JSON with tokens, scores, log-probabilities and attention.",
+                choices=("text", "json"),
+            ),
+            Flag(
                 "decode_reference",
                 pathlib.Path,
                 "",
@@ -69,6 +99,15 @@ COMMAND = Command(
                 "Search settings, such as beam_size=4,alpha=0.6,extra_length=50; also batch_size, "
                 "return_beams, write_beam_scores, max_input_size and, for parsing, well_formed.",
             ),
+            Flag(
+                "long_input",
+                str,
+                "split",
+                "What becomes of lines above max_input_size subwords: split at sentence ends, or "
+                "else where it hurts least, and rejoined; or truncated. Trees always are the "
+                "latter, and so are examples of a split.",
+                choices=("split", "truncate"),
+            ),
             Flag("worker_gpu", int, None, "GPUs to use; all if not given, 0: the CPU.", minimum=0),
         ),
     },
@@ -83,8 +122,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     config = configure(args)
     with quiet_import():
-        from t2t_lite.decoding import decoder
-    decoder.run(config)
+        from t2t_lite.decoding import jobs
+        from t2t_lite.training.checkpoint_scores import named_checkpoint
+    names = [name.strip() for name in config.checkpoint_path.split(",") if name.strip()]
+    paths = [
+        name if run_folder.is_whole(name) else named_checkpoint(name, config.output_dir)
+        for name in map(os.path.expanduser, names)
+    ]
+    jobs.run(dataclasses.replace(config, checkpoint_path=",".join(paths)))
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:
@@ -93,12 +138,10 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
     Raises:
         UsageError: a flag is missing or contradicts another, or a name is unknown.
     """
-    if not args.checkpoint_path:
+    names = args.checkpoint_path.split(",")
+    if not all("/" in name or run_folder.is_whole(name.strip()) for name in names):
         COMMAND.require(args, "output_dir")
-    if args.decode_interactive and args.decode_from_file:
-        raise UsageError("--decode_interactive and --decode_from_file exclude each other")
-    if args.decode_reference and not args.decode_from_file:
-        raise UsageError("--decode_reference goes with --decode_from_file only")
+    _check_files(args)
     if args.problem:
         registry.problem(args.problem)
     if args.model:
@@ -107,6 +150,27 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
         registry.hparams(args.hparams_set)
     DecodeHParams().override(args.decode_hparams)
     return DecoderConfig(**{f.name: vars(args)[f.name] for f in dataclasses.fields(DecoderConfig)})
+
+
+def _check_files(args: types.SimpleNamespace) -> None:
+    """Raises UsageError if files are named that do not go together."""
+    for name in ("decode_from_file", "score_file"):
+        if args.decode_interactive and getattr(args, name):
+            raise UsageError(f"--decode_interactive and --{name} exclude each other")
+    for name in ("decode_reference", "prefix_file"):
+        if getattr(args, name) and not args.decode_from_file:
+            raise UsageError(f"--{name} goes with --decode_from_file only")
+        if getattr(args, name) and args.score_file:
+            raise UsageError(f"--{name} and --score_file exclude each other")
+    if args.score_file:
+        COMMAND.require(args, "decode_to_file")
+    if args.decode_from_file == STANDARD_INPUT:
+        for name in ("decode_to_file", "decode_reference"):
+            if getattr(args, name):
+                raise UsageError(
+                    f"--{name} does not go with --decode_from_file=-, whose outputs go to standard "
+                    "output; name a file"
+                )
 
 
 if __name__ == "__main__":

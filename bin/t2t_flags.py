@@ -201,10 +201,10 @@ _DECODER_OWN = (
     T2TFlag("decode_reference", "", _HONOURED),
     T2TFlag("decode_interactive", False, _HONOURED),
     T2TFlag("keep_timestamp", False, _ACCEPTED, "no command reads the time of an output file"),
-    T2TFlag("decode_in_memory", False, _ACCEPTED, "outputs are always collected in memory"),
+    T2TFlag("decode_in_memory", False, _ACCEPTED, "files are decoded window by window"),
     T2TFlag("disable_grappler_optimizations", False, _ACCEPTED, "no tensor format can go wrong"),
     T2TFlag("decode_shards", 1, _REFUSED, "cut the input file into parts and decode each"),
-    T2TFlag("score_file", "", _REFUSED, "t2t-decoder does not score given targets"),
+    T2TFlag("score_file", "", _HONOURED),
 )
 
 # T2T's decoder defines all flags of its trainer and reads few of them.
@@ -212,6 +212,41 @@ _DECODER = _DECODER_OWN + tuple(
     T2TFlag(flag.name, flag.default, _ACCEPTED, _BY_TRAINING)
     for flag in _TRAINER
     if flag.name not in {own.name for own in _DECODER_OWN}
+)
+
+# T2T's exporter, too, defines all flags of its trainer.
+_READ_FROM_RUN = "the run folder says it"
+_EXPORTER_OWN = (
+    T2TFlag("export_dir", None, _HONOURED),
+    T2TFlag("checkpoint_path", None, _HONOURED, "default: the newest in --output_dir"),
+    T2TFlag("as_text", True, _ACCEPTED, "the graph is always written in binary"),
+    T2TFlag("export_as_tfhub", False, _REFUSED, "write --format=savedmodel or --format=keras"),
+    T2TFlag("registry_help", False, _HONOURED),
+    T2TFlag("output_dir", "", _HONOURED),
+    T2TFlag("t2t_usr_dir", None, _HONOURED),
+    T2TFlag("decode_hparams", "", _HONOURED),
+    *(
+        T2TFlag(name, None, _ACCEPTED, _READ_FROM_RUN)
+        for name in ("model", "hparams_set", "problem", "data_dir")
+    ),
+    T2TFlag("hparams", "", _ACCEPTED, _READ_FROM_RUN),
+)
+_EXPORTER = _EXPORTER_OWN + tuple(
+    T2TFlag(flag.name, flag.default, _ACCEPTED, "no export depends on it")
+    for flag in (*_COMMON, *_TRAINER, *_SHARED)
+    if flag.name not in {own.name for own in _EXPORTER_OWN}
+)
+
+_QUERY_SERVER = (
+    T2TFlag("server", None, _HONOURED, "its REST interface (port 8501), where T2T asks by gRPC"),
+    T2TFlag("servable_name", None, _HONOURED),
+    T2TFlag("problem", None, _HONOURED, "for models that take ids alone"),
+    T2TFlag("data_dir", None, _HONOURED, "goes with --problem"),
+    T2TFlag("t2t_usr_dir", None, _HONOURED),
+    T2TFlag("inputs_once", None, _HONOURED),
+    T2TFlag("timeout_secs", 10, _HONOURED),
+    T2TFlag("cloud_mlengine_model_name", None, _REFUSED, "write --server and --servable_name"),
+    T2TFlag("cloud_mlengine_model_version", None, _REFUSED, "write --server and --servable_name"),
 )
 
 _DATAGEN = (
@@ -267,6 +302,8 @@ _TABLE = {
     "t2t-datagen": _DATAGEN,
     "t2t-trainer": _COMMON + _TRAINER + _SHARED,
     "t2t-decoder": _COMMON + _DECODER + _SHARED,
+    "t2t-exporter": _EXPORTER,
+    "t2t-query-server": _QUERY_SERVER,
     "t2t-bleu": _BLEU,
     "t2t-avg-checkpoints": _AVERAGE,
     "t2t-avg-all": _AVERAGE_ALL,

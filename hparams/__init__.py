@@ -1,5 +1,5 @@
 """Hyperparameters: typed fields and registered sets, one module a model family."""
 
-from t2t_lite.hparams import lstm, transformer, transformer_variations
+from t2t_lite.hparams import lstm, transformer, transformer_paper, transformer_variations
 
-__all__ = ["lstm", "transformer", "transformer_variations"]
+__all__ = ["lstm", "transformer", "transformer_paper", "transformer_variations"]

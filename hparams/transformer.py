@@ -16,11 +16,20 @@ class TransformerHParams(BasicHParams):
     num_encoder_layers: int = 0  # 0: num_hidden_layers
     num_decoder_layers: int = 0  # 0: num_hidden_layers
     num_heads: int = 8  # H: attention heads (paper: h)
+    ffn_layer: str = "dense_relu_dense"  # or parameter_attention: attention to parameters
     filter_size: int = 2048  # features inside the feed-forward layer (paper: d_ff)
     attention_key_channels: int = 0  # features of all heads' keys together; 0: hidden_size
     attention_value_channels: int = 0  # features of all heads' values together; 0: hidden_size
     pos: str = "timing"  # timing: sinusoids; emb: learned, up to max_length; none
+    self_attention_type: str = "dot_product"  # dot_product_relative: knows distances, too
+    max_relative_position: int = 0  # the largest such distance; those beyond count as this one
+    attention_neighborhood: int = 0  # r: positions that self-attention sees, around each; 0: all
     use_target_space_embedding: bool = False  # T2T adds a learned row to all encoder inputs
+
+    # Of ffn_layer=parameter_attention, whose pairs of a key and a value are `filter_size` a head.
+    parameter_attention_heads: int = 0  # paper: h_p; 0: num_heads
+    parameter_attention_key_channels: int = 0  # of all heads (h_p × d_pk); 0: hidden_size
+    parameter_attention_value_channels: int = 0  # of all heads (h_p × d_pv); 0: hidden_size
 
     # A sequence is a string of steps around each sub-layer: n normalise, d dropout, a add input.
     layer_preprocess_sequence: str = "none"  # "n": pre-norm; "none": post-norm (paper)

@@ -10,6 +10,7 @@ from t2t_lite.hparams.transformer import (
     transformer_base,
     transformer_base_v2,
     transformer_big,
+    transformer_tiny,
 )
 
 
@@ -154,6 +155,24 @@ def transformer_ls2() -> TransformerHParams:
 
 
 @registry.register_hparams
+def transformer_parameter_attention_a() -> TransformerHParams:
+    """Base with attention to 1,536 parameter pairs a head in place of feed-forward layers."""
+    return transformer_base().copy(ffn_layer="parameter_attention", filter_size=1536)
+
+
+@registry.register_hparams
+def transformer_parameter_attention_b() -> TransformerHParams:
+    """Base with 16 heads in all attention, that to 512 parameter pairs a head included."""
+    return transformer_base().copy(
+        ffn_layer="parameter_attention",
+        filter_size=512,
+        num_heads=16,
+        parameter_attention_key_channels=1024,
+        parameter_attention_value_channels=1024,
+    )
+
+
+@registry.register_hparams
 def transformer_parsing_base() -> TransformerHParams:
     """T2T's parser for the Penn Treebank alone: wide, with more dropout."""
     return transformer_base().copy(
@@ -186,4 +205,28 @@ def transformer_parsing_ice() -> TransformerHParams:
         learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
         learning_rate_warmup_steps=16000,
         shared_embedding_and_softmax_weights=False,
+    )
+
+
+@registry.register_hparams
+def transformer_relative() -> TransformerHParams:
+    """Base with distances in self-attention in place of positions (Shaw et al. 2018)."""
+    return _relative(transformer_base())
+
+
+@registry.register_hparams
+def transformer_relative_tiny() -> TransformerHParams:
+    """Tiny with distances in place of positions."""
+    return _relative(transformer_tiny())
+
+
+@registry.register_hparams
+def transformer_relative_big() -> TransformerHParams:
+    """Big with distances in place of positions."""
+    return _relative(transformer_big())
+
+
+def _relative(hparams: TransformerHParams) -> TransformerHParams:
+    return hparams.copy(
+        pos="none", self_attention_type="dot_product_relative", max_relative_position=20
     )

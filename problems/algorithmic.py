@@ -142,6 +142,11 @@ class AlgorithmicReverseBinary40(AlgorithmicProblem):
     """Reversing zeros and ones."""
 
     @property
+    def can_split_sources(self) -> bool:
+        """The pieces of the reverse come in reverse."""
+        return False
+
+    @property
     def num_symbols(self) -> int:
         """Two."""
         return 2

@@ -66,6 +66,11 @@ class ParsingProblem(Text2TextProblem):
         """Bracketing F1 if outputs are trees."""
         return "bracketing_f1" if self._writes_trees else super().metric
 
+    @property
+    def can_split_sources(self) -> bool:
+        """Trees of pieces are no tree."""
+        return not self._writes_trees
+
     def source(self, line: str) -> str:
         """Sets words off by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
         return trees.escape_brackets(" ".join(trees.split_words(line)))

@@ -1,9 +1,12 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 import contextlib
 import os
 import pathlib
+import shutil
 from collections.abc import Iterator
+
+from t2t_lite.errors import UserError
 
 # A file under this suffix is still being written: no reader of this package looks at it.
 INCOMPLETE = ".incomplete"
@@ -35,6 +38,40 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = os.fspath(final)  # writing to an open file fails without a name
+        raise
+
+
+@contextlib.contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """Yields a new folder beside `path`; renames it to `path` if the block succeeds.
+
+    As with `whole_file`, the contents reach the disk before the name does, and nothing is left
+    behind by an error.
+
+    Args:
+        path: the folder to write; missing parents are made.
+
+    Yields:
+        The folder to write into.
+
+    Raises:
+        UserError: `path` is there already, and is not an empty folder.
+    """
+    final = pathlib.Path(path)
+    if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+        raise UserError(f"{final} is there already: remove it, or name another folder")
+    temporary = final.with_name(final.name + INCOMPLETE)
+    shutil.rmtree(temporary, ignore_errors=True)  # what a kill has left
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        for written in temporary.rglob("*"):
+            sync_folder(written)  # a file's contents are synced just as a folder's names are
+        sync_folder(temporary)
+        temporary.replace(final)
+        sync_folder(final.parent)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 

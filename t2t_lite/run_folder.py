@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
 METRICS, SUMMARY = "metrics.jsonl", "summary.json"
 CHECKPOINT_NAME = "model.ckpt"
+INFERENCE_ONLY = "inference_only"  # in checkpoints that training cannot go on from
 CHECKPOINT_INDEX = ".index"  # the file that is written last, and deleted first
 _CHECKPOINT_FILE = re.compile(
     rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
@@ -320,13 +321,30 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
         _refuse_another_run(old, flags, hparams)
         if flags.get("schedule") == "evaluate":  # the run's own settings stay
             return old
-    for name in problem.vocab_files():
+    write_run(folder, flags, hparams, data_dir)
+    return open_run(str(folder))
+
+
+def write_run(
+    folder: pathlib.Path, flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str
+) -> None:
+    """Writes the settings of a run and copies its vocabulary into a folder that is there.
+
+    Args:
+        folder: the run folder.
+        flags: must hold problem, model and hparams_set.
+        hparams: the resolved hyperparameters.
+        data_dir: where the vocabulary is copied from.
+
+    Raises:
+        UserError: another vocabulary is in the folder already.
+    """
+    for name in registry.problem(flags["problem"]).vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
     files.write_text(folder / HPARAMS, hparams.to_json())
     files.write_text(folder / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
     # Last: a folder that has this file has all the others.
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
-    return open_run(str(folder))
 
 
 def _refuse_another_run(old: Run, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:

@@ -5,8 +5,15 @@ import importlib.util
 import os
 import pathlib
 import resource
+import shutil
+import types
 
+import hypothesis
 import pytest
+
+# A machine with other work is slow now and then; no test is about time.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -29,11 +36,11 @@ def golden() -> pathlib.Path:
     return _folder("golden")
 
 
-# All recorded configurations but T2T's relative positions, which this package does not have.
 @pytest.fixture(
     params=[
         "base_v1",
         "base_v3",
+        "relative",
         "pos_none",
         "pos_emb",
         "unshared",
@@ -47,14 +54,31 @@ def t2t_folder(request, golden) -> pathlib.Path:
     return golden / "transformer" / request.param
 
 
-@pytest.fixture(scope="session")
-def t2t_weights():
-    """The module that builds T2T's recorded models; tests are no package to import it from."""
-    path = pathlib.Path(__file__).parent / "t2t_weights.py"
-    spec = importlib.util.spec_from_file_location("t2t_weights", path)
+def _helper(name: str) -> types.ModuleType:
+    """Imports a module beside this file: tests are no package to import it from."""
+    spec = importlib.util.spec_from_file_location(
+        name, pathlib.Path(__file__).parent / f"{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def t2t_weights():
+    """The module that builds T2T's recorded models."""
+    return _helper("t2t_weights")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A headless Chromium (tests/chromium.py)."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no chromium is on this machine")
+    chromium = _helper("chromium").Chromium(program, tmp_path_factory.mktemp("chromium"))
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,8 @@ _FLOORS = (
     {"run_folder"},
     {"evaluation"},
     {"decoding"},
-    {"training", "export"},
+    {"training", "export", "serving"},
+    {"paper"},
     {"bin"},
 )
 _FLOOR = {package: height for height, packages in enumerate(_FLOORS) for package in packages}

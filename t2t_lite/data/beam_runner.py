@@ -210,11 +210,11 @@ def _put_text(
             name = f"{problem.base_name}-{run.source}-text-{chunk.first:012d}{INCOMPLETE}"
             path = FileSystems.join(data_dir, name)
             with FileSystems.create(path) as file:
-                file.write(json.dumps({"first": chunk.first, "samples": chunk.samples}).encode())
+                file.write(json.dumps(dataclasses.asdict(chunk)).encode())
             yield path
             chunks.append(chunk.name(len(run.files)))
-            count += len(chunk.samples)
-            advance(len(chunk.samples))
+            count += len(chunk)
+            advance(len(chunk))
     check_count(run, count)
     fingerprint.guard_samples(run, str(view), chunks)
 

@@ -13,34 +13,42 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.data.records import frame, serialize, shuffled, split_records
+from t2t_lite.data.records import frame, pack, serialize_packed, shuffled, split_records
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.errors import DataError
 from t2t_lite.files import whole_file
 
 if TYPE_CHECKING:
     from t2t_lite.data.text_encoder import TextEncoder
-    from t2t_lite.data.text_problems import Sample
 
+_EOS = pack([EOS_ID])
 _OFFSET = struct.Struct("<Q")
 _SPAN = struct.Struct("<QQ")  # two offsets that follow each other
 
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Consecutive samples.
+    """Consecutive samples, as `Text2TextProblem.prefixed` gives them.
 
     Attributes:
         first: number of the first one in the whole run, from 0.
-        samples: as `Text2TextProblem.prefixed` gives them.
+        inputs: of each sample.
+        targets: of each sample.
     """
 
     first: int
-    samples: Sequence["Sample"]
+    inputs: Sequence[str]
+    targets: Sequence[str]
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        return len(self.inputs)
 
     def name(self, shards: int) -> str:
         """Returns the name of its file: other samples or another number of shards, another name."""
-        contents = repr((shards, self.first, self.samples)).encode()
+        lines = (*self.inputs, *self.targets)
+        sizes = repr((shards, self.first, *map(len, lines)))
+        contents = sizes.encode() + "".join(lines).encode("utf-8", "surrogatepass")
         return f"{self.first:012d}-{hashlib.blake2b(contents, digest_size=16).hexdigest()}"
 
 
@@ -56,27 +64,23 @@ class ExampleEncoder:
         self._problem_name = problem_name
         self._encoders = encoders
 
-    def encode(self, samples: Sequence["Sample"], first_number: int = 1) -> list[bytes]:
+    def encode(self, chunk: Chunk) -> list[bytes]:
         """Returns an example for each sample, EOS appended to both sides.
-
-        Args:
-            samples: as `Text2TextProblem.prefixed` gives them.
-            first_number: of the first sample, for errors.
 
         Raises:
             DataError: a side is empty.
         """
-        inputs = self._encoders["inputs"].encode_lines([sample["inputs"] for sample in samples])
-        targets = self._encoders["targets"].encode_lines([sample["targets"] for sample in samples])
+        inputs = self._encoders["inputs"].pack_lines(chunk.inputs)
+        targets = self._encoders["targets"].pack_lines(chunk.targets)
         examples = []
-        for number, (source, target) in enumerate(zip(inputs, targets, strict=True), first_number):
+        for number, (source, target) in enumerate(zip(inputs, targets, strict=True), 1):
             if not source or not target:
                 side = "targets" if source else "inputs"
                 raise DataError(
-                    f"{self._problem_name}: sample {number}: {side} is empty; "
+                    f"{self._problem_name}: sample {chunk.first + number}: {side} is empty; "
                     "generate_samples should leave out such pairs"
                 )
-            examples.append(serialize({"inputs": [*source, EOS_ID], "targets": [*target, EOS_ID]}))
+            examples.append(serialize_packed({"inputs": source + _EOS, "targets": target + _EOS}))
         return examples
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
@@ -86,8 +90,7 @@ class ExampleEncoder:
             DataError: a side is empty.
         """
         groups: list[list[bytes]] = [[] for _ in range(shards)]
-        examples = self.encode(chunk.samples, chunk.first + 1)
-        for number, example in enumerate(examples, chunk.first):
+        for number, example in enumerate(self.encode(chunk), chunk.first):
             groups[number % shards].append(frame(example))
         return groups
 
@@ -149,7 +152,7 @@ class ChunkFolder:
             DataError: a side of a sample is empty.
             OSError: the disk is full, say; the file is not there then.
         """
-        name, count = chunk.name(self.shards), len(chunk.samples)
+        name, count = chunk.name(self.shards), len(chunk)
         path = self.path / name
         start = _OFFSET.size * (self.shards + 1)
         if path.is_file():

@@ -121,7 +121,9 @@ def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
             block = list(itertools.islice(samples, _CHUNK))
         if not block:
             return
-        yield Chunk(first, block)
+        inputs = [sample["inputs"] for sample in block]
+        targets = [sample["targets"] for sample in block]
+        yield Chunk(first, inputs, targets)
 
 
 def check_count(run: Run, count: int) -> None:

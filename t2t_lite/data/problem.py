@@ -204,6 +204,11 @@ class Problem(abc.ABC):
         """Makes of a line that a user wants decoded what stands in the data in its place."""
         return line.strip()
 
+    @property
+    def can_split_sources(self) -> bool:
+        """Whether the targets of a source's pieces, one behind the other, are a target of it."""
+        return True
+
     def show(self, source: str, target: str) -> Output:
         """Makes what is written and scored of a target, be it the right one or a model's.
 

@@ -20,7 +20,7 @@ import sentencepiece
 
 from t2t_lite import files
 from t2t_lite.data.protocol_buffers import message_class
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, joined_ids
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, WordCache
 from t2t_lite.errors import DataError, UserError
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,8 @@ class SentencePieceEncoder(TextEncoder):
             ) from None
         self._known: set[str] = set()  # characters that were looked up and have pieces
         self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
-        self._first_words: dict[str, list[int]] = {}
-        self._other_words: dict[str, list[int]] = {}  # behind a space
+        self._first_words = WordCache(self._processor.encode, _CACHED_WORDS)
+        self._other_words = WordCache(self._encode_behind_space, _CACHED_WORDS)
         if (pad, eos) != (PAD_ID, EOS_ID):
             raise DataError(
                 f"{path}: expected pad {PAD_ID} and EOS {EOS_ID}, got {pad} and {eos}; train it "
@@ -125,33 +125,30 @@ class SentencePieceEncoder(TextEncoder):
         """Number of pieces."""
         return len(self._processor)
 
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The pieces by id, pad, EOS and unknown included."""
+        return self._processor.id_to_piece(list(range(self.vocab_size)))
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the pieces of a line."""
         return self._processor.encode(text)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line, computed on one core: data generation uses processes."""
+        return self._processor.encode(list(lines), num_threads=1)
+
+    def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
+        """Returns the packed ids of each line; word by word, which is several times faster."""
         if not self._splits_at_spaces:
-            return self._processor.encode(list(lines), num_threads=1)
-        return [self._encode_by_words(line) for line in lines]
+            return super().pack_lines(lines)
+        split = (line.split(" ") for line in lines)
+        return [
+            self._first_words.pack(words[:1]) + self._other_words.pack(words[1:]) for words in split
+        ]
 
-    def _encode_by_words(self, line: str) -> list[int]:
-        """Does what `encode` does, several times faster where words come again."""
-        first, *others = line.split(" ")
-        start = self._first_words.get(first) or self._encode_first_word(first)
-        return start + joined_ids(others, self._other_words, self._encode_other_word)
-
-    def _encode_first_word(self, word: str) -> list[int]:
-        return self._remember(self._first_words, word, self._processor.encode(word))
-
-    def _encode_other_word(self, word: str) -> list[int]:
-        return self._remember(self._other_words, word, self._processor.encode(f" {word}"))
-
-    def _remember(self, cache: dict[str, list[int]], word: str, ids: list[int]) -> list[int]:
-        if len(cache) >= _CACHED_WORDS:
-            cache.clear()
-        cache[word] = ids
-        return ids
+    def _encode_behind_space(self, word: str) -> list[int]:
+        return self._processor.encode(f" {word}")
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD, the unknown id " ⁇ "."""

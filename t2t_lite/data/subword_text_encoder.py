@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from t2t_lite import files
 from t2t_lite.data import text_files, tokenizer
 from t2t_lite.data.subword_vocabulary import choose_subtokens
-from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder, joined_ids
+from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder, WordCache
 from t2t_lite.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class SubwordTextEncoder(TextEncoder):
         self._alphabet = _alphabet(subtokens)
         self._longest = max(map(len, subtokens))
         self._cache: dict[str, list[int]] = {}
+        self._packed = WordCache(self._encode_token, _CACHED_TOKENS)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "SubwordTextEncoder":
@@ -66,7 +67,11 @@ class SubwordTextEncoder(TextEncoder):
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the subtokens of a line."""
-        return joined_ids(tokenizer.encode(text), self._cache, self._encode_token)
+        return [i for token in tokenizer.encode(text) for i in self._token_ids(token)]
+
+    def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
+        """Returns the packed ids of each line."""
+        return [self._packed.pack(tokenizer.encode(line)) for line in lines]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; works for any ids, as a model may emit them."""
@@ -81,6 +86,14 @@ class SubwordTextEncoder(TextEncoder):
         tokens = tokenizer.encode(text)  # without the spaces that are left out
         return [c for token in tokens for c in token if c not in self._alphabet]
 
+    def _token_ids(self, token: str) -> list[int]:
+        ids = self._cache.get(token)
+        if ids is None:
+            if len(self._cache) >= _CACHED_TOKENS:
+                self._cache.clear()
+            ids = self._cache[token] = self._encode_token(token)
+        return ids
+
     def _encode_token(self, token: str) -> list[int]:
         escaped = _escape(token, self._alphabet)
         ids = []
@@ -91,9 +104,6 @@ class SubwordTextEncoder(TextEncoder):
                     break
             ids.append(self._ids[escaped[start:end]])
             start = end
-        if len(self._cache) >= _CACHED_TOKENS:
-            self._cache.clear()
-        self._cache[token] = ids
         return ids
 
     @classmethod

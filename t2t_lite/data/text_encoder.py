@@ -7,9 +7,10 @@ on pad = 0 and EOS = 1. This module does not import TensorFlow.
 import abc
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from t2t_lite.data import text_files
+from t2t_lite.data.records import pack
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError, did_you_mean
 
@@ -38,6 +39,10 @@ class TextEncoder(abc.ABC):
         """Returns the ids of each line, as `encode` does."""
         return [self.encode(line) for line in lines]
 
+    def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
+        """Returns the ids of each line as they stand in an example: see `records.pack`."""
+        return [pack(ids) for ids in self.encode_lines(lines)]
+
     def unknown(self, text: str) -> list[str]:
         """Returns what in a line has no id to stand for it, in the text's order.
 
@@ -52,21 +57,31 @@ class TextEncoder(abc.ABC):
         return [int(i) for i in ids if EOS_ID < i < size]
 
 
-def joined_ids(
-    words: Sequence[str], cache: Mapping[str, list[int]], encode: Callable[[str], list[int]]
-) -> list[int]:
-    """Returns the ids of some words, one after the other.
+class WordCache:
+    """Remembers what words are as packed ids: they come again and again.
 
     Args:
-        words: what a line consists of.
-        cache: the ids of words that were met before.
-        encode: gives those of any other, and may add them to the cache.
+        encode: gives the ids of any word.
+        size: how many words it holds; a full cache starts anew.
     """
-    try:  # all in one go, as nearly always
-        return list(itertools.chain.from_iterable(map(cache.__getitem__, words)))
-    except KeyError:
-        found = (cache.get(word) or encode(word) for word in words)
-        return list(itertools.chain.from_iterable(found))
+
+    def __init__(self, encode: Callable[[str], list[int]], size: int) -> None:
+        self._encode = encode
+        self._size = size
+        self._packed: dict[str, bytes] = {}
+
+    def pack(self, words: Sequence[str]) -> bytes:
+        """Returns the ids of some words, one after the other."""
+        try:  # all in one go, as nearly always
+            return b"".join(map(self._packed.__getitem__, words))
+        except KeyError:
+            return b"".join([self._packed.get(word) or self._pack(word) for word in words])
+
+    def _pack(self, word: str) -> bytes:
+        if len(self._packed) >= self._size:
+            self._packed.clear()
+        packed = self._packed[word] = pack(self._encode(word))
+        return packed
 
 
 class ByteTextEncoder(TextEncoder):

@@ -1,30 +1,24 @@
-"""The decoder: sentences in, the model's outputs out, as text; and what `t2t-decoder` does."""
+"""The decoder: sentences in, the model's outputs out, as text."""
 
-import dataclasses
-import functools
+import itertools
 import logging
-import pathlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-import keras
 import numpy as np
-import tensorflow as tf
 
-from t2t_lite import files, run_folder
-from t2t_lite.data.example_reader import ExampleReader, eval_examples
-from t2t_lite.data.problem import DatasetSplit, Output, Problem
-from t2t_lite.data.text_encoder import EOS_ID, TextEncoder
-from t2t_lite.data.text_files import read_lines
-from t2t_lite.decoding.beam_search import BeamSearch, Steps, greedy_search
-from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite import run_folder
+from t2t_lite.data.problem import Output, Problem
+from t2t_lite.data.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
+from t2t_lite.decoding import details, long_input
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.tree_grammar import TreeGrammar
-from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.evaluation.metrics import Score, score_outputs
+from t2t_lite.decoding.details import Details, Scorer, padded
+from t2t_lite.decoding.devices import Replicas
+from t2t_lite.decoding.ensemble import Ensemble
+from t2t_lite.decoding.search import make_search, penalty_of
+from t2t_lite.decoding.search_loop import DEAD, SearchLoop
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.progress import progress
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +36,9 @@ class Source(NamedTuple):
 
     text: str
     ids: Sequence[int]  # EOS included; none: there is nothing to decode
+    number: int = 1  # of its line or example, from 1: for messages, and the seed of samples
+    prefix: Sequence[int] = ()  # how every output begins, without EOS
+    continues: bool = False  # whether it is a further piece of the line before it
 
 
 class Hypothesis(NamedTuple):
@@ -50,6 +47,25 @@ class Hypothesis(NamedTuple):
     output: Output
     ids: list[int]  # without EOS
     score: float  # log-probability over the length penalty
+    details: Details | None = None  # if the decoder was asked for them
+
+
+class _Scored(NamedTuple):
+    """A target of a source."""
+
+    source: Source
+    target: list[int]  # EOS included, if it is there
+    score: float = 0.0
+
+
+class _Compiled(NamedTuple):
+    """What a device computes with."""
+
+    search: SearchLoop
+    scorer: Scorer
+
+
+_Item = TypeVar("_Item", Source, _Scored)
 
 
 class Decoder:
@@ -61,24 +77,42 @@ class Decoder:
         ['Die Katze schläft.']
 
     Args:
-        model: a trained model; its weights may change between calls.
+        model: a trained model, or several, which then decode together as an ensemble; their weights
+            may change between calls.
         problem: says how its outputs are shown.
         encoders: the encoders of "inputs" and "targets".
         hparams: how to search.
+        devices: names of the devices to decode on, the models' own first; "": wherever TensorFlow
+            computes.
+        long_input: what `decode` does with sources that are too long: "split" or "truncate".
+        with_details: whether hypotheses come with their `details`, which takes another pass.
+
+    Attributes:
+        max_input_size: the ids that a source may have, EOS included; 0: any number.
     """
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Seq2Seq | Sequence[Seq2Seq],
         problem: Problem,
         encoders: Mapping[str, TextEncoder],
         hparams: DecodeHParams,
+        devices: Sequence[str] = ("",),
+        long_input: str = "split",
+        with_details: bool = False,
     ) -> None:
-        self.model = model
+        models = [model] if isinstance(model, Seq2Seq) else model
+        self.model = models[0]
         self.problem = problem
         self.hparams = hparams
-        self._inputs = encoders["inputs"]
-        self._targets = encoders["targets"]
+        self._splits = long_input == "split" and problem.can_split_sources
+        self._with_details = with_details
+        self.encoders = encoders
+        self.max_input_size = hparams.max_input_size
+        if hparams.max_input_size < 0:
+            limits = [m.hparams.max_length for m in models if m.hparams.max_length]
+            self.max_input_size = min(limits, default=0)
+        self._replicas = Replicas(models, devices, self._compile)
 
     @classmethod
     def from_run(
@@ -86,6 +120,7 @@ class Decoder:
         run: run_folder.Run,
         checkpoint: str | None = None,
         hparams: DecodeHParams | None = None,
+        **settings: Any,
     ) -> "Decoder":
         """Restores the model of a run folder.
 
@@ -93,6 +128,7 @@ class Decoder:
             run: an opened run folder.
             checkpoint: prefix of a checkpoint; None: the newest.
             hparams: how to search; None: the problem's defaults.
+            **settings: the constructor's other arguments.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
@@ -101,37 +137,70 @@ class Decoder:
         step = run.restore_weights(model, checkpoint)
         log.info("restored %s after step %d", checkpoint or run.folder, step)
         encoders = run.problem.get_feature_encoders(str(run.folder))
-        return cls(model, run.problem, encoders, hparams or DecodeHParams.of(run.problem))
+        hparams = hparams or DecodeHParams.of(run.problem)
+        return cls(model, run.problem, encoders, hparams, **settings)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Returns the best output for each line, itself one line; "" for an empty line."""
-        return [best_output(beams).text for beams in self.search(self.encode(lines))]
+        return [best_output(beams).text for beams in self.decode(self.encode(lines))]
 
-    def encode(self, lines: Sequence[str], name: str = "line") -> list[Source]:
+    # ---- text to ids
+
+    def encode(self, lines: Sequence[str], name: str = "line", first: int = 1) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
 
         Args:
             lines: one sentence each; white space around it is dropped.
             name: what a message calls a line, before its number.
+            first: the number of the first line.
 
         Raises:
             DataError: a line has a token that the vocabulary lacks.
         """
         encoded = []
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(lines, first):
             text = self.problem.source(line)
-            try:
-                ids = self._inputs.encode(text)
-            except DataError as error:
-                raise DataError(f"{name} {number}: {error}") from error
-            encoded.append(Source(text, [*ids, EOS_ID] if ids else []))
+            encoded.append(Source(text, self._source_ids(text, f"{name} {number}"), number))
         return encoded
+
+    def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:
+        """Returns the ids of target texts, without EOS; arguments and errors as in `encode`."""
+        numbered = enumerate(lines, first)
+        return [
+            _encode(self.encoders["targets"], line.strip(), f"{name} {i}") for i, line in numbered
+        ]
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """Returns source ids as one line of text."""
+        return self.encoders["inputs"].decode(ids).translate(_SEPARATORS)
+
+    def target_text(self, ids: Sequence[int]) -> str:
+        """Returns target ids as one line of text."""
+        return self.encoders["targets"].decode(ids).translate(_SEPARATORS)
+
+    # ---- search
+
+    def decode(
+        self,
+        sources: Sequence[Source],
+        name: str = "line",
+        advance: Callable[[int], None] = lambda sources: None,
+    ) -> list[list[Hypothesis]]:
+        """Searches for the outputs of text, however long it is; arguments as in `search`.
+
+        What is too long is split (`long_input.split`) where that is asked for and the problem
+        allows it. The outputs of its pieces are then joined, best with best, and their scores
+        added; a prefix is the first piece's.
+        """
+        pieces = [self._pieces(source, name) for source in sources]
+        found = iter(self.search([piece for group in pieces for piece in group], name, advance))
+        return [_joined(list(itertools.islice(found, len(group)))) for group in pieces]
 
     def search(
         self,
         sources: Sequence[Source],
         name: str = "sentence",
-        advance: Callable[[int], None] = lambda sentences: None,
+        advance: Callable[[int], None] = lambda sources: None,
     ) -> list[list[Hypothesis]]:
         """Searches for the outputs of encoded sentences.
 
@@ -139,64 +208,168 @@ class Decoder:
             sources: those with more ids than `max_input_size` (or the model's max_length, if
                 that is -1) are cut there, with a warning; those without ids get no output.
             name: what a warning calls a source, before its number.
-            advance: called with the number of sentences of each batch that is done.
+            advance: called with the number of sources of each batch that is done, further pieces
+                not counted.
 
         Returns:
             For each source its hypotheses, best first. Without return_beams a search ends when
             the first is settled; the others are then what had been found so far.
         """
-        sources = [self._cut(source, f"{name} {i}") for i, source in enumerate(sources, 1)]
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for batch in self._batches([len(source.ids) for source in sources]):
-            for i, hypotheses in zip(batch, self._search([sources[i] for i in batch]), strict=True):
+        sources = [self._cut(source, name) for source in sources]
+
+        def done(batch: Sequence[int]) -> None:
+            advance(sum(not sources[i].continues for i in batch))
+
+        return self._mapped(self._search, sources, [len(s.ids) for s in sources], done)
+
+    def score(
+        self,
+        sources: Sequence[Source],
+        targets: Sequence[Sequence[int]],
+        name: str = "sentence",
+        advance: Callable[[int], None] = lambda sources: None,
+    ) -> list[list[Hypothesis]]:
+        """Scores given targets as a search scores its outputs.
+
+        Args:
+            sources: as in `search`.
+            targets: the ids of one target for each source, without EOS.
+            name: as in `search`.
+            advance: as in `search`.
+
+        Returns:
+            For each source its target alone, or nothing if the source has no ids.
+
+        Raises:
+            UsageError: the search is among well-formed trees, which changes the probabilities.
+        """
+        if self.hparams.well_formed:
+            raise UsageError(
+                "decode hparam well_formed=true: given targets are scored among all; set it to "
+                "false"
+            )
+        sources = [self._cut(source, name) for source in sources]
+        pairs = [
+            _Scored(source, [*target, EOS_ID])
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        lengths = [max(len(s.ids), len(target)) if s.ids else 0 for s, target, _ in pairs]
+        return self._mapped(self._score, pairs, lengths, lambda batch: advance(len(batch)))
+
+    # ---- batches
+
+    def _mapped(
+        self,
+        work: Callable[[_Compiled, Sequence[_Item]], Sequence[list[Hypothesis]]],
+        items: Sequence[_Item],
+        lengths: Sequence[int],
+        done: Callable[[Sequence[int]], None],
+    ) -> list[list[Hypothesis]]:
+        """Does the work for all items, in batches on all devices; those of length 0 get nothing.
+
+        `done` is told which items are done.
+        """
+        found: list[list[Hypothesis]] = [[] for _ in items]
+        batches = list(self._batches(lengths))
+        chosen = [[items[i] for i in batch] for batch in batches]
+        for number, results in self._replicas.map(work, chosen):
+            for i, hypotheses in zip(batches[number], results, strict=True):
                 found[i] = hypotheses
-            advance(len(batch))
+            done(batches[number])
         return found
 
-    def source_text(self, ids: Sequence[int]) -> str:
-        """Returns source ids as one line of text."""
-        return self._inputs.decode(ids).translate(_SEPARATORS)
+    def _compile(self, models: Sequence[Seq2Seq]) -> _Compiled:
+        model = models[0] if len(models) == 1 else Ensemble(models)
+        search = make_search(model, self.encoders, self.hparams)
+        return _Compiled(search, Scorer(model, penalty_of(self.hparams)))
 
-    def target_text(self, ids: Sequence[int]) -> str:
-        """Returns target ids as one line of text."""
-        return self._targets.decode(ids).translate(_SEPARATORS)
-
-    @functools.cached_property
-    def _beam_search(self) -> BeamSearch:
-        h = self.hparams
-        model: Steps = self.model
-        if h.well_formed:
-            model = TreeGrammar.of(self.model, self._inputs, self._targets, h.extra_length)
-        if h.beam_size == 1:
-            return greedy_search(model)
-        return BeamSearch(model, h.beam_size, h.alpha, stop_early=not h.return_beams)
-
-    def _search(self, sources: Sequence[Source]) -> list[list[Hypothesis]]:
+    def _search(self, compiled: _Compiled, sources: Sequence[Source]) -> list[list[Hypothesis]]:
         """Decodes one batch."""
-        limits = np.array([len(source.ids) for source in sources]) + self.hparams.extra_length
-        inputs = keras.utils.pad_sequences([s.ids for s in sources], padding="post")  # [B, S]
-        found = self._beam_search(inputs, limits)
+        extra = self.hparams.extra_length
+        limits = [max(len(s.ids) + extra, len(s.prefix) + 1) for s in sources]
+        found = compiled.search(
+            padded([s.ids for s in sources]),  # [B, S]
+            np.array(limits),
+            padded([s.prefix for s in sources]),  # [B, P]
+            np.array([s.number for s in sources]),
+        )
+        return self._hypotheses(
+            compiled,
+            [
+                [
+                    _Scored(source, _ended(beam), score)
+                    for beam, score in zip(ids[:, :limit].tolist(), scores.tolist(), strict=True)
+                    if score > DEAD
+                ]
+                for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
+            ],
+        )
+
+    def _score(self, compiled: _Compiled, pairs: Sequence[_Scored]) -> list[list[Hypothesis]]:
+        """Scores the targets of one batch."""
+        scores = compiled.scorer.scores([(source.ids, target) for source, target, _ in pairs])
+        scored = [[pair._replace(score=score)] for pair, score in zip(pairs, scores, strict=True)]
+        return self._hypotheses(compiled, scored)
+
+    def _hypotheses(
+        self, compiled: _Compiled, scored: Sequence[Sequence[_Scored]]
+    ) -> list[list[Hypothesis]]:
+        """Makes text of targets, and adds their details if they are asked for."""
+        flat = [entry for entries in scored for entry in entries]
+        explained: Iterator[Details | None] = itertools.repeat(None)
+        if self._with_details:
+            explained = iter(self._details(compiled.scorer, flat))
+        return [[self._hypothesis(*entry, next(explained)) for entry in group] for group in scored]
+
+    def _hypothesis(
+        self, source: Source, target: Sequence[int], score: float, explained: Details | None
+    ) -> Hypothesis:
+        ids = [id_ for id_ in target if id_ != EOS_ID]
+        output = self.problem.show(source.text, self.target_text(ids))
+        return Hypothesis(output, ids, score, explained)
+
+    def _details(self, scorer: Scorer, flat: Sequence[_Scored]) -> list[Details]:
+        found = scorer.details([(source.ids, target) for source, target, _ in flat])
         return [
-            [self._hypothesis(source, *beam) for beam in zip(ids[:, :limit], scores, strict=True)]
-            for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
+            Details(
+                _tokens(self.encoders["inputs"], source.ids),
+                _tokens(self.encoders["targets"], target),
+                *rows,
+            )
+            for (source, target, _), rows in zip(flat, found, strict=True)
         ]
 
-    def _hypothesis(self, source: Source, ids: np.ndarray, score: np.floating) -> Hypothesis:
-        target = ids.tolist()
-        if EOS_ID in target:
-            target = target[: target.index(EOS_ID)]
-        output = self.problem.show(source.text, self.target_text(target))
-        return Hypothesis(output, target, float(score))
+    # ---- lengths
+
+    def _source_ids(self, text: str, place: str) -> list[int]:
+        ids = _encode(self.encoders["inputs"], text, place)
+        return [*ids, EOS_ID] if ids else []
+
+    def _is_too_long(self, ids: Sequence[int]) -> bool:
+        return 0 < self.max_input_size < len(ids)
+
+    def _pieces(self, source: Source, name: str) -> list[Source]:
+        """Returns a source in pieces that are short enough, if it may be split; else itself."""
+        if not self._splits or not self._is_too_long(source.ids):
+            return [source]
+        place, size = f"{name} {source.number}", len(source.ids)
+        texts = long_input.split(
+            source.text, lambda text: not self._is_too_long(self._source_ids(text, place))
+        )
+        log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
+        first, *others = texts
+        return [
+            source._replace(text=first, ids=self._source_ids(first, place)),
+            *(Source(t, self._source_ids(t, place), source.number, continues=True) for t in others),
+        ]
 
     def _cut(self, source: Source, name: str) -> Source:
         """Shortens the ids; the text stays, for what is shown is about all of it."""
-        limit = self.hparams.max_input_size
-        if limit < 0:
-            limit = self.model.hparams.max_length
-        if not limit or len(source.ids) <= limit:
+        if not self._is_too_long(source.ids):
             return source
-        log.warning("%s has %d subwords: cut to %d", name, len(source.ids), limit)
-        return Source(source.text, [*source.ids[: limit - 1], EOS_ID])
+        size, limit = len(source.ids), self.max_input_size
+        log.warning("%s %d has %d subwords: cut to %d", name, source.number, size, limit)
+        return source._replace(ids=[*source.ids[: limit - 1], EOS_ID])
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Yields the numbers of sentences to decode together, the longest sentences first."""
@@ -214,213 +387,34 @@ def best_output(hypotheses: Sequence[Hypothesis]) -> Output:
     return hypotheses[0].output if hypotheses else Output("")
 
 
-class Decodes(NamedTuple):
-    """A split of the data, decoded: one entry for each example."""
-
-    sources: list[str]
-    references: list[str]  # as they are shown, uncut
-    outputs: list[Output]
-
-    def score(self, metric: str) -> Score:
-        """Scores the outputs; see `score_outputs`."""
-        return score_outputs(metric, self.outputs, self.references)
+def _encode(encoder: TextEncoder, text: str, place: str) -> list[int]:
+    try:
+        return encoder.encode(text)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
 
 
-def decode_examples(decoder: Decoder, paths: Sequence[str]) -> Decodes:
-    """Decodes the sources of TFRecord files.
-
-    Raises:
-        DataError: a file is damaged.
-    """
-    sources, references = _examples(decoder, paths)
-    outputs = [best_output(beams) for beams in decoder.search(sources)]
-    return Decodes([source.text for source in sources], references, outputs)
+def _ended(ids: list[int]) -> list[int]:
+    """Returns ids up to EOS, or all."""
+    return ids[: ids.index(EOS_ID) + 1] if EOS_ID in ids else ids
 
 
-def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
-    """Decodes the sources of TFRecord files and scores the outputs against the targets.
-
-    Raises:
-        DataError: a file is damaged, or there is no example.
-    """
-    return decode_examples(decoder, paths).score(decoder.problem.metric)
+def _tokens(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
+    return [RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) for i in ids]
 
 
-def _examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
-    """Reads TFRecord files; returns all sources, and all targets as they are shown, uncut."""
-    problem = decoder.problem
-    reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
-    sources, references = [], []
-    for ids, target_ids in eval_examples(paths, reader):
-        source = Source(decoder.source_text(ids), ids)
-        sources.append(source)
-        references.append(problem.show(source.text, decoder.target_text(target_ids)).text)
-    return sources, references
+def _joined(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    """Joins the hypotheses of a source's pieces, those of the same rank with each other."""
+    if len(pieces) == 1:
+        return list(pieces[0])
+    return [_joined_rank(rank) for rank in zip(*filter(None, pieces), strict=False)]
 
 
-def _score(
-    decoder: Decoder, found: Sequence[Sequence[Hypothesis]], references: Sequence[str]
-) -> Score:
-    outputs = [best_output(beams) for beams in found]
-    return score_outputs(decoder.problem.metric, outputs, references)
-
-
-# ---- what t2t-decoder does
-
-
-def run(config: DecoderConfig) -> None:
-    """Decodes a file, what is typed, or a split of the problem's data.
-
-    Raises:
-        UserError: something in the settings, the input or the run folder is wrong.
-    """
-    opened = _open_run(config)
-    with tf.device(_device(config.worker_gpu)):
-        search = DecodeHParams.of(opened.problem, config.decode_hparams)
-        decoder = Decoder.from_run(opened, config.checkpoint_path or None, search)
-        if config.decode_interactive:
-            _decode_interactive(decoder)
-        elif config.decode_from_file:
-            _decode_file(decoder, opened, config)
-        else:
-            _decode_split(decoder, opened, config)
-
-
-def _open_run(config: DecoderConfig) -> run_folder.Run:
-    folder = config.output_dir or str(pathlib.Path(config.checkpoint_path).parent)
-    opened = run_folder.open_run(folder)
-    there = {
-        "problem": opened.problem.name,
-        "model": opened.model_name,
-        "hparams_set": opened.hparams_set,
-    }
-    for name, value in there.items():
-        given = getattr(config, name)
-        if given and given != value:
-            raise UsageError(
-                f"--{name}={given}, but {folder} was trained with {value}: leave the flag out, "
-                "or name another run folder"
-            )
-    hparams = opened.hparams.override(config.hparams).freeze()
-    return dataclasses.replace(opened, hparams=hparams)
-
-
-def _device(worker_gpu: int | None) -> str:
-    """Returns the one device to decode on."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if worker_gpu is not None and worker_gpu > gpus:
-        raise UserError(f"--worker_gpu={worker_gpu}, but TensorFlow sees {gpus} GPUs")
-    return "CPU:0" if worker_gpu == 0 or not gpus else "GPU:0"
-
-
-def _decode_interactive(decoder: Decoder) -> None:
-    """Decodes line after line from standard input, until its end or a line "q"."""
-    while True:
-        try:
-            line = input("> ").strip()
-        except EOFError:
-            break
-        if line == "q":
-            break
-        for beams in decoder.search(decoder.encode([line])):
-            print(_output_line(beams, decoder.hparams))
-
-
-def _decode_file(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
-    """Writes one line for each line of a file, and prints the score if there is a reference."""
-    source = config.decode_from_file
-    lines = read_lines(source)
-    references = None
-    if config.decode_reference:
-        references = _references(decoder.problem, lines, source, config.decode_reference)
-    sources = decoder.encode(lines, f"{source}, line")
-    path = config.decode_to_file or _results_name(source, opened, decoder.hparams)
-    found = _search_and_write(decoder, sources, f"{source}, line", path)
-    if references is not None:
-        print(_score(decoder, found, references).report)
-
-
-def _references(problem: Problem, lines: Sequence[str], source: str, path: str) -> list[str]:
-    """Reads the right outputs for the lines of the file `source`."""
-    references = read_lines(path)
-    if len(references) != len(lines):
-        raise DataError(
-            f"{source} has {len(lines)} lines but {path} has {len(references)}: they must pair "
-            "line by line"
-        )
-    for i, pair in enumerate(zip(lines, references, strict=True)):
-        try:
-            references[i] = problem.reference(*pair)
-        except DataError as error:
-            raise DataError(f"{path}, line {i + 1}: {error}") from error
-    return references
-
-
-def _decode_split(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
-    """Decodes the dev or test split and prints the score; writes files if they are named."""
-    data_dir = config.data_dir or opened.flags["data_dir"]
-    split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
-    paths = opened.problem.existing_filepaths(data_dir, split)
-    opened.refuse_other_vocabulary(data_dir)
-    sources, references = _examples(decoder, paths)
-    name = f"{split} example"
-    if config.decode_to_file:
-        path = _results_name(config.decode_to_file, opened, decoder.hparams)
-        stem = path.removesuffix("decodes")
-        files.write_text(f"{stem}inputs", _joined(source.text for source in sources))
-        files.write_text(f"{stem}targets", _joined(references))
-        found = _search_and_write(decoder, sources, name, path)
-    else:
-        found = _search_and_log(decoder, sources, name)
-    print(_score(decoder, found, references).report)
-
-
-def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -> str:
-    """T2T's name of a results file that the user has not named."""
-    return (
-        f"{prefix}.{opened.model_name}.{opened.hparams_set}.{opened.problem.name}"
-        f".beam{hparams.beam_size}.alpha{hparams.alpha}.decodes"
+def _joined_rank(rank: Sequence[Hypothesis]) -> Hypothesis:
+    explained = [piece.details for piece in rank if piece.details]
+    return Hypothesis(
+        Output(" ".join(piece.output.text for piece in rank if piece.output.text)),
+        [id_ for piece in rank for id_ in piece.ids],
+        sum(piece.score for piece in rank),
+        details.joined(explained) if explained else None,
     )
-
-
-def _search_and_write(
-    decoder: Decoder, sources: Sequence[Source], name: str, path: str
-) -> list[list[Hypothesis]]:
-    """Searches, and writes one line for each source; a path that cannot be written fails first."""
-    with files.whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        found = _search_and_log(decoder, sources, name)
-        file.write(_joined(_output_line(beams, decoder.hparams) for beams in found))
-    log.info("wrote %s", path)
-    return found
-
-
-def _search_and_log(
-    decoder: Decoder, sources: Sequence[Source], name: str
-) -> list[list[Hypothesis]]:
-    """Searches; shows progress and, at the end, the speed."""
-    start = time.monotonic()
-    with progress("decoding", sum(bool(s.ids) for s in sources), "sentences") as advance:
-        found = decoder.search(sources, name, advance)
-    seconds = time.monotonic() - start
-    subwords = sum(len(beams[0].ids) + 1 for beams in found if beams)  # EOS counted
-    log.info(
-        "decoded %d sentences in %.1f s: %.1f sentences/s, %.0f target subwords/s",
-        len(sources),
-        seconds,
-        len(sources) / seconds,
-        subwords / seconds,
-    )
-    return found
-
-
-def _output_line(beams: Sequence[Hypothesis], hparams: DecodeHParams) -> str:
-    """Returns the best text or, with return_beams, all of them, tab-separated."""
-    shown = beams if hparams.return_beams else beams[:1]
-    return "\t".join(
-        f"{beam.output.text}\t{beam.score:.2f}" if hparams.write_beam_scores else beam.output.text
-        for beam in shown
-    )
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

@@ -1,24 +1,69 @@
-"""The score that a model gives to an output it is shown."""
+"""The scores that a model gives to outputs it is shown: those that a search would give them.
+
+T2T's scorer counts the padding behind a target too, so that its scores depend on the batch; these
+do not.
+"""
 
 import tensorflow as tf
 
-from t2t_lite.models.seq2seq import Features, Seq2Seq
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.decoding.ensemble import Ensemble
+from t2t_lite.decoding.penalties import NO_PENALTY, Penalty, log_coverage
+from t2t_lite.models.seq2seq import Features, Seq2Seq, with_attention
 
 
-def log_probabilities(model: Seq2Seq, features: Features) -> tf.Tensor:
-    """Log-probability of each target given its source: what a search calls its score at alpha 0.
-
-    T2T's scorer counts the padding behind a target too, so that its scores depend on the batch;
-    these do not.
+def score(model: Seq2Seq | Ensemble, features: Features) -> tf.Tensor:
+    """Returns the log-probability of each token of the targets, given its source.
 
     Args:
         model: any model.
         features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
 
     Returns:
-        [B], float32: the sum over a target's subwords, EOS included if it is there.
+        [B, T], float32; 0 at padding.
     """
     targets = features["targets"]
     logits = tf.cast(model(features), tf.float32)  # [B, T, V]
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-    return -tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
+    return tf.where(tf.not_equal(targets, PAD_ID), -losses, 0.0)
+
+
+def score_with_attention(
+    model: Seq2Seq | Ensemble, features: Features
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what `score` does, and how each token attended to the source.
+
+    Returns:
+        [B, T], and the weights [B, T, S] of the last layer, the mean over its heads and over the
+        models of an ensemble; both 0 at the targets' padding.
+    """
+    log_probs, attention = with_attention(model, lambda: score(model, features))
+    present = tf.not_equal(features["targets"], PAD_ID)
+    return log_probs, tf.where(present[..., None], attention, 0.0)
+
+
+def total_score(
+    model: Seq2Seq | Ensemble, features: Features, penalty: Penalty = NO_PENALTY
+) -> tf.Tensor:
+    """Returns the score [B] of each target, as a search with this penalty has it.
+
+    A target without EOS is none that has ended: it is scored by its log-probability, without the
+    penalty.
+
+    Args:
+        model: any model.
+        features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
+        penalty: see `penalty_of`.
+    """
+    targets = features["targets"]
+    coverage: tf.Tensor | float = 0.0
+    if penalty.coverage_penalty:
+        log_probs, attention = score_with_attention(model, features)
+        present = tf.not_equal(features["inputs"], PAD_ID)
+        coverage = log_coverage(tf.reduce_sum(attention, axis=1), present)
+    else:
+        log_probs = score(model, features)
+    total = tf.reduce_sum(log_probs, axis=1)
+    lengths = tf.math.count_nonzero(targets, axis=1)
+    ended = tf.reduce_any(tf.equal(targets, EOS_ID), axis=1)
+    return tf.where(ended, penalty.score(total, lengths, coverage), total)

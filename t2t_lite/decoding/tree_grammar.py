@@ -8,6 +8,7 @@ allows.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,8 +16,9 @@ import tensorflow as tf
 
 from t2t_lite.data.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.data.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
+from t2t_lite.decoding.search_loop import Steps
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
+from t2t_lite.models.seq2seq import DecodeState, Watch
 
 # Phrases that may be open at a time: 28 in the deepest tree of NLTK's sample, 27 in CRAFT's.
 _MAX_DEPTH = 64
@@ -53,7 +55,7 @@ class TreeGrammar:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Steps,
         symbols: Sequence[str],
         lexicon: Mapping[str, Sequence[str]],
         pieces: Sequence[str],
@@ -74,9 +76,7 @@ class TreeGrammar:
         self._tag_sets, self._rows = _tag_sets(symbols, self._is_tag.numpy(), lexicon)
 
     @classmethod
-    def of(
-        cls, model: Seq2Seq, inputs: TextEncoder, targets: TextEncoder, extra_length: int
-    ) -> Self:
+    def of(cls, model: Steps, inputs: TextEncoder, targets: TextEncoder, extra_length: int) -> Self:
         """Reads symbols, tags and pieces off the encoders.
 
         Raises:
@@ -100,6 +100,10 @@ class TreeGrammar:
                 "VocabType.SENTENCEPIECE_BPE"
             )
         return cls(model, targets.tokens, targets.lexicon, pieces, extra_length)
+
+    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+        """Shows `watch` the model's attention to the source; see `Seq2Seq.watching`."""
+        return self._model.watching(watch)
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
         """Encodes `inputs` [B, S]; all words are untagged and no phrase is open."""

@@ -1,11 +1,17 @@
 """BLEU as sacreBLEU counts it (Post 2018): 13a tokenization, exponential smoothing."""
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from t2t_lite.errors import DataError
+
+# 13a splits off ASCII quotation marks alone.
+_QUOTATION_MARKS = str.maketrans("„“”«»‚‘’", '"""""\'\'\'')
+_COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +35,42 @@ def corpus_bleu(
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
+    _check(hypotheses, references)
+    metric = BLEU(lowercase=lowercase, tokenize="13a")
+    score = metric.corpus_score(hypotheses, [references]).score
+    return BleuScore(score, str(metric.get_signature()))
+
+
+def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
+    """Scores translations by words and parts of compounds, as T2T's get_ende_bleu.sh does.
+
+    Quotation marks become ASCII ones, sacreBLEU's 13a stands in for Moses' tokenizer, and a hyphen
+    inside a word becomes a token between two: "Roll-out" may match in part. Such scores are not
+    comparable with sacreBLEU's.
+
+    Args:
+        hypotheses: detokenized sentences.
+        references: the right translations, in the same order.
+
+    Raises:
+        DataError: no sentences, or not as many hypotheses as references.
+    """
+    _check(hypotheses, references)
+    tokenize = Tokenizer13a()
+
+    def split(sentence: str) -> str:
+        words = tokenize(sentence.translate(_QUOTATION_MARKS))
+        return _COMPOUND.sub(r"\1 ##AT##-##AT## \2", words)
+
+    metric = BLEU(tokenize="none", force=True, smooth_method="none")
+    ours, theirs = ([split(sentence) for sentence in side] for side in (hypotheses, references))
+    score = metric.corpus_score(ours, [theirs]).score
+    signature = str(metric.get_signature()).replace("tok:none", "tok:13a+compounds")
+    return BleuScore(score, signature)
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise DataError(f"BLEU: {len(hypotheses)} hypotheses but {len(references)} references")
     if not references:
         raise DataError("BLEU: there are no sentences to score")
-    metric = BLEU(lowercase=lowercase, tokenize="13a")
-    score = metric.corpus_score(hypotheses, [references]).score
-    return BleuScore(score, str(metric.get_signature()))

@@ -58,6 +58,7 @@ class AttentionConfig:
     value_channels: int  # features of the values of all heads together (paper: h × d_v)
     dropout: float = 0.0  # rate, of the attention weights
     gain: float = 1.0  # scale of the initial variance
+    neighborhood: int = 0  # r: positions that self-attention sees, around each; 0: all
 
 
 class _Attention(Layer):
@@ -71,6 +72,11 @@ class _Attention(Layer):
                     f"{name}={getattr(config, name)} cannot be split over {config.heads} heads: "
                     "choose a multiple of num_heads"
                 )
+        if config.neighborhood < 0:
+            raise UsageError(
+                f"hparam attention_neighborhood={config.neighborhood}: expected at least 1 "
+                "position, or 0 for all"
+            )
         self.config = config
         self.heads = config.heads
         # 1 / √d_k. Scaling queries before their heads are split is deliberate: next to the product
@@ -131,9 +137,26 @@ class SelfAttention(_Attention):
         self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D]; `bias` broadcasts to [B, H, N, N]."""
+        positions = ops.arange(ops.shape(x)[1])
+        bias = self.restrict(bias, positions, positions)
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
         return self.attend(split_heads(queries, self.heads), memory, bias, training)
+
+    def restrict(
+        self, bias: keras.KerasTensor, queries: keras.KerasTensor, keys: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Hides what lies outside the neighbourhood (paper, section 4), if there is one.
+
+        Args:
+            bias: broadcasts to [B, H, Q, N].
+            queries: their positions [Q].
+            keys: their positions [N]; seen are those no more than r / 2 away from a query.
+        """
+        if not self.config.neighborhood:
+            return bias
+        far = ops.abs(queries[:, None] - keys[None, :]) > self.config.neighborhood // 2
+        return bias + ops.where(far, MASKED, 0.0)  # [Q, N]
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
         """A cache for `length` steps: [B, K, H, length, d]."""
@@ -160,7 +183,9 @@ class SelfAttention(_Attention):
         queries, new = self._project(x)  # [B, K, H·d]
         cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
         length = ops.shape(cache.keys)[3]
-        bias = ops.where(ops.arange(length) > step, MASKED, 0.0)  # [L]
+        positions = ops.arange(length)
+        bias = ops.where(positions > step, MASKED, 0.0)  # [L]
+        bias = self.restrict(bias, ops.reshape(step, (1,)), positions)
         rows = batch * beams
         flat = KeysValues(
             *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
@@ -213,3 +238,38 @@ class EncoderDecoderAttention(_Attention):
         """
         queries = split_heads(self.query(x) * self.scale, self.heads)
         return self.attend(queries, memory, bias, training)
+
+
+class ParameterAttention(_Attention):
+    """Attention of each position to learned keys and values: AOP, in place of a feed-forward layer.
+
+    From the section "Two Feed-Forward Layers = Attention over Parameters" of the paper's first
+    version: `softmax(q K'ᵀ / √d_k) V'` in each head, K' and V' the parameters times √D. T2T's
+    `parameter_attention` has √H in place of √D / √d_k, which is the same if H·d_k = D, and biases
+    in both projections, which the paper's count of parameters leaves out.
+
+    Args:
+        config: sizes.
+        pairs: N, keys and values of each head.
+        seeds: the model's seed generator.
+    """
+
+    def __init__(
+        self, config: AttentionConfig, pairs: int, seeds: keras.random.SeedGenerator
+    ) -> None:
+        super().__init__(config, seeds)
+        self.query = Projection(config.channels, config.key_channels, gain=config.gain)
+        initializer = keras.initializers.RandomNormal(stddev=config.channels**-0.5)
+        self.keys, self.values = (
+            self.add_weight(shape=(pairs, channels), initializer=initializer.clone(), name=name)
+            for name, channels in (("keys", config.key_channels), ("values", config.value_channels))
+        )
+
+    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Maps `x` [B, N, D] to [B, N, D]."""
+        queries = split_heads(self.query(x) * self.scale, self.heads)
+        keys, values = (
+            split_heads(ops.cast(part * self.config.channels**0.5, x.dtype)[None], self.heads)
+            for part in (self.keys, self.values)  # [1, H, pairs, d]
+        )
+        return self.attend(queries, KeysValues(keys, values), ops.zeros(()), training)

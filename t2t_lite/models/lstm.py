@@ -1,6 +1,8 @@
 """An LSTM encoder and decoder with attention: a second, unlike model behind the same protocol."""
 
 import abc
+import contextlib
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -13,7 +15,7 @@ from t2t_lite.layers.attention import MASKED
 from t2t_lite.layers.base import Layer, Stack, default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch, shift_right
 
 # Added to the forget gate, so that a fresh cell remembers (Jozefowicz et al. 2015).
 _FORGET_BIAS = 1.0
@@ -99,6 +101,18 @@ class _Attention(Layer, abc.ABC):
         super().__init__()
         self.key = Projection(channels, channels, gain=gain)
         self.join = Projection(2 * channels, channels, gain=gain)
+        # Called with the weights [B, 1, Q, S] by `show` wherever it is set: for looking at them.
+        self.watch: Watch | None = None
+
+    def attention_weights(self, query: keras.KerasTensor, sentence: Sentence) -> keras.KerasTensor:
+        """Returns how much `query` [B, K, D] attends to each position: [B, K, S], float32."""
+        scores = self.scores(query, sentence.keys)
+        return ops.softmax(ops.cast(scores, "float32") + sentence.bias)
+
+    def show(self, query: keras.KerasTensor, sentence: Sentence) -> None:
+        """Tells `watch` the weights, as those of one head: the loop of training cannot do it."""
+        if self.watch is not None:
+            self.watch(self.attention_weights(query, sentence)[:, None])
 
     @abc.abstractmethod
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
@@ -109,9 +123,8 @@ class _Attention(Layer, abc.ABC):
 
         The K beams of a sentence are so many queries to the same memory.
         """
-        scores = self.scores(query, sentence.keys)
-        weights = ops.softmax(ops.cast(scores, "float32") + sentence.bias)
-        context = ops.matmul(ops.cast(weights, scores.dtype), sentence.values)
+        weights = ops.cast(self.attention_weights(query, sentence), sentence.values.dtype)
+        context = ops.matmul(weights, sentence.values)
         return ops.tanh(self.join(ops.concatenate([context, query], axis=-1)))
 
 
@@ -218,7 +231,17 @@ class LSTMSeq2SeqAttention(Seq2Seq):
             return memory, memory
 
         _, memories = ops.scan(step, memory, steps)
+        self.attention.show(ops.swapaxes(memories.layers[-1].output[:, :, 0], 0, 1), sentence)
         return ops.swapaxes(memories.attended[:, :, 0], 0, 1)  # [T, B, 1, D] -> [B, T, D]
+
+    @contextlib.contextmanager
+    def watching(self, watch: Watch) -> Iterator[None]:
+        """Shows `watch` the attention to the source; see `Seq2Seq.watching`."""
+        self.attention.watch = lambda weights: watch(weights[:, 0])
+        try:
+            yield
+        finally:
+            self.attention.watch = None
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; the state has one size whatever the `length`."""
@@ -238,6 +261,7 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         x = self._embed_step(ids, step)
         no_masks = [1.0] * len(self.decoder_cells)
         memory = self._step(x, state.hypothesis, state.sentence, no_masks)
+        self.attention.show(memory.layers[-1].output, state.sentence)
         return self.project(memory.attended), DecodeState(state.sentence, memory)
 
     def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> DecodeState:

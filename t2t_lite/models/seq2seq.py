@@ -5,7 +5,9 @@ takes one step of all hypotheses at a time. Search knows only this protocol.
 """
 
 import abc
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import keras
 from keras import ops
@@ -24,6 +26,11 @@ _POLICIES = {
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
 Features = dict[str, keras.KerasTensor]
+
+# Is shown attention weights.
+Watch = Callable[[keras.KerasTensor], None]
+
+_Result = TypeVar("_Result")
 
 
 class DecodeState(NamedTuple):
@@ -109,6 +116,17 @@ class Seq2Seq(keras.Model, abc.ABC):
         """The variables that `project` reads."""
         return [self.softmax_embedding.matrix]
 
+    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+        """Shows `watch` the attention to the source [B, N, S] in each call, while it is open.
+
+        N is T in a call of the model and K in a decoding step. If a model attends more than once,
+        it shows the mean over the heads of its last layer.
+
+        Raises:
+            UsageError: the model knows no attention.
+        """
+        raise UsageError(f"{type(self).__name__} has no attention to the source to look at")
+
     # ---- search
 
     @abc.abstractmethod
@@ -157,6 +175,26 @@ class Seq2Seq(keras.Model, abc.ABC):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """Builds the model from `get_config`'s result."""
         return cls(**{**config, "hparams": cls.hparams_class.from_dict(config["hparams"])})
+
+
+class Watchable(Protocol):
+    """What shows its attention."""
+
+    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+        """See `Seq2Seq.watching`."""
+
+
+def with_attention(
+    model: Watchable, compute: Callable[[], _Result]
+) -> tuple[_Result, keras.KerasTensor]:
+    """Returns what `compute` returns, and how `model` attended to the source in it, [B, N, S].
+
+    Where several models were at work, as in an ensemble, it is the mean of their attention.
+    """
+    seen: list[keras.KerasTensor] = []
+    with model.watching(seen.append):
+        result = compute()
+    return result, ops.mean(ops.stack(seen), axis=0)
 
 
 def _require(hparams: BasicHParams, name: str, *choices: str) -> None:

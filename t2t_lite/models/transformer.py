@@ -1,18 +1,22 @@
 """The Transformer (Vaswani et al. 2017), in its post-norm and pre-norm forms."""
 
+import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import (
     AttentionConfig,
     EncoderDecoderAttention,
     KeysValues,
+    ParameterAttention,
     SelfAttention,
     causal_bias,
     padding_bias,
@@ -22,8 +26,9 @@ from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recomputation import recomputed
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch, shift_right
 
 # Rows of T2T's target-space embedding, and the one that it uses for translation problems.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
@@ -42,6 +47,7 @@ class _Parts:
             value_channels=hparams.value_channels,
             dropout=hparams.attention_dropout,
             gain=hparams.initializer_gain,
+            neighborhood=hparams.attention_neighborhood,
         )
 
     def steps(self, sequence: str) -> LayerSteps:
@@ -57,15 +63,35 @@ class _Parts:
         )
 
     def self_attention(self) -> SelfAttention:
-        return SelfAttention(self.attention, self.seeds)
+        kind = self.hparams.self_attention_type
+        if kind == "dot_product":
+            return SelfAttention(self.attention, self.seeds)
+        if kind == "dot_product_relative":
+            largest = self.hparams.max_relative_position
+            return RelativeSelfAttention(self.attention, self.seeds, largest)
+        raise UsageError(
+            f"hparam self_attention_type={kind!r}: expected dot_product or dot_product_relative"
+        )
 
     def encoder_decoder_attention(self) -> EncoderDecoderAttention:
         return EncoderDecoderAttention(self.attention, self.seeds)
 
-    def feed_forward(self) -> FeedForward:
+    def feed_forward(self) -> FeedForward | ParameterAttention:
         h = self.hparams
-        return FeedForward(
-            h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
+        if h.ffn_layer == "dense_relu_dense":
+            return FeedForward(
+                h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
+            )
+        if h.ffn_layer == "parameter_attention":
+            config = dataclasses.replace(
+                self.attention,
+                heads=h.parameter_attention_heads or h.num_heads,
+                key_channels=h.parameter_attention_key_channels or h.hidden_size,
+                value_channels=h.parameter_attention_value_channels or h.hidden_size,
+            )
+            return ParameterAttention(config, h.filter_size, self.seeds)
+        raise UsageError(
+            f"hparam ffn_layer={h.ffn_layer!r}: expected dense_relu_dense or parameter_attention"
         )
 
 
@@ -250,6 +276,16 @@ class Transformer(Seq2Seq):
         """Returns the decoder's output [B, T, D]."""
         encoder_output, padding = self.encode(features["inputs"], training)
         return self.decode(features["targets"], encoder_output, padding, training)
+
+    @contextlib.contextmanager
+    def watching(self, watch: Watch) -> Iterator[None]:
+        """Shows `watch` the last layer's attention to the source; see `Seq2Seq.watching`."""
+        attention = self.decoder_layers[-1].source_attention
+        attention.watch = lambda weights: watch(ops.mean(ops.cast(weights, "float32"), axis=1))
+        try:
+            yield
+        finally:
+            attention.watch = None
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; keys and values of the source are made here, once."""

@@ -18,8 +18,6 @@ from t2t_lite.training.checkpoints import whole_checkpoint
 
 log = logging.getLogger(__name__)
 
-_MARK = "inference_only"
-
 
 def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -> list[str]:
     """Returns the prefixes of the `count` newest checkpoints of a run folder, oldest first.
@@ -70,7 +68,7 @@ def _whole(folder: pathlib.Path) -> list[str]:
 
 
 def refuse_average(folder: pathlib.Path) -> None:
-    """Makes sure that training would not go on from averaged weights.
+    """Makes sure that training would not go on from averaged or imported weights.
 
     Raises:
         UserError: the newest checkpoint of the folder has them.
@@ -78,19 +76,19 @@ def refuse_average(folder: pathlib.Path) -> None:
     path = next(reversed(run_folder.checkpoints(folder)), "")
     if path and is_inference_only(path):
         raise UserError(
-            f"checkpoint {path} is an average, for inference only: it has no optimizer to go on "
-            "with. Put the run's own checkpoint back, or begin another run with "
+            f"checkpoint {path} is an average or imported, for inference only: it has no optimizer "
+            "to go on with. Put the run's own checkpoint back, or begin another run with "
             "--warm_start_from and another --output_dir"
         )
 
 
 def is_inference_only(checkpoint: str) -> bool:
-    """Whether a checkpoint is a mean of others; False if it cannot be read."""
+    """Whether a checkpoint has weights alone: a mean of others, say; False if it is unreadable."""
     try:
         names = [name for name, _ in tf.train.list_variables(checkpoint)]
     except (tf.errors.OpError, ValueError):
         return False
-    return any(name.startswith(_MARK) for name in names)
+    return any(name.startswith(run_folder.INFERENCE_ONLY) for name in names)
 
 
 def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = "") -> str:
@@ -175,7 +173,7 @@ class _Mean:
         self._model = run.build_model()
         self._step = tf.Variable(0, dtype=tf.int64)
         self.checkpoint = tf.train.Checkpoint(
-            model=self._model, step=self._step, **{_MARK: tf.Variable(True)}
+            model=self._model, step=self._step, **{run_folder.INFERENCE_ONLY: tf.Variable(True)}
         )
 
     def take(self, checkpoints: Sequence[str]) -> int:

@@ -12,7 +12,8 @@ from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, Decodes, decode_examples
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import Resampled, paired_bootstrap
 from t2t_lite.training.evaluation import Evaluation
@@ -48,7 +49,7 @@ def score_checkpoints(
 
     Args:
         checkpoints: their prefixes, each in its run folder.
-        strategy: the devices for the loss; outputs are decoded on the first of them.
+        strategy: the devices.
         split: of `DatasetSplit`; what to evaluate on.
         data_dir: folder of the data; empty: each run's own.
         decode_hparams: changes to the problem's search settings.
@@ -102,6 +103,7 @@ class _Scorer:
             problem,
             problem.get_feature_encoders(folder),
             DecodeHParams.of(problem, decode_hparams),
+            devices=strategy.extended.worker_devices,
         )
 
     def score(self, checkpoint: str, split: str) -> tuple[CheckpointScores, Decodes]:

@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.models.lstm import AdditiveAttention, LSTMSeq2SeqAttention
 from t2t_lite.models.seq2seq import Features, Seq2Seq
 from t2t_lite.models.transformer import Transformer
@@ -99,13 +100,24 @@ class ForwardFlops:
 
 
 def _dense(layer: keras.layers.Layer) -> float:
-    """Operations of all kernels and embedding matrices in `layer` for one token."""
-    return 2.0 * sum(math.prod(w.shape) for w in layer.trainable_weights if len(w.shape) == 2)
+    """Operations of all kernels and embedding matrices in `layer` for one token.
+
+    The tables of distances are not among them: they are multiplied for each pair.
+    """
+    return 2.0 * sum(
+        math.prod(w.shape)
+        for w in layer.trainable_weights
+        if len(w.shape) == 2 and not w.name.startswith("relative_")
+    )
 
 
 def _pair(attention: SelfAttention | EncoderDecoderAttention) -> float:
-    """Operations of all heads for one pair of a query and a key."""
-    return 2.0 * (attention.config.key_channels + attention.config.value_channels)
+    """Operations of all heads for one pair of a query and a key.
+
+    Twice as many where their distance has a key and a value, too.
+    """
+    products = 2 if isinstance(attention, RelativeSelfAttention) else 1
+    return products * 2.0 * (attention.config.key_channels + attention.config.value_channels)
 
 
 def gemm_rate(model: Seq2Seq, tokens: int, device: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
-from t2t_lite.decoding.decoder import Decodes
+from t2t_lite.decoding.examples import Decodes
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 

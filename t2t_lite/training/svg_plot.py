@@ -12,6 +12,10 @@ _MOST_MARKERS = 40  # a curve of no more points shows them
 
 # Okabe & Ito (2008), told apart by colour-blind readers; yellow, too pale on white, left out.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_STYLE = (
+    "<style>text { font: 11px sans-serif; fill: #555 } .title { font-size: 13px; fill: #000 } "
+    ".grid { stroke: #ddd; stroke-width: .6 } .axis { stroke: #555 }</style>"
+)
 _DASHES = ("", "5 3", "2 2")  # when the colours are used up
 
 
@@ -125,7 +129,7 @@ class _Axes:
         return parts
 
 
-def line_plot(title: str, x_label: str, curves: Sequence[Curve]) -> str:
+def line_plot(title: str, x_label: str, curves: Sequence[Curve], standalone: bool = False) -> str:
     """Draws curves over common axes.
 
     Points with a value that is not finite are left out.
@@ -134,6 +138,8 @@ def line_plot(title: str, x_label: str, curves: Sequence[Curve]) -> str:
         title: above the plot, and what screen readers say.
         x_label: beneath the horizontal axis.
         curves: in the order of drawing.
+        standalone: brings its own style and writes each curve's name at its end, for a file that
+            no page with style and legend is around.
 
     Returns:
         An `<svg>` element whose colours follow the page's `color`; "" if there is no point.
@@ -152,15 +158,27 @@ def line_plot(title: str, x_label: str, curves: Sequence[Curve]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
             f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{name}">',
             f"<title>{name}</title>",
+            *([_STYLE] if standalone else []),
             f'<text class="title" x="{_LEFT}" y="17">{name}</text>',
             *axes.frame(x_label),
-            *(_draw(curve, axes, title) for curve in drawn),
+            *(_draw(curve, axes, title, x_label) for curve in drawn),
+            *(_name(curve, axes) for curve in drawn if standalone),
             "</svg>",
         ]
     )
 
 
-def _draw(curve: Curve, axes: _Axes, title: str) -> str:
+def _name(curve: Curve, axes: _Axes) -> str:
+    """Writes the curve's name above its last point, into the plot."""
+    x, y = curve.points[-1]
+    anchor = "end" if axes.x(x) > WIDTH / 2 else "start"
+    return (
+        f'<text class="tick" x="{axes.x(x):.1f}" y="{axes.y(y) - 4:.1f}" text-anchor="{anchor}" '
+        f'style="fill:{colour(curve.style)}">{html.escape(curve.name)}</text>'
+    )
+
+
+def _draw(curve: Curve, axes: _Axes, title: str, x_label: str) -> str:
     """Draws the line, and circles that say their values when pointed at."""
     paint, dash = colour(curve.style), dashes(curve.style)
     pixels = [f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in curve.points]
@@ -172,10 +190,11 @@ def _draw(curve: Curve, axes: _Axes, title: str) -> str:
     few = len(curve.points) <= _MOST_MARKERS
     every = math.ceil(len(curve.points) / _MOST_HOVERS)
     for x, y in curve.points[::-every]:
+        where = html.escape(f"{curve.name}, {x_label} {x:,.10g}")
         parts.append(
             f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="{1.9 if few else 4}" '
             f'fill="{paint if few else "transparent"}">'
-            f"<title>{html.escape(curve.name)}, step {x:,.0f}: {html.escape(title)} {y:.5g}</title>"
+            f"<title>{where}: {html.escape(title)} {y:.5g}</title>"
             "</circle>"
         )
     return "\n".join(parts)

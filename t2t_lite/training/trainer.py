@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 import os
+import pathlib
 import secrets
 import signal
 import time
@@ -17,7 +18,8 @@ from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_b
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, decode_examples
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training import devices
@@ -78,6 +80,8 @@ class Trainer:
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
         self.workers = Agreement(cluster, self.strategy)
         cluster.bring_run(config.output_dir, folder)
+        if config.schedule != "evaluate":
+            refuse_average(pathlib.Path(folder))
         config = dataclasses.replace(config, output_dir=folder)
         if not cluster.is_chief:  # its checkpoints are read by nobody
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
@@ -102,6 +106,7 @@ class Trainer:
             self.run.problem,
             self.run.problem.get_feature_encoders(str(self.run.folder)),
             DecodeHParams.of(self.run.problem, config.decode_hparams),
+            devices=self.strategy.extended.worker_devices,
         )
         log.info(
             "%s with %s: %s parameters on %d device(s)",
@@ -150,7 +155,6 @@ class Trainer:
         )
         encoders = self.run.problem.get_feature_encoders(str(self.run.folder))
         skipped = SkippedSteps(train_step, encoders)
-        refuse_average(self.run.folder)
         step = checkpoints.restore()
         self.workers.check("restored step", step)
         metrics = Metrics(self.run.folder, step)

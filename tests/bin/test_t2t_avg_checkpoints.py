@@ -119,7 +119,7 @@ def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run, capsys):
     averaging.refuse_average(run.folder)
     for path in run.folder.glob("averaged.ckpt-300.*"):
         path.replace(run.folder / path.name.replace("averaged", "model"))
-    with pytest.raises(UserError, match=r"model\.ckpt-300 is an average, for inference only"):
+    with pytest.raises(UserError, match=r"model\.ckpt-300 is an average or imported, for inf"):
         averaging.refuse_average(run.folder)
 
 

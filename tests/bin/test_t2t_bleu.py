@@ -37,6 +37,21 @@ def test_scores_are_sacrebleus(
     assert lines[3].startswith("BLEU_cased signature: nrefs:1|case:mixed|")
 
 
+def test_the_papers_scores_are_labelled(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    translation = write(tmp_path / "out", "Das ist der Roll-out des neuen Systems.\n")
+    reference = write(tmp_path / "ref", "Das ist der Roll-out des alten Systems.\n")
+    assert run(f"--translation={translation}", f"--reference={reference}", "--paper") == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = ["BLEU_compound_split", "BLEU_sacrebleu_13a"]
+    scores = [
+        float(line.removeprefix(f"{name} = ")) for name, line in zip(names, lines[:2], strict=True)
+    ]
+    assert scores[0] > scores[1] > 0
+    assert lines[2].startswith("BLEU_compound_split signature: nrefs:1|case:mixed|")
+    assert "tok:13a+compounds|smooth:none" in lines[2]
+    assert lines[3].startswith("BLEU_sacrebleu_13a signature: nrefs:1|case:mixed|eff:no|tok:13a|")
+
+
 def test_odd_line_breaks_do_not_split_lines(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -24,6 +24,30 @@ def test_a_checkpoint_is_enough():
     assert config == DecoderConfig(checkpoint_path="runs/x/model.ckpt-7")
 
 
+@pytest.mark.parametrize("name", ["best", "newest", "300", "model.ckpt-7", "runs/x/a,best"])
+def test_the_name_of_a_checkpoint_needs_its_folder(name, capsys):
+    assert run(f"--checkpoint_path={name}") == 2
+    assert "--output_dir is missing" in capsys.readouterr().err
+
+
+def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
+    for name in ("flags.json", "averaged.ckpt-3.index", "model.ckpt-7.index"):
+        (tmp_path / name).write_text(
+            '{"problem": "algorithmic_identity_decimal40", '
+            '"model": "transformer", "hparams_set": "transformer_test"}'
+        )
+    (tmp_path / "hparams.json").write_text("{}")
+    found = []
+    monkeypatch.setattr("t2t_lite.decoding.jobs.run", found.append)
+    folder = f"--output_dir={tmp_path}"
+    assert run(folder, "--checkpoint_path=averaged, 7,/else/where/model.ckpt-1") == 0
+    assert run(folder) == 0
+    assert [config.checkpoint_path for config in found] == [
+        f"{tmp_path}/averaged.ckpt-3,{tmp_path}/model.ckpt-7,/else/where/model.ckpt-1",
+        "",
+    ]
+
+
 def test_every_flag_arrives():
     given = {
         "output_dir": "runs/x",
@@ -36,6 +60,9 @@ def test_every_flag_arrives():
         "decode_from_file": "in",
         "decode_to_file": "out",
         "decode_reference": "ref",
+        "prefix_file": "prefixes",
+        "long_input": "truncate",
+        "output_format": "json",
         "eval_use_test_set": True,
         "worker_gpu": 0,
         "decode_hparams": "beam_size=8,alpha=1,return_beams=true",
@@ -44,12 +71,23 @@ def test_every_flag_arrives():
     config = configure(COMMAND.parse(words))
     assert dataclasses.asdict(config).items() >= given.items()
     assert configure(COMMAND.parse([*words[:1], "--decode_interactive"])).decode_interactive
+    scoring = [*words[:1], "--score_file=pairs", "--decode_to_file=scores"]
+    assert configure(COMMAND.parse(scoring)).score_file == "pairs"
 
 
 def test_t2ts_search_defaults():
     assert DecodeHParams().to_dict() == {
         "beam_size": 4,
         "alpha": 0.6,
+        "length_penalty": "t2t",
+        "coverage_penalty": 0.0,
+        "min_length": 0,
+        "no_repeat_ngram_size": 0,
+        "sampling_method": "argmax",
+        "sampling_temp": 1.0,
+        "sampling_keep_top_k": -1,
+        "sampling_keep_top_p": 1.0,
+        "seed": 0,
         "extra_length": 100,
         "well_formed": False,
         "batch_size": 0,
@@ -64,7 +102,14 @@ def test_t2ts_search_defaults():
     [
         ([], "--output_dir is missing: Run folder of t2t-trainer"),
         (["--decode_interactive", "--decode_from_file=x"], "exclude each other"),
+        (["--decode_interactive", "--score_file=x"], "exclude each other"),
         (["--decode_reference=x"], "goes with --decode_from_file only"),
+        (["--prefix_file=x"], "goes with --decode_from_file only"),
+        (["--decode_from_file=x", "--prefix_file=x", "--score_file=x"], "exclude each other"),
+        (["--score_file=x"], "--decode_to_file is missing"),
+        (["--decode_from_file=-", "--decode_to_file=x"], "whose outputs go to standard output"),
+        (["--decode_from_file=-", "--decode_reference=x"], "whose outputs go to standard output"),
+        (["--long_input=drop"], "--long_input=drop"),
         (["--problem=text2text_tmpdri"], "unknown problem 'text2text_tmpdri'; did you mean"),
         (["--model=transfomer"], "did you mean 'transformer'?"),
         (["--hparams_set=transformer_tyni"], "did you mean 'transformer_tiny'?"),

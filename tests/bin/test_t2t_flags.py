@@ -14,6 +14,8 @@ _COMMANDS = (
     "t2t-datagen",
     "t2t-trainer",
     "t2t-decoder",
+    "t2t-exporter",
+    "t2t-query-server",
     "t2t-bleu",
     "t2t-avg-checkpoints",
     "t2t-avg-all",

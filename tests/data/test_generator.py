@@ -215,9 +215,9 @@ def encoded(monkeypatch) -> list[int]:
     """Numbers of the samples that were encoded, the first of each chunk."""
     firsts = []
 
-    def encode(self, samples, first_number=1, original=chunks.ExampleEncoder.encode):
-        firsts.append(first_number - 1)
-        return original(self, samples, first_number)
+    def encode(self, chunk, original=chunks.ExampleEncoder.encode):
+        firsts.append(chunk.first)
+        return original(self, chunk)
 
     monkeypatch.setattr(chunks.ExampleEncoder, "encode", encode)
     return firsts

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.data import sentencepiece_encoder, text_files
+from t2t_lite.data.records import pack
 from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.errors import DataError
 
@@ -109,11 +110,13 @@ class TestWordByWord:
     @given(st.lists(st.text("ab▁▂ é\u0301klein"), max_size=20))
     def test_lines_are_encoded_as_one_by_one(self, encoder, lines):
         for _ in range(2):  # the second time from the cache
-            assert encoder.encode_lines(lines) == [encoder.encode(line) for line in lines]
+            assert encoder.pack_lines(lines) == [pack(encoder.encode(line)) for line in lines]
 
-    def test_a_full_cache_changes_nothing(self, encoder, monkeypatch):
+    def test_a_full_cache_changes_nothing(self, tmp_path, monkeypatch):
         monkeypatch.setattr(sentencepiece_encoder, "_CACHED_WORDS", 2)
-        assert encoder.encode_lines(TEXT * 2) == [encoder.encode(line) for line in TEXT * 2]
+        sentencepiece_encoder.train("bpe", tmp_path / "model", TEXT, 330)
+        encoder = SentencePieceEncoder(tmp_path / "model")
+        assert encoder.pack_lines(TEXT * 2) == [pack(encoder.encode(line)) for line in TEXT * 2]
 
     def test_only_models_of_ours_that_merge_words_one_by_one(self, tmp_path):
         sentencepiece_encoder.train("bpe", tmp_path / "ours", TEXT, 330)

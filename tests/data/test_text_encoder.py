@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.data import text_encoder
+from t2t_lite.data.records import pack
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.errors import DataError, UserError
 
@@ -88,6 +89,24 @@ class TestTokens:
             text_encoder.load(VocabType.TOKEN, write_tokens("a\n"), oov_token="UNK")
 
 
+class TestWordCache:
+    @given(st.lists(st.lists(st.text(max_size=2), max_size=9), max_size=9), st.integers(1, 5))
+    def test_packs_what_the_encoder_gives_whatever_its_size(self, lines, size):
+        def encode(word):
+            return [ord(character) for character in word]
+
+        cache = text_encoder.WordCache(encode, size)
+        for words in lines * 2:
+            assert cache.pack(words) == pack(encode("".join(words)))
+            assert len(cache._packed) <= size
+
+    def test_asks_for_each_word_once(self):
+        asked = []
+        cache = text_encoder.WordCache(lambda word: asked.append(word) or [len(asked)], 10)
+        assert [cache.pack(["a", "b"]), cache.pack(["b", "a"])] == [b"\x01\x02", b"\x02\x01"]
+        assert asked == ["a", "b"]
+
+
 class TestLoadAndBuild:
     @pytest.mark.parametrize("vocab_type", BUILT_TYPES)
     def test_built_vocabulary_loads(self, tmp_path, vocab_type):
@@ -102,7 +121,8 @@ class TestLoadAndBuild:
         assert min(map(min, ids)) > text_encoder.EOS_ID
         assert max(map(max, ids)) < encoder.vocab_size
         assert encoder.decode([encoder.vocab_size, -1]) == ""
-        assert encoder.encode_lines([]) == []
+        assert encoder.pack_lines(TEXT) == [pack(line) for line in ids]
+        assert encoder.encode_lines([]) == encoder.pack_lines([]) == []
 
     @pytest.mark.parametrize("vocab_type", BUILT_TYPES)
     @pytest.mark.parametrize("lines", [[], ["", ""]])

@@ -8,8 +8,10 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.decoding.beam_search import DEAD, BeamSearch, best_of, greedy_search
-from t2t_lite.decoding.scoring import log_probabilities
+from t2t_lite.decoding.beam_search import BeamSearch, best_of, greedy_search
+from t2t_lite.decoding.penalties import Penalty
+from t2t_lite.decoding.scoring import total_score
+from t2t_lite.decoding.search_loop import DEAD
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 
@@ -69,7 +71,7 @@ def test_searches_as_t2t_on_tables(golden):
         kind, table = case["kind"], case["table"]
         batch, limit = case["batch_size"], case["decode_length"]
         search = BeamSearch(
-            TableModel(kind, table), case["beam_size"], case["alpha"], case["stop_early"]
+            TableModel(kind, table), case["beam_size"], Penalty(case["alpha"]), case["stop_early"]
         )
         ids, scores = search(numbered(batch), [limit] * batch)
         expected = np.array(case["ids"])[:, :, 1:]  # without the start symbol
@@ -121,7 +123,7 @@ def test_decodes_as_t2t(t2t_folder, t2t_weights):
         return (
             greedy_search(model)
             if beam_size == 1
-            else BeamSearch(model, beam_size, alpha, stop_early)
+            else BeamSearch(model, beam_size, Penalty(alpha), stop_early)
         )
 
     compared = 0
@@ -161,7 +163,9 @@ def test_a_beam_of_all_hypotheses_is_exhaustive_search(alpha):
     vocabulary, limit = 5, 4
     shape = (limit, 3, vocabulary, vocabulary)  # [step, sentence, last, next]
     tables = np.random.default_rng(0).normal(size=shape, scale=1.5)
-    search = BeamSearch(TableModel("steps", tables), vocabulary**limit, alpha, stop_early=False)
+    search = BeamSearch(
+        TableModel("steps", tables), vocabulary**limit, Penalty(alpha), stop_early=False
+    )
     ids, scores = search(numbered(3), [limit] * 3)
     others = [token for token in range(vocabulary) if token != EOS]
     for sentence in range(3):
@@ -184,7 +188,7 @@ def test_stopping_early_finds_the_same_best():
     tables = np.random.default_rng(1).normal(size=(200, 7, 7), scale=2.0)
     model = TableModel("batch_markov", tables)
     early, late = (
-        BeamSearch(model, 3, 1.0, stop_early)(numbered(200), [12] * 200)
+        BeamSearch(model, 3, Penalty(1.0), stop_early)(numbered(200), [12] * 200)
         for stop_early in (True, False)
     )
     np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
@@ -196,7 +200,7 @@ def test_a_sentence_without_an_end_keeps_its_raw_log_probability():
     table = np.full([4, 4], -1.0)
     table[:, EOS] = -50.0
     table[:, 3] = 1.0
-    ids, scores = BeamSearch(TableModel("markov", table), 1, alpha=0.6)(numbered(1), [3])
+    ids, scores = BeamSearch(TableModel("markov", table), 1, Penalty(0.6))(numbered(1), [3])
     assert ids[0, 0].tolist() == [3, 3, 3]
     assert scores[0, 0] == pytest.approx(3 * normalised(table)[0, 3], rel=1e-5)
 
@@ -224,7 +228,7 @@ def sources():
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
     inputs, limits = sources
-    search = BeamSearch(transformer, beam_size, alpha=0.6)
+    search = BeamSearch(transformer, beam_size, Penalty(0.6))
     ids, scores = search(inputs, limits)
     lengths = set()
     for row, limit, expected, expected_scores in zip(inputs, limits, ids, scores, strict=True):
@@ -263,7 +267,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
             return super().decode_step(ids, step, state)
 
     model = Counting("markov", np.random.default_rng(5).normal(size=(6, 6)))
-    search = BeamSearch(model, 2, alpha=0.6)
+    search = BeamSearch(model, 2, Penalty(0.6))
     search(numbered(1), [3])
     traces = model.traces
     for batch, limit in ((1, 40), (2, 5), (3, 17), (7, 90), (20, 33)):
@@ -283,12 +287,12 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
     # A fresh model may choose 0, which the scorer takes for padding: make it impossible.
     model.project = lambda x: Transformer.project(model, x) + tf.constant([-1e9, *[0.0] * 8])
     inputs = np.random.RandomState(layers).randint(2, 9, (12, 5)).astype(np.int32)
-    found = BeamSearch(model, beam_size=3, alpha=0.0, stop_early=False)(inputs, [6] * 12)
+    found = BeamSearch(model, beam_size=3, penalty=Penalty(), stop_early=False)(inputs, [6] * 12)
     assert (found.scores[:, 0] > DEAD).all()
     compared = 0
     for beam in range(3):
         targets = found.ids[:, beam]  # [B, L]
-        scores = log_probabilities(model, {"inputs": inputs, "targets": targets}).numpy()
+        scores = total_score(model, {"inputs": inputs, "targets": targets}).numpy()
         exists = found.scores[:, beam] > DEAD
         close = {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(scores[exists], found.scores[exists, beam], **close)

@@ -9,10 +9,11 @@ from t2t_lite import registry, run_folder
 from t2t_lite.data import records
 from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
-from t2t_lite.decoding import decoder
+from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, evaluate
+from t2t_lite.decoding.decoder import Decoder, best_output
+from t2t_lite.decoding.examples import evaluate
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -121,6 +122,20 @@ def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
 
 
+def test_an_over_long_line_counts_once():
+    decoder = copier(max_input_size=9)
+    counts = []
+    sources = decoder.encode(["one. two. three. four.", "", "five"])
+    outputs = [best_output(beams).text for beams in decoder.decode(sources, advance=counts.append)]
+    assert outputs == ["one. two. three. four.", "", "five"]
+    assert sum(counts) == 2
+
+
+def test_targets_are_not_scored_among_trees():
+    with pytest.raises(UsageError, match=r"well_formed=true: .* set it to false"):
+        copier(well_formed=True).score([], [])
+
+
 def test_no_output_is_longer_than_its_own_source_and_extra_length():
     decoder = copier(extra_length=0, beam_size=1)
     decoder.model.decode_step = lambda ids, step, state: (  # never ends
@@ -192,13 +207,13 @@ def with_lines(config, path, texts):
 
 def test_decodes_a_file_line_by_line(run, tmp_path):
     config = with_lines(run, tmp_path / "in", HOSTILE)
-    decoder.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "new/out")))
+    jobs.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "new/out")))
     lines = (tmp_path / "new/out").read_bytes().decode().split("\n")
     assert lines == [*(one_line(text) for text in HOSTILE), ""]
 
 
 def test_names_its_output_as_t2t(run, tmp_path):
-    decoder.run(with_lines(run, tmp_path / "in", ["a"]))
+    jobs.run(with_lines(run, tmp_path / "in", ["a"]))
     name = "in.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6.decodes"
     assert (tmp_path / name).read_text() == "a\n"
 
@@ -207,7 +222,7 @@ def test_writes_all_beams_with_their_scores(run, tmp_path):
     search = "return_beams=true,write_beam_scores=true,beam_size=2"
     config = with_lines(run, tmp_path / "in", ["tab\there", ""])
     out = tmp_path / "out"
-    decoder.run(dataclasses.replace(config, decode_hparams=search, decode_to_file=str(out)))
+    jobs.run(dataclasses.replace(config, decode_hparams=search, decode_to_file=str(out)))
     first, second = out.read_text().splitlines()
     best, score, _, other = first.split("\t")
     assert best == "tab here"
@@ -219,7 +234,7 @@ def test_prints_bleu_against_a_reference(run, tmp_path, capsys):
     texts = ["one two three four", "five six seven eight"]
     config = with_lines(run, tmp_path / "in", texts)
     reference = with_lines(run, tmp_path / "ref", texts).decode_from_file
-    decoder.run(dataclasses.replace(config, decode_reference=reference))
+    jobs.run(dataclasses.replace(config, decode_reference=reference))
     printed = capsys.readouterr().out
     assert "BLEU_cased = 100.00\n" in printed
     assert "tok:13a" in printed
@@ -230,16 +245,14 @@ def test_a_reference_of_another_length_is_refused_before_decoding(run, tmp_path)
     reference = with_lines(run, tmp_path / "ref", ["a"]).decode_from_file
     out = tmp_path / "out"
     with pytest.raises(DataError, match=r"in has 2 lines but .*ref has 1"):
-        decoder.run(
-            dataclasses.replace(config, decode_reference=reference, decode_to_file=str(out))
-        )
+        jobs.run(dataclasses.replace(config, decode_reference=reference, decode_to_file=str(out)))
     assert not out.exists()
 
 
 @pytest.mark.parametrize(("test_set", "texts"), [(False, 2), (True, 1)])
 def test_decodes_a_split_of_the_data(run, tmp_path, capsys, test_set, texts):
     prefix = str(tmp_path / "results")
-    decoder.run(dataclasses.replace(run, eval_use_test_set=test_set, decode_to_file=prefix))
+    jobs.run(dataclasses.replace(run, eval_use_test_set=test_set, decode_to_file=prefix))
     assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
     stem = "results.decoder_test_copy.transformer_test.decoder_test_bytes.beam4.alpha0.6"
     contents = {
@@ -251,10 +264,10 @@ def test_decodes_a_split_of_the_data(run, tmp_path, capsys, test_set, texts):
 
 def test_decodes_what_is_typed(run, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("first\n\nsecond\nq\nnever\n"))
-    decoder.run(dataclasses.replace(run, decode_interactive=True))
+    jobs.run(dataclasses.replace(run, decode_interactive=True))
     assert capsys.readouterr().out.replace("> ", "") == "first\n\nsecond\n"
     monkeypatch.setattr("sys.stdin", io.StringIO("last"))
-    decoder.run(dataclasses.replace(run, decode_interactive=True))
+    jobs.run(dataclasses.replace(run, decode_interactive=True))
     assert "last" in capsys.readouterr().out
 
 
@@ -263,7 +276,7 @@ def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
     path = f"{run.output_dir}/model.ckpt-7"
     out = tmp_path / "out"
     config = dataclasses.replace(config, output_dir="", decode_to_file=str(out))
-    decoder.run(dataclasses.replace(config, checkpoint_path=path))
+    jobs.run(dataclasses.replace(config, checkpoint_path=path))
     assert out.read_text() == "a b\n"
 
 
@@ -282,7 +295,7 @@ def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
 )
 def test_what_a_user_can_mend_is_one_line(run, changes, error, message):
     with pytest.raises(error, match=message) as raised:
-        decoder.run(dataclasses.replace(run, **changes))
+        jobs.run(dataclasses.replace(run, **changes))
     assert "\n" not in str(raised.value)
 
 
@@ -290,7 +303,7 @@ def test_bytes_that_are_no_text_are_named(run, tmp_path):
     path = tmp_path / "in"
     path.write_bytes(b"fine\n\xff\n")
     with pytest.raises(DataError, match=r"in, line 2: byte 0xff"):
-        decoder.run(dataclasses.replace(run, decode_from_file=str(path)))
+        jobs.run(dataclasses.replace(run, decode_from_file=str(path)))
 
 
 def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, monkeypatch):
@@ -298,7 +311,7 @@ def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, m
     monkeypatch.setattr(Decoder, "search", lambda *_: pytest.fail("searched"))
     config = with_lines(run, tmp_path / "in", ["a"])
     with pytest.raises(OSError, match="file"):
-        decoder.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "file/out")))
+        jobs.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "file/out")))
 
 
 def test_bleu_of_a_split_compares_with_the_whole_targets(run):

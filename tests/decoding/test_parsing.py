@@ -10,9 +10,10 @@ import pytest
 from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_parseval
 from t2t_lite.data import trees
-from t2t_lite.decoding import decoder
+from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError
 from t2t_lite.problems.parsing import TreebankProblem
 from t2t_lite.training import trainer
@@ -84,7 +85,7 @@ def test_evaluation_writes_the_scores_of_parsing(parser):
 def test_a_split_becomes_trees_and_t2t_parseval_gives_the_same_score(parser, tmp_path, capsys):
     search = "beam_size=1,extra_length=20"
     prefix = str(tmp_path / "x")
-    decoder.run(dataclasses.replace(parser, decode_hparams=search, decode_to_file=prefix))
+    jobs.run(dataclasses.replace(parser, decode_hparams=search, decode_to_file=prefix))
     report = capsys.readouterr().out
     files = {path.suffix[1:]: path for path in tmp_path.iterdir()}
     right = [str(trees.normalise(trees.parse_tree(tree))) for tree in TREES]
@@ -125,12 +126,12 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
         decode_reference=str(tmp_path / "ref"),
     )
     with pytest.raises(DataError, match=r"ref, line 3: word 2 is '' in the tree but '-LRB-' in"):
-        decoder.run(config)
+        jobs.run(config)
     assert not (tmp_path / "out").exists()
 
     gold[2] = "(X (x unheard) (x -LRB-) (x of\u2009it) (x -RRB-))"
     (tmp_path / "ref").write_text("".join(f"{tree}\n" for tree in gold))
-    decoder.run(config)
+    jobs.run(config)
     assert re.search(r"^well-formed before repair: .* of 3 outputs;", capsys.readouterr().out, re.M)
     first, empty, *others = (tmp_path / "out").read_text().splitlines()
     assert empty == ""
@@ -142,12 +143,18 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
 
 
 def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
-    parsing = decoder.Decoder.from_run(run_folder.open_run(parser.output_dir))
+    parsing = Decoder.from_run(run_folder.open_run(parser.output_dir))
     (right,) = parsing.encode(["-LRB- she runs -RRB- ."])
     assert parsing.encode([" (  she\truns ) .\r"]) == [right]
     ((best, *_),) = parsing.search([right])
     assert best.output.repairs == 0
     assert words_of([best.output.text]) == [right.text.split()]
+
+
+def test_sentences_are_not_split_where_that_would_split_trees():
+    assert not registry.problem("decoder_test_trees").can_split_sources
+    assert registry.problem("decoder_test_trees_rev").can_split_sources
+    assert not registry.problem("algorithmic_reverse_decimal40").can_split_sources
 
 
 def test_the_papers_search_is_the_default_of_parsing_alone():

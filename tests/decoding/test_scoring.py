@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.decoding.scoring import log_probabilities
+from t2t_lite.decoding.scoring import total_score
 
 
 @pytest.mark.parametrize("batch", ["a", "b"])
@@ -12,7 +12,7 @@ def test_scores_are_those_of_t2t_without_the_padding(t2t_folder, t2t_weights, ba
     model, _ = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "forward.npz")
     features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
-    scores = log_probabilities(model, features).numpy()
+    scores = total_score(model, features).numpy()
     per_token = recorded[f"{batch}/xent_per_token"].reshape(features["targets"].shape)
     np.testing.assert_allclose(scores, -per_token.sum(axis=1), rtol=1e-5, atol=1e-4)
     # T2T's scorer goes on through the padding.
@@ -35,5 +35,5 @@ def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set):
     model.project = lambda hidden: hidden @ matrix.T + [-1e9, 0.0, 0.0, 0.0]
     targets = np.array([[1, 0], *([a, b] for a in (2, 3) for b in (1, 2, 3))], np.int32)
     inputs = np.tile(np.array([[5, 3, 1]], np.int32), (len(targets), 1))
-    scores = log_probabilities(model, {"inputs": inputs, "targets": targets})
+    scores = total_score(model, {"inputs": inputs, "targets": targets})
     assert float(tf.reduce_sum(tf.exp(scores))) == pytest.approx(1.0, abs=1e-5)

@@ -8,6 +8,7 @@ from t2t_lite.data.text_encoder import TokenTextEncoder
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.data.trees import delinearize
 from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
+from t2t_lite.decoding.penalties import Penalty
 from t2t_lite.decoding.tree_grammar import TreeGrammar
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
@@ -52,7 +53,7 @@ def limits(inputs):
 
 def searching(beams, lexicon=LEXICON):
     model = TreeGrammar(Moody(), SYMBOLS, lexicon, TEXTS, EXTRA)
-    return greedy_search(model) if beams == 1 else BeamSearch(model, beams, alpha=0.0)
+    return greedy_search(model) if beams == 1 else BeamSearch(model, beams, Penalty(0.0))
 
 
 def symbols(ids):
@@ -126,7 +127,7 @@ def test_finds_the_best_of_all_trees():
     assert len(outputs) > 20
     inputs = sources(1, moods=[7, 8])
     model = TreeGrammar(Moody(), SYMBOLS, LEXICON, TEXTS, extra_length=length - inputs.shape[1])
-    found = BeamSearch(model, 64, alpha=0.0, stop_early=False)(inputs, [length] * 2)
+    found = BeamSearch(model, 64, Penalty(0.0), stop_early=False)(inputs, [length] * 2)
     for sentence in range(2):
         scores = [score(model, inputs[sentence : sentence + 1], row) for row in outputs]
         # What the grammar allows is all trees and nothing else.

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_lite.errors import DataError
-from t2t_lite.evaluation.bleu import corpus_bleu
+from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
 
 
 def test_identical_texts_score_100():
@@ -47,3 +47,24 @@ def test_counts_must_agree():
 def test_nothing_to_score_is_an_error():
     with pytest.raises(DataError, match="no sentences"):
         corpus_bleu([], [])
+
+
+def test_compound_split_bleu_counts_parts_of_compounds():
+    hypothesis = ["und und und das Roll-out war ein Erfolg"]
+    reference = ["und und und das Roll-in war ein Erfolg"]
+    bleu = compound_split_bleu(hypothesis, reference)
+    # und und und das Roll ##AT##-##AT## out war ein Erfolg: all but what holds "out" is right.
+    assert bleu.score == pytest.approx(100 * (9 / 10 * 7 / 9 * 5 / 8 * 3 / 7) ** 0.25)
+    assert "tok:13a+compounds|smooth:none" in bleu.signature
+    assert bleu.score > corpus_bleu(hypothesis, reference).score
+
+
+def test_compound_split_bleu_takes_quotation_marks_for_alike():
+    lines = ["„So nicht“, sagte er. »Nie!«", "‚Gut‘ so"]
+    plain = ['"So nicht", sagte er. "Nie!"', "'Gut' so"]
+    assert compound_split_bleu(lines, plain).score == pytest.approx(100)
+
+
+def test_compound_split_bleu_needs_pairs():
+    with pytest.raises(DataError, match="1 hypotheses but 2 references"):
+        compound_split_bleu(["a"], ["a", "b"])

@@ -12,7 +12,7 @@ from t2t_lite import registry
 _DIFFERENT_HERE = {"use_target_space_embedding"}
 
 # Recorded sets of what this package does not have (yet).
-_NOT_HERE = ("transformer_parameter_attention", "transformer_prepend", "transformer_relative")
+_NOT_HERE = ("transformer_prepend",)
 
 # T2T 1.15, transformer_base, and what other sets change in it.
 _BASE = {
@@ -37,6 +37,7 @@ _BASE = {
     "optimizer_adam_epsilon": 1e-9,
     "pos": "timing",
     "relu_dropout": 0.1,
+    "self_attention_type": "dot_product",
     "shared_embedding_and_softmax_weights": True,
 }
 # What both sets for Multi30k have in common (Wu et al. 2021).
@@ -146,6 +147,15 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "learning_rate_warmup_steps": 500,
         "learning_rate_decay_steps": 9500,
     },
+    "transformer_relative_tiny": {
+        "num_hidden_layers": 2,
+        "hidden_size": 128,
+        "filter_size": 512,
+        "num_heads": 4,
+        "pos": "none",
+        "self_attention_type": "dot_product_relative",
+        "max_relative_position": 20,
+    },
     "transformer_test": {
         "num_hidden_layers": 2,
         "hidden_size": 16,
@@ -169,6 +179,7 @@ def test_recorded_values(golden: pathlib.Path):
     assert len(here) > 30
     for name in here:
         theirs = base | recorded[name].get("differs_from_transformer_base", {})
+        theirs["pos"] = theirs["pos"] or "none"
         ours = registry.hparams(name).to_dict()
         fields = (ours.keys() & theirs.keys()) - _DIFFERENT_HERE
         assert len(fields) > 40

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.decoding.beam_search import BeamSearch
+from t2t_lite.decoding.penalties import Penalty
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import shift_right
 
@@ -38,7 +39,9 @@ def test_logits_are_those_recorded(kind, model, features):
 
 def test_decodes_are_those_recorded(kind, model, features):
     path = FIXTURES / f"decodes_{kind}.json"
-    ids, scores = BeamSearch(model, 3, 0.6, stop_early=False)(features["inputs"], [8, 5, 7])
+    ids, scores = BeamSearch(model, 3, Penalty(0.6), stop_early=False)(
+        features["inputs"], [8, 5, 7]
+    )
     if not path.exists():
         path.write_text(json.dumps({"ids": ids.tolist(), "scores": scores.tolist()}) + "\n")
         pytest.fail(f"{path.name} was missing and is recorded anew: look at it, then commit it")

@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -79,6 +80,8 @@ def test_stacks_may_differ_in_height(make_model):
     [
         ({"num_heads": 3}, r"key_channels=16 .* 3 heads"),
         ({"attention_value_channels": 15}, r"value_channels=15 .* 2 heads"),
+        ({"self_attention_type": "local"}, r"'local': expected dot_product or dot_product_rel"),
+        ({"self_attention_type": "dot_product_relative"}, r"max_relative_position=0: .* at least"),
         ({"pos": "sine"}, r"pos='sine': expected timing, emb or none"),
         ({"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
     ],
@@ -92,9 +95,8 @@ def test_hparams_that_fit_no_model_are_the_users_error(make_model, changes, mess
 
 
 def test_fresh_variables_are_spread_as_in_t2t(golden):
+    keras.utils.set_random_seed(1)
     for recorded in json.loads((golden / "init_stats.json").read_text())["models"]:
-        if recorded["hparams_set"] == "transformer_relative":
-            continue
         hparams = registry.hparams(recorded["hparams_set"]).override(recorded["overrides"])
         hparams.use_target_space_embedding = True
         model = Transformer(hparams, recorded["source_vocab_size"], recorded["target_vocab_size"])
@@ -105,7 +107,9 @@ def test_fresh_variables_are_spread_as_in_t2t(golden):
             seen.add(suffix)
             for array in ours[suffix]:
                 assert array.std() == pytest.approx(wanted["std"], rel=0.05, abs=1e-6), name
-                assert array.mean() == pytest.approx(wanted["mean"], abs=0.01), name
+                # Small tables: both means are off by chance, with deviations of std / √size.
+                chance = 6 * wanted["std"] / array.size**0.5
+                assert array.mean() == pytest.approx(wanted["mean"], abs=max(0.01, chance)), name
                 if "/weights_" not in suffix:  # the embeddings' normal distribution has no range
                     assert array.min() == pytest.approx(wanted["min"], rel=0.05), name
                     assert array.max() == pytest.approx(wanted["max"], rel=0.05), name
@@ -137,6 +141,9 @@ def _variables_by_t2t_suffix(model):
         "target_space_embedding/kernel": [model.target_space],
         "/weights_": [embedding.matrix for embedding in embeddings],
     }
+    if model.hparams.self_attention_type == "dot_product_relative":
+        found["relative_positions_keys/embeddings"] = [a.relative_keys for a in own]
+        found["relative_positions_values/embeddings"] = [a.relative_values for a in own]
     if model.hparams.pos == "emb":
         positions = [model.inputs_position, model.targets_position]
         found["positional_embedding"] = [position.table for position in positions]

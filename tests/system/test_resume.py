@@ -17,6 +17,10 @@ HPARAMS = (
     "batch_size=256,batch_shuffle_size=4,max_length=32,num_hidden_layers=1,"
     "learning_rate_warmup_steps=10"
 )
+EVERY_FEATURE = (
+    "optimizer_multistep_accumulate_steps=2,ema_decay=0.9,dtype=bfloat16,loss_chunk_tokens=32,"
+    "recompute_activations=true"
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +42,14 @@ def data_dir(tmp_path_factory):
     return data
 
 
-def trainer_flags(data_dir, output_dir, devices: int, steps: int, schedule: str) -> list[str]:
+def trainer_flags(
+    data_dir, output_dir, devices: int, steps: int, schedule: str, features: str = ""
+) -> list[str]:
     return [
         "--problem=text2text_tmpdir",
         "--model=transformer",
         "--hparams_set=transformer_test",
-        f"--hparams={HPARAMS}",
+        f"--hparams={HPARAMS},{features}",
         f"--data_dir={data_dir}",
         f"--output_dir={output_dir}",
         f"--train_steps={steps}",
@@ -132,20 +138,23 @@ def wait_for_progress(process, output_dir) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "steps", "kills", "schedule", "number"),
+    ("devices", "steps", "kills", "schedule", "number", "features"),
     [
-        pytest.param(2, 16, 1, "train", KILL, id="once"),
-        pytest.param(1, 600, 20, WITH_EVALUATION, KILL, id="20-times-1-device", marks=SLOW),
-        pytest.param(4, 1500, 20, "train", KILL, id="20-times-4-devices", marks=SLOW),
-        pytest.param(1, 600, 10, WITH_EVALUATION, TERM, id="pre-empted-10-times", marks=SLOW),
+        pytest.param(2, 16, 1, "train", KILL, "", id="once"),
+        pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
+        pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
+        pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
+        pytest.param(
+            2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE, id="every-feature", marks=SLOW
+        ),
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
-    devices, steps, kills, schedule, number, command, start, data_dir, tmp_path
+    devices, steps, kills, schedule, number, features, command, start, data_dir, tmp_path
 ):
     draw = random.Random()
     flags = {
-        name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule)
+        name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule, features)
         for name in ("calm", "killed")
     }
     command("t2t-trainer", *flags["calm"])

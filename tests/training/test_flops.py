@@ -1,5 +1,6 @@
 """The count of floating-point operations, against counting by hand and TensorFlow's profiler."""
 
+import dataclasses
 import math
 
 import keras
@@ -42,6 +43,19 @@ def test_a_transformer_counted_by_hand(transformer):
     forward = 2 * (encoder + decoder + T * D * V)
     counted = ForwardFlops.of(transformer).training(features(3))
     assert float(counted) == 3 * 3 * forward
+
+
+def test_distances_double_the_products_of_pairs(transformer):
+    hparams = transformer.hparams.copy(
+        self_attention_type="dot_product_relative", max_relative_position=3
+    )
+    relative = ForwardFlops.of(registry.model("transformer")(hparams, V, V))
+    plain = ForwardFlops.of(transformer)
+    assert relative == dataclasses.replace(
+        plain,
+        source_source=2 * plain.source_source,
+        target_target=2 * plain.target_target,
+    )
 
 
 def test_the_profiler_counts_the_same_products(transformer):

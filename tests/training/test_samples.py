@@ -5,7 +5,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.decoder import Decodes
+from t2t_lite.decoding.examples import Decodes
 from t2t_lite.training import samples
 from t2t_lite.training.samples import attention_images, sample_table
 

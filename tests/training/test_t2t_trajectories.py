@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.export import t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
@@ -23,10 +24,10 @@ def without_dropout(model, overrides=""):
     return copy
 
 
-def in_a_model(t2t_weights, config, like, arrays):
+def in_a_model(config, like, arrays):
     """Puts recorded arrays, one for each of T2T's variables, where ours stand."""
     model = Transformer(like.hparams, like.inputs_vocab_size, like.targets_vocab_size)
-    t2t_weights.assign(model, arrays, config["target_space_id"])
+    t2t_variables.assign(model, arrays, config["target_space_id"])
     return [np.asarray(variable) for variable in model.trainable_variables]
 
 
@@ -36,7 +37,7 @@ def starting_with(recorded, prefix):
     }
 
 
-@pytest.mark.parametrize("config", ["base_v1", "base_v3"])
+@pytest.mark.parametrize("config", ["base_v1", "base_v3", "relative"])
 def test_gradients(golden, t2t_weights, config):
     folder = golden / "transformer" / config
     model, settings = t2t_weights.golden_transformer(folder)
@@ -48,7 +49,7 @@ def test_gradients(golden, t2t_weights, config):
         mean = loss / np.count_nonzero(forward["a/targets"])
     gradients = tape.gradient(mean, model.trainable_variables)
     assert float(mean) == pytest.approx(float(recorded["loss"]), abs=1e-5)
-    expected = in_a_model(t2t_weights, settings, model, starting_with(recorded, "grad/"))
+    expected = in_a_model(settings, model, starting_with(recorded, "grad/"))
     for variable, gradient, wanted in zip(
         model.trainable_variables, gradients, expected, strict=True
     ):
@@ -64,6 +65,7 @@ def test_gradients(golden, t2t_weights, config):
         pytest.param("base_v1", "adam", marks=pytest.mark.slow),
         pytest.param("base_v3", "adam", marks=pytest.mark.slow),
         pytest.param("base_v3", "clip", marks=pytest.mark.slow),
+        pytest.param("relative", "adam", marks=pytest.mark.slow),
         ("base_v3", "multistep"),
     ],
 )
@@ -102,14 +104,14 @@ def test_trainings(golden, t2t_weights, config, run):
         for name, norm in wanted.items()
     }
     for variable, same_norm in zip(
-        model.trainable_variables, in_a_model(t2t_weights, settings, model, spread), strict=True
+        model.trainable_variables, in_a_model(settings, model, spread), strict=True
     ):
         ours, theirs = np.linalg.norm(variable), np.linalg.norm(same_norm)
         assert ours == pytest.approx(theirs, rel=1e-3), variable.path
     final = starting_with(recorded, f"{run}/final/")
     assert bool(final) == ((config, run) == ("base_v3", "adam"))
     if final:
-        expected = in_a_model(t2t_weights, settings, model, final)
+        expected = in_a_model(settings, model, final)
         for variable, theirs in zip(model.trainable_variables, expected, strict=True):
             moved = np.abs(np.asarray(variable) - theirs)
             assert moved.max() < 0.1 * float(rate), variable.path

@@ -1,0 +1,114 @@
+"""t2t-exporter: a trained model for TensorFlow Serving, for Keras or for CTranslate2."""
+
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite import run_folder
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.errors import UsageError
+
+_SAVED_MODEL, _KERAS, _CTRANSLATE2 = "savedmodel", "keras", "ctranslate2"
+_NOT_QUANTIZED = "float32"
+
+COMMAND = Command(
+    "t2t-exporter",
+    "writes a trained model for use elsewhere: as a SavedModel that searches by itself, as a bare\n"
+    "Keras model, or for CTranslate2. Each export is a new version; a README.md in it says how to\n"
+    "use it.",
+    [
+        "t2t-exporter --output_dir=runs/base --export_dir=exports",
+        "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged --format=ctranslate2 "
+        "--quantization=int8",
+    ],
+    {
+        "The trained model": (
+            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+            Flag(
+                "checkpoint_path",
+                pathlib.Path,
+                "newest",
+                "The checkpoint: a path in any run folder; or newest, best, averaged (the one made "
+                "last), a number of updates or a name in --output_dir.",
+            ),
+            *REGISTRY_FLAGS,
+        ),
+        "What becomes of it": (
+            Flag(
+                "export_dir",
+                pathlib.Path,
+                "",
+                "Parent folder of the exports; export in the run folder if not given. There are "
+                "translate/N (text to text) and ids/N, for TensorFlow Serving; or keras/N; or "
+                "ctranslate2/N.",
+            ),
+            Flag(
+                "format",
+                str,
+                _SAVED_MODEL,
+                "What to write.",
+                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2),
+            ),
+            Flag(
+                "decode_hparams",
+                str,
+                "",
+                "Search settings of a SavedModel: beam_size=4,alpha=0.6 and the like; with "
+                "return_beams=true it gives all hypotheses.",
+            ),
+            Flag(
+                "quantization",
+                str,
+                _NOT_QUANTIZED,
+                "How CTranslate2 stores weights.",
+                choices=(_NOT_QUANTIZED, "float16", "bfloat16", "int8"),
+            ),
+        ),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    _check(args)
+    with quiet_import():
+        from t2t_lite.export import folder, keras_archive, saved_model
+        from t2t_lite.training.checkpoint_scores import named_checkpoint
+    checkpoint = args.checkpoint_path
+    if not run_folder.is_whole(checkpoint):
+        checkpoint = named_checkpoint(checkpoint, args.output_dir)
+    run = run_folder.open_run(args.output_dir or str(pathlib.Path(checkpoint).parent))
+    export_dir = args.export_dir or str(run.folder / "export")
+    if args.format == _SAVED_MODEL:
+        hparams = DecodeHParams.of(run.problem, args.decode_hparams)
+        saved_model.export(run, checkpoint, export_dir, hparams)
+    elif args.format == _KERAS:
+        keras_archive.export(run, checkpoint, export_dir)
+    else:
+        from t2t_lite.export import ctranslate2
+
+        version = folder.new_folder(export_dir, _CTRANSLATE2)
+        ctranslate2.export(run, checkpoint, str(version), args.quantization)
+
+
+def _check(args: types.SimpleNamespace) -> None:
+    """Raises UsageError if a flag is missing, or goes with another format."""
+    if "/" not in args.checkpoint_path:
+        COMMAND.require(args, "output_dir")
+    DecodeHParams().override(args.decode_hparams)
+    if args.decode_hparams and args.format != _SAVED_MODEL:
+        raise UsageError(
+            f"--decode_hparams goes with --format={_SAVED_MODEL} only: no other format searches "
+            "by its own settings"
+        )
+    if args.quantization != _NOT_QUANTIZED and args.format != _CTRANSLATE2:
+        raise UsageError(f"--quantization goes with --format={_CTRANSLATE2} only")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""t2t-serve: a trained model behind HTTP, with a page to try it."""
+
+import dataclasses
+import importlib.util
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.serving.config import ServerConfig
+
+_DEFAULT = ServerConfig()
+_LAST_PORT = 65535
+
+COMMAND = Command(
+    "t2t-serve",
+    "serves a trained model by HTTP: POST /translate takes and gives JSON, / is a page to try it,\n"
+    "/health and /metrics are for those who run it. SIGTERM ends it when all is answered.",
+    [
+        "t2t-serve --output_dir=runs/base",
+        """curl --json '{"text": "The cat sleeps.", "n_best": 2}' http://127.0.0.1:8080/translate""",
+    ],
+    {
+        "The trained model": (
+            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+            Flag(
+                "checkpoint_path",
+                pathlib.Path,
+                "",
+                "The checkpoint to use; the newest in --output_dir if not given.",
+            ),
+            Flag(
+                "decode_hparams",
+                str,
+                "",
+                "Search settings, as of t2t-decoder; beam_size is the most that n_best may be.",
+            ),
+            *REGISTRY_FLAGS,
+        ),
+        "Where": (
+            Flag(
+                "host",
+                str,
+                _DEFAULT.host,
+                "Address to listen on; 0.0.0.0 lets all others on the network in.",
+            ),
+            Flag("port", int, _DEFAULT.port, "Port to listen on; 0: any that is free.", minimum=0),
+        ),
+        "Limits": (
+            Flag(
+                "max_body_size",
+                int,
+                _DEFAULT.max_body_size,
+                "Bytes of a request; more is answered 413.",
+                minimum=1,
+            ),
+            Flag(
+                "max_texts",
+                int,
+                _DEFAULT.max_texts,
+                "Texts of a request; more are answered 413.",
+                minimum=1,
+            ),
+            Flag(
+                "max_text_length",
+                int,
+                _DEFAULT.max_text_length,
+                "Characters of a text; more are answered 413.",
+                minimum=1,
+            ),
+            Flag(
+                "queue_size",
+                int,
+                _DEFAULT.queue_size,
+                "Requests that may wait; further ones are answered 429.",
+                minimum=1,
+            ),
+            Flag(
+                "timeout",
+                float,
+                _DEFAULT.timeout,
+                "Seconds that a request may take; then it is answered 504.",
+                minimum=0,
+            ),
+        ),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    if not args.checkpoint_path:
+        COMMAND.require(args, "output_dir")
+    if args.port > _LAST_PORT:
+        raise UsageError(f"--port={args.port}: the last port is {_LAST_PORT}")
+    DecodeHParams().override(args.decode_hparams)
+    config = ServerConfig(
+        **{field.name: vars(args)[field.name] for field in dataclasses.fields(ServerConfig)}
+    )
+    if not importlib.util.find_spec("uvicorn"):
+        raise UserError("t2t-serve needs more packages: pip install 't2t_lite[serve]'")
+    with quiet_import():
+        from t2t_lite.serving import server
+    server.run(config)
+
+
+if __name__ == "__main__":
+    main()

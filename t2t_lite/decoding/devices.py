@@ -1,0 +1,134 @@
+"""The devices that decode: on each a copy of the models, and what was compiled for them."""
+
+import contextlib
+import functools
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Generic, TypeVar
+
+import tensorflow as tf
+
+from t2t_lite.errors import UserError
+from t2t_lite.models.seq2seq import Seq2Seq
+
+# What is called with the batches; a batch; what comes of it.
+_Compiled = TypeVar("_Compiled")
+_Batch = TypeVar("_Batch")
+_Result = TypeVar("_Result")
+
+
+def decoding_devices(worker_gpu: int | None) -> list[str]:
+    """Returns the names of the devices to decode on.
+
+    Args:
+        worker_gpu: how many GPUs; None: all there are, or the CPU (all of it, if it is split into
+            logical devices) if there is none; 0: the CPU.
+
+    Raises:
+        UserError: fewer GPUs are there.
+    """
+    gpus = tf.config.list_logical_devices("GPU")
+    if worker_gpu is not None and worker_gpu > len(gpus):
+        raise UserError(f"--worker_gpu={worker_gpu}, but TensorFlow sees {len(gpus)} GPUs")
+    return [device.name for device in gpus[:worker_gpu] or tf.config.list_logical_devices("CPU")]
+
+
+def on_device(name: str) -> contextlib.AbstractContextManager[None]:
+    """Returns a context in which TensorFlow computes on a device; "": wherever it does anyway."""
+    return tf.device(name) if name else contextlib.nullcontext()
+
+
+class Replicas(Generic[_Compiled]):
+    """Models on one device or more, between which batches are dealt out.
+
+    The first device computes with the models themselves, every other one with copies, which are
+    made when there is work for it. What comes out is the same for any number of devices.
+
+    Args:
+        models: an ensemble, or a single one.
+        devices: their names; a single "": wherever TensorFlow computes.
+        compile: makes of the models what is called on a device; called once for each.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        devices: Sequence[str],
+        compile: Callable[[Sequence[Seq2Seq]], _Compiled],
+    ) -> None:
+        self._models = models
+        self._devices = devices
+        self._compile = compile
+        self._made: list[_Replica[_Compiled]] = []
+
+    def map(
+        self, work: Callable[[_Compiled, _Batch], _Result], batches: Sequence[_Batch]
+    ) -> Iterator[tuple[int, _Result]]:
+        """Calls `work` for every batch; yields its number and the result, as they are done."""
+        replicas = self._first(min(len(batches), len(self._devices)))
+        if len(replicas) <= 1:
+            for number, batch in enumerate(batches):
+                yield number, replicas[0](work, batch)
+            return
+        free: queue.SimpleQueue[_Replica[_Compiled]] = queue.SimpleQueue()
+        for replica in replicas:
+            free.put(replica)
+
+        def on_next_free(batch: _Batch) -> _Result:
+            replica = free.get()
+            try:
+                return replica(work, batch)
+            finally:
+                free.put(replica)
+
+        with ThreadPoolExecutor(len(replicas)) as threads:
+            try:
+                futures = {threads.submit(on_next_free, b): i for i, b in enumerate(batches)}
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                threads.shutdown(cancel_futures=True)  # if one has failed, begin no other
+
+    def _first(self, count: int) -> list["_Replica[_Compiled]"]:
+        """Returns the first `count` replicas, with the weights that the models have now."""
+        for device in self._devices[len(self._made) : count]:
+            models = _copies(self._models, device) if self._made else self._models
+            self._made.append(_Replica(device, models, self._compile))
+        for replica in self._made[1:count]:
+            replica.copy_weights(self._models)
+        return self._made[:count]
+
+
+class _Replica(Generic[_Compiled]):
+    """One device: its name, its models, and how they are compiled."""
+
+    def __init__(
+        self,
+        device: str,
+        models: Sequence[Seq2Seq],
+        compile: Callable[[Sequence[Seq2Seq]], _Compiled],
+    ) -> None:
+        self._device = device
+        self._models = models
+        self._compile = compile
+
+    def __call__(self, work: Callable[[_Compiled, _Batch], _Result], batch: _Batch) -> _Result:
+        """Does the work for a batch on this device."""
+        with on_device(self._device):
+            return work(self._compiled, batch)
+
+    def copy_weights(self, models: Sequence[Seq2Seq]) -> None:
+        """Takes over the weights of the same models on another device."""
+        for own, other in zip(self._models, models, strict=True):
+            for variable, value in zip(own.weights, other.weights, strict=True):
+                variable.assign(value)
+
+    @functools.cached_property
+    def _compiled(self) -> _Compiled:
+        return self._compile(self._models)
+
+
+def _copies(models: Sequence[Seq2Seq], device: str) -> list[Seq2Seq]:
+    with on_device(device):
+        return [type(model).from_config(model.get_config()) for model in models]

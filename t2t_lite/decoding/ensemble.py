@@ -1,0 +1,78 @@
+"""Several models that decide together."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch
+
+
+class Ensemble:
+    """Models in whose place stands the mean of the probabilities that they give.
+
+    They may be of different kinds and sizes. A search, and scoring, take it for a model whose
+    logits are log-probabilities.
+
+    Args:
+        models: at least one, all trained with the same vocabularies.
+
+    Raises:
+        UsageError: their vocabularies differ in size.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+        sizes = [(model.inputs_vocab_size, model.targets_vocab_size) for model in models]
+        for number, other in enumerate(sizes, 1):
+            if other != sizes[0]:
+                raise UsageError(
+                    f"model {number} of the ensemble has vocabularies of {other[0]} and "
+                    f"{other[1]} ids, model 1 of {sizes[0][0]} and {sizes[0][1]}: they must be "
+                    "the same vocabularies"
+                )
+        self.models = list(models)
+
+    def __call__(self, features: Features) -> tf.Tensor:
+        """Returns log-probabilities [B, T, V]; see `Seq2Seq.call`."""
+        return _mean([model(features) for model in self.models])
+
+    @contextlib.contextmanager
+    def watching(self, watch: Watch) -> Iterator[None]:
+        """Shows `watch` the attention of each model to the source; see `Seq2Seq.watching`."""
+        with contextlib.ExitStack() as stack:
+            for model in self.models:
+                stack.enter_context(model.watching(watch))
+            yield
+
+    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
+        """Encodes `inputs` [B, S] with every model."""
+        return _joined([model.start_decoding(inputs, beams, length) for model in self.models])
+
+    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
+        """Makes room for `length` steps in all."""
+        states = zip(self.models, _split(state), strict=True)
+        return _joined([model.grow(part, length) for model, part in states])
+
+    def decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step of every model; returns log-probabilities [B, K, V]."""
+        states = zip(self.models, _split(state), strict=True)
+        steps = [model.decode_step(ids, step, part) for model, part in states]
+        return _mean([logits for logits, _ in steps]), _joined([part for _, part in steps])
+
+
+def _mean(logits: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns the logarithm of the mean of the probabilities."""
+    log_probs = tf.stack([tf.nn.log_softmax(tf.cast(x, tf.float32)) for x in logits])
+    return tf.reduce_logsumexp(log_probs, axis=0) - math.log(len(logits))
+
+
+def _joined(states: Sequence[DecodeState]) -> DecodeState:
+    return DecodeState([s.sentence for s in states], [s.hypothesis for s in states])
+
+
+def _split(state: DecodeState) -> list[DecodeState]:
+    return [DecodeState(*parts) for parts in zip(*state, strict=True)]

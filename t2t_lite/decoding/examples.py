@@ -1,0 +1,53 @@
+"""Splits of a problem's data, decoded and scored."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from t2t_lite.data.example_reader import ExampleReader, eval_examples
+from t2t_lite.data.problem import Output
+from t2t_lite.decoding.decoder import Decoder, Source, best_output
+from t2t_lite.evaluation.metrics import Score, score_outputs
+
+
+class Decodes(NamedTuple):
+    """A split of the data, decoded: one entry for each example."""
+
+    sources: list[str]
+    references: list[str]  # as they are shown, uncut
+    outputs: list[Output]
+
+    def score(self, metric: str) -> Score:
+        """Scores the outputs; see `score_outputs`."""
+        return score_outputs(metric, self.outputs, self.references)
+
+
+def decode_examples(decoder: Decoder, paths: Sequence[str]) -> Decodes:
+    """Decodes the sources of TFRecord files.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    sources, references = read_examples(decoder, paths)
+    outputs = [best_output(beams) for beams in decoder.search(sources)]
+    return Decodes([source.text for source in sources], references, outputs)
+
+
+def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
+    """Decodes the sources of TFRecord files and scores the outputs against the targets.
+
+    Raises:
+        DataError: a file is damaged, or there is no example.
+    """
+    return decode_examples(decoder, paths).score(decoder.problem.metric)
+
+
+def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
+    """Reads TFRecord files; returns all sources, and all targets as they are shown, uncut."""
+    problem = decoder.problem
+    reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
+    sources, references = [], []
+    for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
+        source = Source(decoder.source_text(ids), ids, number)
+        sources.append(source)
+        references.append(problem.show(source.text, decoder.target_text(target_ids)).text)
+    return sources, references

@@ -1,0 +1,40 @@
+"""Lines that are longer than the model takes, in pieces that are not."""
+
+import re
+from collections.abc import Callable
+
+# What a break comes behind, the best first: a sentence, a clause, a word.
+_BREAKS = (
+    re.compile(r"""[.!?;]["'”’»)\]]*\s+|[。！？；｡]["'”’»）」』]*\s*"""),
+    re.compile(r",\s+|[，、]\s*"),
+    re.compile(r"\s+"),
+)
+
+
+def split(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Halves a text until every piece fits.
+
+    It is broken at the sentence end that is nearest to its middle; without one, at a comma; without
+    one, at a space; at last anywhere.
+
+    Args:
+        text: no white space around it.
+        fits: whether a piece is short enough; of one character nothing more is asked.
+
+    Returns:
+        The pieces in their order, without the white space between them.
+    """
+    if len(text) < 2 or fits(text):
+        return [text]
+    at = _nearest_break(text)
+    halves = (text[:at].strip(), text[at:].strip())
+    return [piece for half in halves if half for piece in split(half, fits)]
+
+
+def _nearest_break(text: str) -> int:
+    """Returns where to break a text of two characters or more, at least one on either side."""
+    for pattern in _BREAKS:
+        breaks = [match for match in pattern.finditer(text) if match.end() < len(text)]
+        if breaks:
+            return min(breaks, key=lambda match: abs(sum(match.span()) - len(text))).end()
+    return len(text) // 2

@@ -1,0 +1,69 @@
+"""How outputs are written: lines of text, or of JSON."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Hypothesis, Source
+
+# Makes one line of a source and its hypotheses, best first.
+Writer = Callable[[Source, Sequence[Hypothesis]], str]
+
+_DIGITS = 6  # of what JSON has, behind the point: float32 has no more
+
+
+def writer(output_format: str, hparams: DecodeHParams) -> Writer:
+    """Returns what writes outputs as "text" or "json": all hypotheses with return_beams."""
+
+    def write(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
+        shown = hypotheses if hparams.return_beams else hypotheses[:1]
+        if output_format == "json":
+            return _json(source, shown)
+        return "\t".join(_columns(beam, hparams.write_beam_scores) for beam in shown)
+
+    return write
+
+
+def score_writer(output_format: str) -> Writer:
+    """Returns what writes the score of a target: alone, T2T's six digits, or in "json"."""
+
+    def write(source: Source, targets: Sequence[Hypothesis]) -> str:
+        if output_format == "json":
+            return _json(source, targets)
+        return "".join(f"{target.score:.6f}" for target in targets)
+
+    return write
+
+
+def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
+    text = hypothesis.output.text
+    return f"{text}\t{hypothesis.score:.2f}" if with_score else text
+
+
+def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Returns what JSON says of a source and its hypotheses."""
+    return {"source": source.text, "hypotheses": [_entry(h) for h in hypotheses]}
+
+
+def _json(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
+    return json.dumps(fields_of(source, hypotheses), ensure_ascii=False)
+
+
+def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
+    entry = {"text": hypothesis.output.text, "score": round(hypothesis.score, _DIGITS)}
+    details = hypothesis.details
+    if details is None:
+        return entry
+    return entry | {
+        "tokens": details.tokens,
+        "log_probs": _rounded(details.log_probs),
+        "source_tokens": details.source_tokens,
+        "attention": _rounded(details.attention),
+    }
+
+
+def _rounded(values: np.ndarray) -> list[Any]:
+    return values.astype(np.float64).round(_DIGITS).tolist()

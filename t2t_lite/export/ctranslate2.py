@@ -1,0 +1,331 @@
+"""A trained Transformer as a folder for CTranslate2 (https://github.com/OpenNMT/CTranslate2).
+
+The folder holds the weights, the vocabulary, the SentencePiece model, and a README.md that says how
+to use it. The logits are those of our model: CTranslate2 knows the paper's layers, and what differs
+between its conventions and T2T's is written down with the weights (positions count from 0, decoding
+starts from a zero vector).
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import files, run_folder
+from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.errors import UserError
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.position import Position
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import LayerSpec, TransformerSpec
+
+log = logging.getLogger(__name__)
+
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8")
+
+# Rows of the position tables: no source and no output can be longer. CTranslate2 itself cuts
+# sources at 1,024 subwords and outputs at 256, unless it is told otherwise.
+_POSITIONS = 2048
+
+# Residual steps, without dropout, before and after a sub-layer: where normalisation stands.
+_PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
+
+
+def export(run: run_folder.Run, checkpoint: str | None, export_dir: str, quantization: str) -> None:
+    """Writes the model of a run folder, whole or not at all.
+
+    Args:
+        run: an opened run folder.
+        checkpoint: prefix of a checkpoint; None: the newest.
+        export_dir: the folder to write; must not be there yet, or be empty.
+        quantization: how weights are stored, one of `QUANTIZATIONS`.
+
+    Raises:
+        UserError: ctranslate2 is not installed, CTranslate2 cannot run such a model, the checkpoint
+            cannot be read, or `export_dir` is not empty.
+    """
+    with files.whole_folder(export_dir) as folder:
+        model = run.build_model()
+        step = run.restore_weights(model, checkpoint)
+        encoders = run.problem.get_feature_encoders(str(run.folder))
+        inputs, targets = encoders["inputs"], encoders["targets"]
+        pieces = (
+            targets.tokens
+            if inputs is targets and isinstance(targets, SentencePieceEncoder)
+            else None
+        )
+        convert(model, pieces, quantization).save(str(folder))
+        for name in run.problem.vocab_files():
+            shutil.copyfile(run.folder / name, folder / name)
+        readme = _readme(run, step, quantization, uses_pieces=pieces is not None)
+        (folder / "README.md").write_text(readme, encoding="utf-8")
+    log.info("wrote %s", export_dir)
+
+
+def convert(
+    model: Seq2Seq, pieces: Sequence[str] | None = None, quantization: str = "float32"
+) -> "TransformerSpec":
+    """Turns a model into CTranslate2's description of it; `save` writes that into a folder.
+
+    Args:
+        model: a Transformer.
+        pieces: what CTranslate2 is to call each id of both vocabularies; None: its number.
+        quantization: how weights are stored, one of `QUANTIZATIONS`.
+
+    Raises:
+        UserError: ctranslate2 is not installed, or CTranslate2 cannot run such a model.
+    """
+    try:
+        from ctranslate2.specs import TransformerSpec
+    except ImportError:
+        raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
+    hparams = model.hparams
+    if not (isinstance(model, Transformer) and isinstance(hparams, TransformerHParams)):
+        raise UserError(
+            f"model {type(model).__name__}: CTranslate2 runs Transformers alone; export a "
+            "SavedModel (--format=saved_model)"
+        )
+    spec = TransformerSpec.from_config(
+        (len(model.encoder_layers), len(model.decoder_layers)),
+        hparams.num_heads,
+        with_relative_position=_is_relative(model),
+        pre_norm=_is_pre_norm(hparams),
+    )
+    _set_encoder(spec.encoder, model)
+    _set_decoder(spec.decoder, model)
+    spec.config.layer_norm_epsilon = hparams.norm_epsilon
+    _register_vocabularies(spec, model, pieces)
+    if quantization == "bfloat16":  # which ctranslate2 itself can do with PyTorch alone
+        _round_to_bfloat16(spec)
+    spec.validate()
+    spec.optimize(quantization)
+    return spec
+
+
+def _is_pre_norm(h: TransformerHParams) -> bool:
+    """Tells where the normalisations of a model stand.
+
+    Raises:
+        UserError: CTranslate2 cannot run such a model.
+    """
+    for name in ("key_channels", "value_channels"):
+        if getattr(h, name) != h.hidden_size:
+            raise UserError(
+                f"hparam attention_{name}={getattr(h, name)}: CTranslate2 has no attention other "
+                f"than over hidden_size={h.hidden_size} features; export a SavedModel "
+                "(--format=saved_model)"
+            )
+    if h.self_attention_type != "dot_product" and h.pos != "none":
+        raise UserError(
+            f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 has no "
+            "positions beside relative ones; export a SavedModel (--format=saved_model)"
+        )
+    names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
+    steps = tuple(getattr(h, name).replace("none", "").replace("d", "") for name in names)
+    if steps not in (_PRE_NORM, _POST_NORM):
+        raise UserError(
+            f"hparams {names[0]}={getattr(h, names[0])!r}, {names[1]}={getattr(h, names[1])!r}: "
+            "CTranslate2 knows n with da and none with dan; export a SavedModel "
+            "(--format=saved_model)"
+        )
+    return steps == _PRE_NORM
+
+
+def _set_encoder(spec: "LayerSpec", model: Transformer) -> None:
+    spec.scale_embeddings = _is_scaled(model)
+    spec.embeddings[0].weight = _array(model.inputs_embedding.matrix)
+    if model.target_space is not None:  # its first row is added to all embeddings, once scaled
+        spec.embeddings[0].weight += _array(model.target_space[0]) / model.inputs_embedding.scale
+    if not _is_relative(model):
+        spec.position_encodings.encodings = _position_table(model.inputs_position)
+    for layer_spec, layer in zip(spec.layer, model.encoder_layers, strict=True):
+        _set_self_attention(layer_spec.self_attention, layer.attention, layer.attention_residual)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+    _set_norm(spec, model.encoder_end)
+
+
+def _set_decoder(spec: "LayerSpec", model: Transformer) -> None:
+    spec.scale_embeddings = _is_scaled(model)
+    spec.start_from_zero_embedding = True
+    spec.embeddings.weight = _array(model.targets_embedding.matrix)
+    if not _is_relative(model):
+        spec.position_encodings.encodings = _position_table(model.targets_position)
+    for layer_spec, layer in zip(spec.layer, model.decoder_layers, strict=True):
+        _set_self_attention(layer_spec.self_attention, layer.attention, layer.attention_residual)
+        _set_source_attention(layer_spec.attention, layer.source_attention, layer.source_residual)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+    _set_norm(spec, model.decoder_end)
+    spec.projection.weight = _array(model.softmax_embedding.matrix)
+
+
+def _set_self_attention(spec: "LayerSpec", layer: SelfAttention, residual: Residual) -> None:
+    _set_projection(spec.linear[0], layer.qkv)
+    _set_projection(spec.linear[1], layer.output_projection)
+    if isinstance(layer, RelativeSelfAttention):
+        spec.relative_position_keys = _array(layer.relative_keys)
+        spec.relative_position_values = _array(layer.relative_values)
+    _set_sublayer_norm(spec, residual)
+
+
+def _set_source_attention(
+    spec: "LayerSpec", layer: EncoderDecoderAttention, residual: Residual
+) -> None:
+    _set_projection(spec.linear[0], layer.query)
+    _set_projection(spec.linear[1], layer.kv)
+    _set_projection(spec.linear[2], layer.output_projection)
+    _set_sublayer_norm(spec, residual)
+
+
+def _set_feed_forward(spec: "LayerSpec", layer: FeedForward, residual: Residual) -> None:
+    _set_projection(spec.linear_0, layer.expand)
+    _set_projection(spec.linear_1, layer.contract)
+    _set_sublayer_norm(spec, residual)
+
+
+def _set_projection(spec: "LayerSpec", layer: Projection) -> None:
+    spec.weight = np.ascontiguousarray(_array(layer.kernel).T)  # [outputs, inputs]
+    if layer.bias is not None:
+        spec.bias = _array(layer.bias)
+
+
+def _set_sublayer_norm(spec: "LayerSpec", residual: Residual) -> None:
+    _set_norm(spec, residual.before)
+    _set_norm(spec, residual.after)
+
+
+def _set_norm(spec: "LayerSpec", steps: LayerSteps) -> None:
+    if "n" in steps.sequence:
+        spec.layer_norm.gamma = _array(steps.norm.gamma)
+        spec.layer_norm.beta = _array(steps.norm.beta)
+
+
+def _position_table(layer: Position) -> np.ndarray:
+    """Returns what the layer adds to the embeddings of the first positions, [_POSITIONS, D]."""
+    nothing = ops.zeros((1, _POSITIONS, layer.channels))
+    return _array(layer(nothing, ops.arange(_POSITIONS))[0])
+
+
+def _is_relative(model: Transformer) -> bool:
+    return isinstance(model.encoder_layers[0].attention, RelativeSelfAttention)
+
+
+def _is_scaled(model: Transformer) -> bool:
+    return model.hparams.multiply_embedding_mode == "sqrt_depth"
+
+
+def _array(values: keras.KerasTensor) -> np.ndarray:
+    return ops.convert_to_numpy(values).copy()  # what is here may be quantised in place
+
+
+def _register_vocabularies(
+    spec: "TransformerSpec", model: Seq2Seq, pieces: Sequence[str] | None
+) -> None:
+    sizes = (model.inputs_vocab_size, model.targets_vocab_size)
+    names = pieces or [str(i) for i in range(max(sizes))]
+    spec.register_source_vocabulary(list(names[: sizes[0]]))
+    spec.register_target_vocabulary(list(names[: sizes[1]]))
+    spec.config.add_source_eos = True
+    spec.config.eos_token = names[EOS_ID]
+    # Neither the start nor what the vocabulary lacks has an id of its own in T2T's vocabularies.
+    spec.config.bos_token = spec.config.decoder_start_token = names[PAD_ID]
+    spec.config.unk_token = "<unk>" if "<unk>" in names else names[PAD_ID]
+
+
+def _round_to_bfloat16(spec: "TransformerSpec") -> None:
+    from ctranslate2.specs import model_spec
+
+    def round_array(owner: "LayerSpec", name: str, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            setattr(owner, name.rpartition("/")[2], tf.cast(value, tf.bfloat16).numpy())
+
+    model_spec.visit_spec(spec, round_array)
+
+
+_README = """\
+# {problem}, for CTranslate2
+
+Written by t2t-exporter: model {model}, hparams set {hparams_set}, after {step} updates, weights in
+{quantization}. In this folder, after `pip install {packages}`:
+
+{example}
+`translate_batch` takes lists of many sentences at a time. An output ends after 256 subwords unless
+`max_decoding_length` says otherwise; t2t-decoder lets it be {extra_length} subwords longer than its
+source. Neither can be longer than {positions} subwords. `Translator(".", compute_type="int8")`
+computes in 8 bits, whatever the weights are stored in.
+
+## The same outputs as t2t-decoder's
+
+With `min_decoding_length=0`, greedy search (`beam_size=1`) finds what t2t-decoder finds with
+`beam_size=1`, and beam search with `length_penalty=0` what it finds with `alpha=0`, but for
+rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder scores outputs as
+`length_penalty=X` does here, but goes on until no better one can come, where CTranslate2 stops as
+soon as it has `beam_size` outputs.
+
+T2T's own penalty is another: t2t-decoder divides the log-probability of an output of n subwords,
+EOS counted, by ((5 + n) / 6)^alpha, CTranslate2 by n^length_penalty. Between outputs of about n
+subwords they choose alike if length_penalty = alpha n / (5 + n). For the default of this problem,
+alpha={alpha:g}:
+
+| n | length_penalty |
+|---:|---:|
+{penalties}
+**`{nearest}` comes nearest** for sentences of usual length.
+"""
+
+_USE_PIECES = """\
+    import ctranslate2, sentencepiece
+    spm, model = sentencepiece.SentencePieceProcessor("{vocabulary}"), ctranslate2.Translator(".")
+    found = model.translate_batch([spm.encode("A sentence.", out_type=str)], {search})
+    print(spm.decode(found[0].hypotheses[0]))
+"""
+
+# For vocabularies that have no tokeniser but ours. CTranslate2's tokens are their ids.
+_USE_IDS = """\
+    import ctranslate2, t2t_lite.registry
+    text = t2t_lite.registry.problem("{problem}").get_feature_encoders(".")
+    ids = [str(i) for i in text["inputs"].encode("A sentence.")]
+    found = ctranslate2.Translator(".").translate_batch([ids], {search})
+    print(text["targets"].decode([int(i) for i in found[0].hypotheses[0]]))
+"""
+_USUAL_LENGTH = 25  # subwords
+_LENGTHS = (10, _USUAL_LENGTH, 50, 100)
+
+
+def _readme(run: run_folder.Run, step: int, quantization: str, uses_pieces: bool) -> str:
+    search = DecodeHParams.of(run.problem)
+    penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
+    nearest = f"length_penalty={penalties[_USUAL_LENGTH]:.2f}"
+    example = _USE_PIECES if uses_pieces else _USE_IDS
+    return _README.format(
+        problem=run.problem.name,
+        model=run.model_name,
+        hparams_set=run.hparams_set,
+        step=step,
+        quantization=quantization,
+        packages="ctranslate2 sentencepiece" if uses_pieces else "'t2t_lite[ct2]'",
+        example=example.format(
+            problem=run.problem.name,
+            vocabulary="".join(run.problem.vocab_files()),
+            search=f"beam_size={search.beam_size}, {nearest}",
+        ),
+        extra_length=search.extra_length,
+        positions=_POSITIONS,
+        alpha=search.alpha,
+        penalties="".join(f"| {n} | {value:.2f} |\n" for n, value in penalties.items()),
+        nearest=nearest,
+    )

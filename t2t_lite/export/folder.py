@@ -1,0 +1,60 @@
+"""Where exports lie: `export_dir/KIND/VERSION`, as TensorFlow Serving wants it, and whence."""
+
+import contextlib
+import pathlib
+import shutil
+from collections.abc import Iterator, Sequence
+
+from t2t_lite import files
+from t2t_lite.run_folder import Run
+from t2t_lite.version import __version__
+
+_README = "README.md"
+
+
+def new_folder(export_dir: str, *kinds: str) -> pathlib.Path:
+    """Returns the path, not there yet, of the next version of the first of `kinds`.
+
+    Args:
+        export_dir: the parent of all kinds.
+        *kinds: the folders whose versions are counted together, so that equal ones belong together.
+    """
+    parent = pathlib.Path(export_dir)
+    there = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
+    last = max((int(name) for name in there if name.isdecimal()), default=0)
+    return parent / kinds[0] / str(last + 1)
+
+
+@contextlib.contextmanager
+def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pathlib.Path]]:
+    """Yields an empty folder for each kind; they appear as one new version if the block succeeds.
+
+    Args:
+        export_dir: the parent of all kinds; made if missing.
+        kinds: the names of the folders of versions.
+
+    Yields:
+        The folders to write into, by kind.
+    """
+    first = new_folder(export_dir, *kinds)
+    with contextlib.ExitStack() as folders:
+        yield {
+            kind: folders.enter_context(files.whole_folder(first.parents[1] / kind / first.name))
+            for kind in kinds
+        }
+
+
+def accompany(folder: pathlib.Path, run: Run, readme: str) -> None:
+    """Puts a README and the run's vocabulary beside an exported model."""
+    (folder / _README).write_text(readme, encoding="utf-8")
+    for name in run.problem.vocab_files():
+        shutil.copyfile(run.folder / name, folder / name)
+
+
+def origin(run: Run, checkpoint: str, step: int) -> str:
+    """Returns the paragraph of a README that says what was exported."""
+    return (
+        f"Model {run.model_name} ({run.hparams_set}) for the problem {run.problem.name} after "
+        f"{step:,} steps: checkpoint {pathlib.Path(checkpoint).name}, exported by t2t_lite "
+        f"{__version__}."
+    )

@@ -1,0 +1,52 @@
+"""The bare model as a `.keras` file, for those who want to compute with it in Keras."""
+
+import logging
+
+from t2t_lite.export.folder import accompany, new_folders, origin
+from t2t_lite.run_folder import Run
+
+log = logging.getLogger(__name__)
+
+KERAS = "keras"
+_FILE = "model.keras"
+
+_README = """\
+# {problem} for Keras
+
+{origin}
+{file} maps source and target ids to logits; it does not search. Beside it lies the vocabulary.
+
+```python
+import keras
+import {module}  # makes the model's class known to Keras
+
+model = keras.saving.load_model("{file}")
+logits = model({{"inputs": source_ids, "targets": target_ids}})  # [B, T, V]; 1 ends a text, 0 pads
+```
+"""
+
+
+def export(run: Run, checkpoint: str, export_dir: str) -> None:
+    """Writes `export_dir/keras/VERSION`, whole or not at all.
+
+    Args:
+        run: an opened run folder.
+        checkpoint: prefix of a checkpoint.
+        export_dir: the parent of all exports.
+
+    Raises:
+        UserError: the checkpoint cannot be read, or does not fit.
+    """
+    model = run.build_model()
+    step = run.restore_weights(model, checkpoint)
+    with new_folders(export_dir, [KERAS]) as folders:
+        folder = folders[KERAS]
+        model.save(folder / _FILE)
+        readme = _README.format(
+            problem=run.problem.name,
+            origin=origin(run, checkpoint, step),
+            file=_FILE,
+            module=type(model).__module__,
+        )
+        accompany(folder, run, readme)
+    log.info("wrote %s", export_dir)

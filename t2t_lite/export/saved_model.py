@@ -1,0 +1,274 @@
+"""SavedModels that search by themselves: `translate` from text to text, `ids` from ids to ids.
+
+Both need TensorFlow alone; `translate` also wants `import tensorflow_text` before it is loaded if
+the vocabulary is SentencePiece's. They compute what `t2t-decoder --long_input=truncate` does.
+"""
+
+import logging
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_lite import decoding, files
+from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.search import make_search
+from t2t_lite.decoding.search_loop import SearchLoop
+from t2t_lite.errors import UsageError
+from t2t_lite.export.folder import accompany, new_folders, origin
+from t2t_lite.export.graph_text import (
+    GraphTokenizer,
+    graph_tokenizer,
+    is_plain_text,
+    one_line,
+    source_text,
+)
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.run_folder import Run
+
+log = logging.getLogger(__name__)
+
+TRANSLATE, IDS = "translate", "ids"
+
+# Largest batch, in ids, as the decoder's: hypotheses times source length, which counts as at least
+# the second number.
+_BATCH_CELLS = 16384
+_LEAST_LENGTH = 32
+
+_README = """\
+# {problem} for TensorFlow and TensorFlow Serving: `{kind}`
+
+{origin}
+Search: {search}.
+
+```python
+import tensorflow as tf{imports}
+model = tf.saved_model.load("{path}").signatures["serving_default"]
+print(model(inputs=tf.constant({example}))["outputs"].numpy())
+```
+
+{details}
+Besides `outputs` there are `scores`; with return_beams=True both have beam_size columns, best first
+(an empty output with a score of -1e7 stands where no more were found). A call takes any number of
+sources, in bounded memory, and of each its first {limit} subwords.
+"""
+_IMPORT_TEXT = "\nimport tensorflow_text  # has the operations of SentencePiece"
+_DETAILS = {
+    TRANSLATE: {
+        "example": '["A line of text."]',
+        "details": "Text is UTF-8. White space around a line is dropped; an empty line has an "
+        "empty output.",
+    },
+    IDS: {
+        "example": "[[5, 6, 7, 1]]",
+        "details": "Ids are those of the vocabulary beside this file: 1 ends a source, 0 is "
+        "padding behind it.\nOutputs come without the 1; a row of zeros has an empty output.",
+    },
+}
+
+
+class IdsModule(tf.Module):
+    """The decoder's way from source ids to target ids, as one graph.
+
+    Args:
+        model: a trained model.
+        search: the search for its outputs.
+        hparams: how that searches, and in which batches.
+    """
+
+    def __init__(self, model: Seq2Seq, search: SearchLoop, hparams: DecodeHParams) -> None:
+        super().__init__()
+        self._search = search
+        self._hparams = hparams
+        self.max_input_size = max_input_size(model, hparams)
+        # A SavedModel holds what it finds among its module's attributes.
+        self._weights = [weight.value for weight in model.weights]
+        self._tables = _tables(search)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")])
+    def __call__(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Searches for the outputs of any number of sentences.
+
+        Args:
+            inputs: [N, S] ids, EOS included, 0 behind it; a row of zeros has an empty output.
+
+        Returns:
+            `outputs` [N, T], ids without EOS, 0 behind them, and `scores` [N]; with return_beams
+            [N, K, T] and [N, K], best first.
+        """
+        inputs = _cut(inputs, self.max_input_size)
+        ids, scores = self._in_batches(inputs)
+        ids = _trimmed(tf.where(ids == EOS_ID, PAD_ID, ids))
+        if not self._hparams.return_beams:
+            ids, scores = ids[:, 0], scores[:, 0]
+        return {"outputs": ids, "scores": scores}
+
+    def _in_batches(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns ids [N, K, T] and scores [N, K]; memory is bounded however many rows there are.
+
+        As in the decoder, sentences of like lengths go together, the longest first, and empty ones,
+        which then come last, do not reach the model.
+        """
+        lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)  # [N]
+        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        count = tf.math.count_nonzero(lengths, dtype=tf.int32)
+        room = tf.reduce_max(tf.pad(lengths, [[0, 1]])) + self._hparams.extra_length  # T
+        shape = [tf.size(lengths), self._hparams.beam_size]
+
+        def body(
+            start: tf.Tensor, ids: tf.Tensor, scores: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            longest = lengths[order[start]]
+            end = tf.minimum(start + self._batch_size(longest), count)
+            rows = order[start:end]  # [B]
+            limits = tf.gather(lengths, rows) + self._hparams.extra_length
+            found = self._search.in_graph(tf.gather(inputs, rows)[:, :longest], limits)
+            missing = room - tf.shape(found.ids)[2]
+            padded = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])  # [B, K, T]
+            ids = tf.tensor_scatter_nd_update(ids, rows[:, None], padded)
+            return end, ids, tf.tensor_scatter_nd_update(scores, rows[:, None], found.scores)
+
+        start = (tf.constant(0), tf.zeros([*shape, room], tf.int32), tf.zeros(shape))
+        _, ids, scores = tf.while_loop(lambda start, *_: start < count, body, start)
+        return ids, scores
+
+    def _batch_size(self, longest: tf.Tensor) -> tf.Tensor:
+        h = self._hparams
+        budget = _BATCH_CELLS // (tf.maximum(longest, _LEAST_LENGTH) * h.beam_size)
+        return tf.constant(h.batch_size) if h.batch_size else tf.maximum(budget, 1)
+
+
+class TranslateModule(tf.Module):
+    """The decoder's way from text to text, as one graph.
+
+    Args:
+        ids: does the search.
+        inputs: the sources' vocabulary.
+        targets: the targets' vocabulary.
+    """
+
+    def __init__(self, ids: IdsModule, inputs: GraphTokenizer, targets: GraphTokenizer) -> None:
+        super().__init__()
+        self._ids = ids
+        self._inputs = inputs
+        self._targets = targets
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    def __call__(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Translates any number of lines.
+
+        Args:
+            inputs: [N], UTF-8; U+FFFD stands for what is not.
+
+        Returns:
+            `outputs` [N] and `scores` [N], "" and 0 for a line without text; with return_beams
+            [N, K], best first.
+        """
+        ids = self._inputs.tokenize(source_text(inputs))  # [N, (S)]
+        if self._ids.max_input_size:  # so that one long line does not make all rows long
+            ids = ids[:, : self._ids.max_input_size]
+        found = self._ids(_with_eos(ids).to_tensor())
+        outputs, scores = found["outputs"], found["scores"]
+        rows = tf.reshape(outputs, [tf.size(scores), tf.shape(outputs)[-1]])  # [N * K, T]
+        texts = self._targets.detokenize(tf.ragged.boolean_mask(rows, rows > EOS_ID))
+        return {"outputs": tf.reshape(one_line(texts), tf.shape(scores)), "scores": scores}
+
+
+def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -> None:
+    """Writes `export_dir/ids/VERSION` and, if text can be treated in a graph, `translate/VERSION`.
+
+    Args:
+        run: an opened run folder.
+        checkpoint: prefix of a checkpoint.
+        export_dir: the parent of all exports.
+        hparams: how to search.
+
+    Raises:
+        UserError: the checkpoint cannot be read, or does not fit.
+        UsageError: the search draws at random.
+    """
+    if hparams.sampling_method == "random":
+        raise UsageError(
+            "decode hparam sampling_method=random: an exported search would draw the same in every "
+            "call; leave it out"
+        )
+    model = run.build_model()
+    step = run.restore_weights(model, checkpoint)
+    modules = _modules(run, model, hparams)
+    with new_folders(export_dir, list(modules)) as folders:
+        for kind, module in modules.items():
+            folder = folders[kind]
+            tf.saved_model.save(module, str(folder), signatures=module.__call__)
+            readme = _README.format(
+                problem=run.problem.name,
+                kind=kind,
+                origin=origin(run, checkpoint, step),
+                search=", ".join(f"{name}={value}" for name, value in hparams.to_dict().items()),
+                path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
+                imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
+                limit=max_input_size(model, hparams) or "any number of",
+                **_DETAILS[kind],
+            )
+            accompany(folder, run, readme)
+    log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
+
+
+def _modules(run: Run, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
+    """Returns what is to be exported, by its kind."""
+    encoders = run.problem.get_feature_encoders(str(run.folder))
+    ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
+    inputs, targets = (graph_tokenizer(encoders[name]) for name in ("inputs", "targets"))
+    if inputs and targets and is_plain_text(run.problem):
+        return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
+    log.warning(
+        "%s: TensorFlow has no operations for the text of this problem; %r alone is exported, from "
+        "ids to ids",
+        run.problem.name,
+        IDS,
+    )
+    return {IDS: ids}
+
+
+def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
+    """Returns how many ids of a source the model is shown; 0: all."""
+    limit = hparams.max_input_size
+    return model.hparams.max_length if limit < 0 else limit
+
+
+def needs_tensorflow_text(run: Run) -> bool:
+    """Whether the text of a run's problem takes operations that TensorFlow itself lacks."""
+    encoders = run.problem.get_feature_encoders(str(run.folder))
+    return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())
+
+
+def _tables(part: Any) -> list[tf.lookup.StaticHashTable]:
+    """Returns the tables that a search looks up in any of its parts."""
+    if isinstance(part, tf.lookup.StaticHashTable):
+        return [part]
+    if not type(part).__module__.startswith(decoding.__name__):
+        return []
+    return [table for inner in vars(part).values() for table in _tables(inner)]
+
+
+def _with_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Appends EOS to those rows of [N, (S)] ids that are not empty."""
+    is_full = tf.cast(ids.row_lengths() > 0, tf.int64)
+    ends = tf.fill([tf.reduce_sum(is_full)], EOS_ID)
+    return tf.concat([ids, tf.RaggedTensor.from_row_lengths(ends, is_full)], axis=1)
+
+
+def _cut(inputs: tf.Tensor, limit: int) -> tf.Tensor:
+    """Shortens [N, S] ids to `limit`, the last of which is then EOS; 0: none is too long."""
+    if not limit:
+        return inputs
+    is_long = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32) > limit
+    inputs = inputs[:, :limit]
+    is_last = tf.range(tf.shape(inputs)[1]) == limit - 1
+    return tf.where(is_long[:, None] & is_last, EOS_ID, inputs)
+
+
+def _trimmed(ids: tf.Tensor) -> tf.Tensor:
+    """Drops the last columns of [N, K, T] ids that are padding in all rows."""
+    ends = tf.where(ids == PAD_ID, 0, tf.range(1, tf.shape(ids)[2] + 1))
+    return ids[:, :, : tf.reduce_max(tf.pad(tf.reshape(ends, [-1]), [[0, 1]]))]

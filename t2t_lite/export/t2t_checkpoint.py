@@ -1,0 +1,159 @@
+"""Import of what T2T 1.x has trained: a run folder with its weights, settings and vocabulary.
+
+The checkpoint's values are read by name: its graph (`.meta`) is not needed. `t2t_variables` knows
+which name is which of our variables, `t2t_settings` reads the hyperparameters.
+"""
+
+import logging
+import os
+import pathlib
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import files, run_folder
+from t2t_lite.data.problem import Problem
+from t2t_lite.errors import UserError, first_line
+from t2t_lite.export import t2t_settings, t2t_variables
+from t2t_lite.models.transformer import Transformer
+
+log = logging.getLogger(__name__)
+
+_MODEL = "transformer"  # the only one of T2T's that can be imported
+_STEP = "global_step"
+# Optimizer slots and their powers, running means of losses, counters: nothing of the model.
+_OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
+
+
+def import_run(
+    t2t_dir: str,
+    vocab_dir: str,
+    output_dir: str,
+    *,
+    checkpoint_path: str = "",
+    problem: str = "",
+    hparams_set: str = "",
+    hparams: str = "",
+    target_space_id: int = 0,
+) -> None:
+    """Makes a run folder of a training folder of T2T's.
+
+    The new folder is for decoding, evaluation, averages and warm starts: the optimizer's state
+    stays behind. It appears whole or not at all.
+
+    Args:
+        t2t_dir: T2T's `--output_dir`.
+        vocab_dir: holds the vocabulary: T2T's `--data_dir`.
+        output_dir: the run folder to make; must not exist, or be empty.
+        checkpoint_path: prefix of the checkpoint; empty: the newest in `t2t_dir`.
+        problem: its name, if T2T's flags in the folder do not tell.
+        hparams_set: as `problem`; goes before hparams.json, too.
+        hparams: changes to the hyperparameters, as `name=value,...`.
+        target_space_id: that of T2T's problem.
+
+    Raises:
+        UserError: something is missing or unknown, the model is one that we do not have, or
+            checkpoint, hyperparameters and vocabulary do not fit each other.
+    """
+    folder = pathlib.Path(t2t_dir)
+    path = checkpoint_path or _newest(folder)
+    flags = t2t_settings.read_flags(folder)
+    if flags.get("model", _MODEL) != _MODEL:
+        raise UserError(f"{folder} is of model {flags['model']!r}: only {_MODEL!r} can be imported")
+    found = t2t_settings.find_problem(folder, flags, problem)
+    resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams)
+    step, arrays = _read(path)
+    inputs, targets = _vocabulary_sizes(found, vocab_dir, path, arrays)
+    model = Transformer(resolved, inputs, targets)
+    try:
+        t2t_variables.assign(model, arrays, target_space_id)
+    except UserError as error:
+        raise UserError(f"checkpoint {path}: {error}") from error
+    run_flags = {
+        "problem": found.name,
+        "model": _MODEL,
+        # Where nobody has named it, what stands in that file.
+        "hparams_set": hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
+        "hparams": hparams,
+        "data_dir": os.path.abspath(vocab_dir),
+        "output_dir": os.path.abspath(output_dir),
+        "imported_from": os.path.abspath(path),
+        # What every run has; of no meaning where nothing is trained.
+        "random_seed": 0,
+        "parts": 1,
+    }
+    try:
+        with files.whole_folder(output_dir) as new:
+            run_folder.write_run(new, run_flags, model.hparams, vocab_dir)
+            _save(model, step, new)
+    except tf.errors.OpError as error:
+        raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
+    log.info("%s, of step %d: %s parameters", path, step, f"{model.count_params():,}")
+    log.info("the run folder is %s", output_dir)
+
+
+def _newest(folder: pathlib.Path) -> str:
+    """Returns the prefix of the checkpoint with the most steps."""
+    paths = [path for path in run_folder.checkpoints(folder) if run_folder.is_whole(path)]
+    if not paths:
+        raise UserError(
+            f"{folder} holds no checkpoint ({run_folder.CHECKPOINT_NAME}-STEP.index): correct "
+            "--t2t_dir, or name one by --checkpoint_path"
+        )
+    return paths[-1]
+
+
+def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
+    """Reads a checkpoint without what only training needs; returns its step and values by name."""
+    try:
+        reader = tf.train.load_checkpoint(path)
+        names = sorted(reader.get_variable_to_shape_map())
+        arrays = {n: reader.get_tensor(n) for n in names if not _OF_TRAINING.fullmatch(n)}
+        step = int(reader.get_tensor(_STEP)) if _STEP in names else 0
+    # TensorFlow raises IndexError where a file of values is too short.
+    except (tf.errors.OpError, ValueError, IndexError) as error:
+        raise UserError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
+    log.info("%d variables read, %d of training left out", len(arrays), len(names) - len(arrays))
+    return step, arrays
+
+
+def _vocabulary_sizes(
+    problem: Problem, vocab_dir: str, path: str, arrays: Mapping[str, np.ndarray]
+) -> tuple[int, int]:
+    """Returns the sizes of source and target vocabulary, which must be the checkpoint's."""
+    for name in problem.vocab_files():
+        if not pathlib.Path(vocab_dir, name).is_file():
+            raise UserError(
+                f"{pathlib.Path(vocab_dir, name)} is missing, the vocabulary of {problem.name}: "
+                "--vocab_dir is T2T's --data_dir; a file that goes by another name must get this "
+                "one"
+            )
+    encoders = problem.get_feature_encoders(vocab_dir)
+    try:
+        matrices = t2t_variables.embedding_rows(arrays)
+    except UserError as error:
+        raise UserError(f"checkpoint {path}: {error}") from error
+    for kind, rows in matrices.items():
+        size = encoders["inputs" if kind == "input_emb" else "targets"].vocab_size
+        if rows != size:
+            raise UserError(
+                f"checkpoint {path} was trained with another vocabulary: its embedding {kind} has "
+                f"{rows} rows, and that of {problem.name} in {vocab_dir} has {size} entries; "
+                "correct --vocab_dir, or --problem"
+            )
+    return encoders["inputs"].vocab_size, encoders["targets"].vocab_size
+
+
+def _save(model: Transformer, step: int, folder: pathlib.Path) -> None:
+    """Writes a model's weights as the checkpoint of a run that training cannot go on from."""
+    checkpoint = tf.train.Checkpoint(
+        model=model,
+        step=tf.Variable(step, dtype=tf.int64),
+        **{run_folder.INFERENCE_ONLY: tf.Variable(True)},
+    )
+    manager = tf.train.CheckpointManager(
+        checkpoint, str(folder), None, checkpoint_name=run_folder.CHECKPOINT_NAME
+    )
+    manager.save(step)

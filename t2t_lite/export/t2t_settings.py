@@ -1,0 +1,157 @@
+"""What a training folder of T2T says about its run: flags.txt, flags_t2t.txt and hparams.json."""
+
+import difflib
+import json
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_lite import registry
+from t2t_lite.data.problem import Problem
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.transformer import TransformerHParams
+
+_FLAG_FILES = ("flags.txt", "flags_t2t.txt")
+_HPARAMS = "hparams.json"
+_FLAG = re.compile(r"--(\w+)=(.*)")
+# name=value; a value may be a list in brackets, with commas of its own.
+_ASSIGNMENT = re.compile(r"([\w.]+)\s*=\s*(\[[^]]*\]|[^,]*)")
+
+# T2T's hparams that change what its Transformer computes, and their values in the one that we have;
+# switches are 0 or 1.
+_ONLY = {
+    "attention_variables_3d": "0",
+    "causal_decoder_self_attention": "1",
+    "factored_logits": "0",
+    "hard_attention_k": "0",
+    "nbr_decoder_problems": "1",
+    "norm_type": "layer",
+    "num_area_layers": "0",
+    "prepend_mode": "none",
+    "proximity_bias": "0",
+    "symbol_modality_skip_top": "0",
+    "unidirectional_encoder": "0",
+    "vocab_divisor": "1",
+}
+# How fresh weights are drawn does not matter here, and we have one way alone.
+_NOT_READ = ("initializer",)
+
+
+def read_flags(folder: pathlib.Path) -> dict[str, str]:
+    """Returns the flags by name that T2T's trainer was given; none if it left no such file.
+
+    Switches (`--name`, `--noname`) and flags without a value are left out.
+    """
+    flags: dict[str, str] = {}
+    for path in (folder / name for name in _FLAG_FILES):
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        flags |= {found[1]: found[2] for line in lines if (found := _FLAG.fullmatch(line))}
+    return {name: value for name, value in flags.items() if value not in ("", "None")}
+
+
+def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "") -> Problem:
+    """Returns the problem that T2T's run was of.
+
+    Args:
+        folder: the training folder, for messages.
+        flags: those of T2T's trainer.
+        name: goes before what the flags say.
+
+    Raises:
+        UsageError: there is no name.
+        UserError: no problem of that name is registered here.
+    """
+    name = name or flags.get("problem") or flags.get("problems", "")  # T2T 1.4 and older
+    if not name:
+        raise UsageError(
+            f"{folder} has no {' or '.join(_FLAG_FILES)} that names the problem: give --problem"
+        )
+    try:
+        return registry.problem(name)
+    except UsageError:
+        near = difflib.get_close_matches(name, registry.list_problems(), n=3, cutoff=0.5)
+        raise UserError(
+            f"problem {name!r} of {folder} is not registered here (near: "
+            f"{', '.join(near) or 'none'}): give --problem=NAME for one with the same vocabulary, "
+            "or register it by --t2t_usr_dir"
+        ) from None
+
+
+def find_hparams(
+    folder: pathlib.Path, flags: Mapping[str, str], hparams_set: str = "", changes: str = ""
+) -> TransformerHParams:
+    """Returns the hyperparameters that T2T's run had, as ours.
+
+    Args:
+        folder: the training folder, whose hparams.json holds all of them.
+        flags: those of T2T's trainer; where there is no hparams.json, their set and its changes.
+        hparams_set: goes before both.
+        changes: to the result, as `name=value,...`.
+
+    Raises:
+        UserError: they are unknown, or describe a model that we do not have.
+    """
+    path = folder / _HPARAMS
+    if hparams_set:
+        hparams = from_set(hparams_set, "")
+    elif path.is_file():
+        try:
+            hparams = from_recorded(json.loads(path.read_text(encoding="utf-8")))
+        except (UserError, ValueError) as error:
+            raise UserError(f"{path}: {error}") from error
+    elif flags.get("hparams_set"):
+        try:
+            hparams = from_set(flags["hparams_set"], flags.get("hparams", ""))
+        except UserError as error:
+            raise UserError(f"the flags in {folder}: {error}") from error
+    else:
+        raise UsageError(
+            f"{folder} has neither {_HPARAMS} nor a hparams set in {' or '.join(_FLAG_FILES)}: "
+            "give --hparams_set, and --hparams if it was changed"
+        )
+    return hparams.override(changes)
+
+
+def from_set(name: str, changes: str) -> TransformerHParams:
+    """Returns a registered set, changed by T2T's `--hparams`, as T2T means it.
+
+    Raises:
+        UserError: there is no such set, or it is not the Transformer's; or as `from_recorded`.
+    """
+    hparams = registry.hparams(name)
+    if not isinstance(hparams, TransformerHParams):
+        raise UsageError(f"hparams set {name!r} is a {type(hparams).__name__}, no Transformer's")
+    return _changed(hparams, dict(_ASSIGNMENT.findall(changes)))
+
+
+def from_recorded(recorded: Mapping[str, Any]) -> TransformerHParams:
+    """Returns what T2T wrote into hparams.json as ours; what it lacks is T2T's default.
+
+    Raises:
+        UserError: they describe a model that we do not have, or a value is ill-typed.
+    """
+    return _changed(TransformerHParams(), recorded)
+
+
+def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> TransformerHParams:
+    """Changes those fields that we have; the others of T2T do not matter, or must be as `_ONLY`."""
+    texts = {name: _text(value) for name, value in recorded.items()}
+    other = [
+        f"{name}={texts[name]}" for name in _ONLY if texts.get(name, _ONLY[name]) != _ONLY[name]
+    ]
+    if other:
+        raise UserError(f"T2T's hparams describe a model that is not here: {', '.join(other)}")
+    ours = [
+        f"{name}={texts[name]}"
+        for name in hparams.names()
+        if name in texts and name not in _NOT_READ
+    ]
+    # Off here, on in T2T.
+    return hparams.copy(use_target_space_embedding=True).override(",".join(ours))
+
+
+def _text(value: Any) -> str:
+    """Writes a value as `--hparams` takes it, switches as 0 and 1, as T2T's older ones are."""
+    text = str(value).strip()
+    return {"none": "none", "true": "1", "false": "0"}.get(text.lower(), text)

@@ -1,0 +1,188 @@
+"""Which variables of T2T's Transformer make up which of ours, and where their values go."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.models.transformer import DecoderLayer, EncoderLayer, Transformer
+
+_BODY = "transformer/body"
+_TARGET_SPACE = f"{_BODY}/target_space_embedding/kernel"
+# Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
+_SHARD = re.compile(r"(?P<matrix>transformer/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
+
+
+class Part(NamedTuple):
+    """A variable of ours, and those of T2T that stand side by side in it."""
+
+    variable: keras.Variable
+    columns: Mapping[str, int]  # T2T's names, from the left, and how many columns each has
+
+
+def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0) -> None:
+    """Gives every variable of a model the value that T2T recorded.
+
+    Our model adds row 0 of the target-space embedding to its encoder's inputs, whatever the
+    problem; T2T adds the row that its problem names. So the rows are turned round until that one
+    stands in place 0.
+
+    Args:
+        model: has the hparams and the vocabulary sizes of the recorded one.
+        arrays: the values by T2T's names, embeddings in any number of shards.
+        target_space_id: the row of the target-space embedding, if there is one.
+
+    Raises:
+        UserError: a variable is missing, too many or of another shape. All are named, and the model
+            is as it was. Or there is no such row.
+    """
+    left = _with_joined_shards(arrays)
+    if _TARGET_SPACE in left:
+        rows = len(left[_TARGET_SPACE])
+        if target_space_id >= rows:
+            raise UsageError(f"target_space_id={target_space_id}: expected a number below {rows}")
+        left[_TARGET_SPACE] = np.roll(left[_TARGET_SPACE], -target_space_id, axis=0)
+    parts = list(parts_of(model))
+    values: list[list[np.ndarray]] = []
+    wrong = []
+    for variable, columns in parts:
+        values.append([])
+        for name, width in columns.items():
+            wanted = (*variable.shape[:-1], width)
+            array = left.pop(name, None)
+            if array is None:
+                wrong.append(f"{name} {list(wanted)} is missing")
+            elif array.shape != wanted:
+                wrong.append(f"{name} is {list(array.shape)}, not {list(wanted)}")
+            else:
+                values[-1].append(array)
+    wrong += [f"{name} {list(array.shape)} has no place" for name, array in left.items()]
+    if wrong:
+        raise UserError(f"variables do not fit the hparams and vocabularies: {'; '.join(wrong)}")
+    for part, found in zip(parts, values, strict=True):
+        part.variable.assign(np.concatenate(found, axis=-1))
+
+
+def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Returns how many rows each embedding matrix has: `shared`, or `input_emb` and the like.
+
+    Raises:
+        UserError: some of a matrix are missing in its midst; the variables are named.
+    """
+    rows: dict[str, int] = {}
+    for matrix, names in _shards(arrays).items():
+        gaps = [f"{matrix}/weights_{number}" for number in range(max(names)) if number not in names]
+        if gaps:
+            raise UserError(f"variables are missing: {', '.join(gaps)}")
+        kind = matrix.rpartition("/")[2]
+        rows[kind] = sum(len(arrays[name]) for name in names.values())
+    return rows
+
+
+def parts_of(model: Transformer) -> Iterator[Part]:
+    """Yields every trainable variable of a model once, with T2T's names of what it is made of.
+
+    An embedding matrix has the name of its kind alone: T2T cuts it into shards.
+    """
+    yield from _embeddings(model)
+    for side in ("encoder", "decoder"):
+        scope = f"{_BODY}/{side}"
+        for number, layer in enumerate(getattr(model, f"{side}_layers")):
+            yield from _layer(layer, f"{scope}/layer_{number}")
+        yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
+
+
+def _shards(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
+    """Returns, by embedding matrix and number, the names of those that are part of one."""
+    shards: dict[str, dict[int, str]] = {}
+    for name in arrays:
+        if found := _SHARD.fullmatch(name):
+            shards.setdefault(found["matrix"], {})[int(found["number"])] = name
+    return shards
+
+
+def _with_joined_shards(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Joins the rows of each embedding matrix in the order of their numbers, 10 after 9.
+
+    Those that are no part of one matrix keep their names.
+    """
+    joined = dict(arrays)
+    for matrix, names in _shards(arrays).items():
+        rows = [joined.pop(names[number]) for number in sorted(names)]
+        kind = matrix.rpartition("/")[2]
+        if kind in joined or len({array.shape[1:] for array in rows}) > 1:
+            joined |= {name: arrays[name] for name in names.values()}
+        else:
+            joined[kind] = np.concatenate(rows)
+    return joined
+
+
+def _whole(variable: keras.Variable, name: str) -> Part:
+    return Part(variable, {name: variable.shape[-1]})
+
+
+def _embeddings(model: Transformer) -> Iterator[Part]:
+    inputs, targets, softmax = (
+        model.inputs_embedding,
+        model.targets_embedding,
+        model.softmax_embedding,
+    )
+    yield _whole(targets.matrix, "shared" if inputs is targets else "target_emb")
+    if inputs is not targets:
+        yield _whole(inputs.matrix, "input_emb")
+    if softmax is not targets:
+        yield _whole(softmax.matrix, "softmax")
+    if model.target_space is not None:
+        yield _whole(model.target_space, _TARGET_SPACE)
+    if model.inputs_position.kind == "emb":
+        yield _whole(model.inputs_position.table, f"{_BODY}/inputs_positional_embedding")
+        yield _whole(model.targets_position.table, f"{_BODY}/targets_positional_embedding")
+
+
+def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
+    own, ffn = layer.attention, layer.feed_forward
+    if not isinstance(ffn, FeedForward):
+        raise UserError("only models of hparam ffn_layer=dense_relu_dense can be imported")
+    heads = f"{scope}/self_attention/multihead_attention"
+    keys, values = own.config.key_channels, own.config.value_channels
+    yield _side_by_side(own.qkv, heads, q=keys, k=keys, v=values)
+    yield _side_by_side(own.output_projection, heads, output_transform=own.config.channels)
+    if isinstance(own, RelativeSelfAttention):
+        relative = f"{heads}/dot_product_attention_relative/relative_positions"
+        yield _whole(own.relative_keys, f"{relative}_keys/embeddings")
+        yield _whole(own.relative_values, f"{relative}_values/embeddings")
+    yield from _residual(layer.attention_residual, f"{scope}/self_attention")
+    if isinstance(layer, DecoderLayer):
+        source = layer.source_attention
+        heads = f"{scope}/encdec_attention/multihead_attention"
+        yield _side_by_side(source.query, heads, q=keys)
+        yield _side_by_side(source.kv, heads, k=keys, v=values)
+        yield _side_by_side(source.output_projection, heads, output_transform=own.config.channels)
+        yield from _residual(layer.source_residual, f"{scope}/encdec_attention")
+    for projection, name in ((ffn.expand, "conv1"), (ffn.contract, "conv2")):
+        yield _whole(projection.kernel, f"{scope}/ffn/{name}/kernel")
+        yield _whole(projection.bias, f"{scope}/ffn/{name}/bias")
+    yield from _residual(layer.feed_forward_residual, f"{scope}/ffn")
+
+
+def _side_by_side(projection: Projection, scope: str, **widths: int) -> Part:
+    """A kernel that holds several of T2T's; their names and columns, from the left."""
+    return Part(projection.kernel, {f"{scope}/{name}/kernel": w for name, w in widths.items()})
+
+
+def _residual(residual: Residual, scope: str) -> Iterator[Part]:
+    yield from _norm(residual.before, f"{scope}/layer_prepostprocess")
+    yield from _norm(residual.after, f"{scope}/layer_postprocess")
+
+
+def _norm(steps: LayerSteps, scope: str) -> Iterator[Part]:
+    if "n" in steps.sequence:
+        yield _whole(steps.norm.gamma, f"{scope}/layer_norm/layer_norm_scale")
+        yield _whole(steps.norm.beta, f"{scope}/layer_norm/layer_norm_bias")

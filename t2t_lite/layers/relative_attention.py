@@ -1,0 +1,113 @@
+"""Self-attention that knows how far apart two positions are (Shaw et al. 2018)."""
+
+import keras
+from keras import ops
+
+from t2t_lite.errors import UsageError
+from t2t_lite.layers.attention import (
+    MASKED,
+    AttentionConfig,
+    KeysValues,
+    SelfAttention,
+    merge_heads,
+    split_heads,
+)
+from t2t_lite.layers.initializers import unit_scaling
+
+
+class RelativeSelfAttention(SelfAttention):
+    """Self-attention with a learned key and value for each distance: T2T's `dot_product_relative`.
+
+    Every key and every value is the sum of two: that of the position seen, and that of the distance
+    to it (equations 3 and 4). Distances beyond the largest share its vectors (section 3.2); all
+    heads share them, too.
+
+    Args:
+        config: sizes.
+        seeds: the model's seed generator.
+        max_relative_position: the largest distance with vectors of its own, to either side.
+
+    Raises:
+        UsageError: the largest distance is below 1.
+    """
+
+    def __init__(
+        self,
+        config: AttentionConfig,
+        seeds: keras.random.SeedGenerator,
+        max_relative_position: int,
+    ) -> None:
+        super().__init__(config, seeds)
+        if max_relative_position < 1:
+            raise UsageError(
+                f"hparam max_relative_position={max_relative_position}: "
+                "self_attention_type=dot_product_relative needs at least 1"
+            )
+        self.max_relative_position = max_relative_position
+        self.relative_keys = self._table("relative_keys", config.key_channels)
+        self.relative_values = self._table("relative_values", config.value_channels)
+
+    def _table(self, name: str, channels: int) -> keras.Variable:
+        """Makes [2·max + 1, d], a row for each distance, the largest to the left first."""
+        return self.add_weight(
+            shape=(2 * self.max_relative_position + 1, channels // self.heads),
+            initializer=unit_scaling(self.config.gain),
+            name=name,
+        )
+
+    def call(
+        self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, N, D] to [B, N, D]; `bias` broadcasts to [B, H, N, N]."""
+        queries, (keys, values) = self._project(x)
+        memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
+        positions = ops.arange(ops.shape(x)[1])
+        bias = self.restrict(bias, positions, positions)
+        queries = split_heads(queries, self.heads)
+        return self._attend_relative(queries, memory, bias, positions, training)
+
+    def step(
+        self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, KeysValues]:
+        """One position of every hypothesis; see `SelfAttention.step`."""
+        batch, beams, channels = ops.shape(x)[0], x.shape[1], x.shape[2]
+        queries, new = self._project(x)  # [B, K, H·d]
+        cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
+        length = ops.shape(cache.keys)[3]
+        positions = ops.arange(length)
+        bias = ops.where(positions > step, MASKED, 0.0)  # [L]
+        bias = self.restrict(bias, ops.reshape(step, (1,)), positions)
+        rows = batch * beams
+        flat = KeysValues(
+            *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
+        )
+        queries = ops.reshape(queries, (rows, self.heads, 1, flat.keys.shape[-1]))
+        mixed = self._attend_relative(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
+        return ops.reshape(mixed, (batch, beams, channels)), cache
+
+    def _attend_relative(
+        self,
+        queries: keras.KerasTensor,
+        memory: KeysValues,
+        bias: keras.KerasTensor,
+        positions: keras.KerasTensor,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """What `attend` does, with queries [B, H, Q, d_k] that stand at `positions` [Q]."""
+        largest = self.max_relative_position
+        seen = ops.arange(ops.shape(memory.keys)[2])  # [N]
+        bias = self.restrict(bias, positions, seen)
+        distances = ops.clip(seen[None, :] - positions[:, None], -largest, largest)  # [Q, N]
+        keys, values = (
+            ops.take(ops.cast(table, self.compute_dtype), distances + largest, axis=0)  # [Q, N, d]
+            for table in (self.relative_keys, self.relative_values)
+        )
+        by_distance = ops.einsum("bhqd,qnd->bhqn", queries, keys)
+        bias = bias + ops.cast(by_distance, "float32")
+        weights = self.attention_weights(queries, memory.keys, bias)
+        if self.watch is not None:
+            self.watch(weights)
+        weights = self.dropout(weights, training=training)
+        mixed = ops.matmul(weights, memory.values)
+        mixed = mixed + ops.einsum("bhqn,qnd->bhqd", weights, values)
+        return self.output_projection(merge_heads(mixed))

@@ -1,0 +1,285 @@
+"""Table 3, trained small: a queue of trainings that a kill does not undo."""
+
+import dataclasses
+import json
+import logging
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from t2t_lite import files, registry, run_folder
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.paper.parameters import ParameterCount
+from t2t_lite.paper.published import TABLE_3, Variation
+from t2t_lite.paper.table import Column, Table
+from t2t_lite.training.svg_plot import Curve, line_plot
+
+log = logging.getLogger(__name__)
+
+RESULTS, CHART = "table3.json", "table3.svg"
+_SETS = {"tiny": "transformer_paper_tiny", "full": "transformer_paper_base"}
+
+# How a tiny model's sizes follow from a row's: the ratios to base stay.
+_DIVISORS = {
+    "num_hidden_layers": 2,
+    "hidden_size": 4,
+    "filter_size": 4,
+    "attention_key_channels": 4,
+    "parameter_attention_key_channels": 4,
+    "parameter_attention_value_channels": 4,
+}
+
+# Student's t at 97.5 %, by degrees of freedom from 1: n seeds have n - 1.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+MOST_SEEDS = len(_STUDENT) + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What all cells of a table have in common."""
+
+    problem: str
+    scale: str  # tiny or full
+    steps: int  # updates of each training
+    hparams: str = ""  # changes for all of them: "name=value,..."
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One training: a row of Table 3 with a seed."""
+
+    row: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Its run folder inside that of the table, and its key in table3.json."""
+        return f"{self.row}-seed{self.seed}"
+
+
+def variation(name: str) -> Variation:
+    """Returns the row of Table 3 of that name.
+
+    Raises:
+        UsageError: there is no such row.
+    """
+    for row in TABLE_3:
+        if row.name == name:
+            return row
+    names = ", ".join(row.name for row in TABLE_3)
+    raise UsageError(f"Table 3 has no row {name!r}: its rows are {names}")
+
+
+def hparams_flags(row: str, settings: Settings) -> tuple[str, str]:
+    """Returns `--hparams_set` and `--hparams` of a row at a scale.
+
+    What differs between the row and base in the paper differs here, by the same ratio. At the tiny
+    scale the learning rate falls to 0 at the last update, whatever their number.
+    """
+    theirs = registry.hparams(variation(row).hparams_set).to_dict()
+    base = registry.hparams("transformer_paper_base").to_dict()
+    changes: dict[str, Any] = {name: value for name, value in theirs.items() if value != base[name]}
+    if settings.scale == "tiny":
+        changes = {name: _shrunk(name, value) for name, value in changes.items()}
+        warmup = max(1, settings.steps // 10)
+        changes["learning_rate_warmup_steps"] = warmup
+        changes["learning_rate_decay_steps"] = max(1, settings.steps - warmup)
+    common = [part.strip() for part in settings.hparams.split(",") if part.strip()]
+    given = {part.partition("=")[0].strip() for part in common}
+    own = [f"{name}={value}" for name, value in changes.items() if name not in given]
+    return _SETS[settings.scale], ",".join([*own, *common])
+
+
+def _shrunk(name: str, value: Any) -> Any:
+    return value // _DIVISORS[name] if name in _DIVISORS else value
+
+
+def trainer_flags(cell: Cell, settings: Settings, data_dir: str, output_dir: str) -> list[str]:
+    """Returns the flags of t2t-trainer for a cell."""
+    hparams_set, hparams = hparams_flags(cell.row, settings)
+    return [
+        f"--problem={settings.problem}",
+        "--model=transformer",
+        f"--hparams_set={hparams_set}",
+        f"--hparams={hparams}",
+        f"--data_dir={data_dir}",
+        f"--output_dir={pathlib.Path(output_dir, cell.name)}",
+        f"--train_steps={settings.steps}",
+        # One evaluation, at the end; checkpoints more often, to go on from.
+        f"--local_eval_frequency={settings.steps}",
+        "--save_checkpoints_secs=300",
+        "--keep_checkpoint_max=1",
+        "--keep_best_max=0",
+        f"--random_seed={cell.seed}",
+        "--eval_steps=1000000",
+        "--decode_hparams=beam_size=4,alpha=0.6,extra_length=50",
+    ]
+
+
+def train(
+    rows: Sequence[str], seeds: int, settings: Settings, data_dir: str, output_dir: str
+) -> dict[str, Any]:
+    """Trains all cells that are not done yet, the first seed of every row first.
+
+    Args:
+        rows: names of rows of Table 3.
+        seeds: trainings of each, seeds 1 to `seeds`.
+        settings: the same in all of them.
+        data_dir: folder of t2t-datagen's files.
+        output_dir: folder for table3.json, table3.svg and a run folder for each cell.
+
+    Returns:
+        What table3.json holds.
+
+    Raises:
+        UsageError: the folder's cells were made with other settings, a name is wrong, or the
+            problem has no BLEU.
+        UserError: a training failed.
+    """
+    if registry.problem(settings.problem).metric != "bleu":
+        raise UsageError(f"--problem={settings.problem} is not scored by BLEU, as Table 3 is")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise UsageError(f"--seeds={seeds}: from 1 to {MOST_SEEDS} are possible")
+    folder = pathlib.Path(output_dir)
+    path = folder / RESULTS
+    results = _read(path, settings)
+    cells = [Cell(row, seed) for seed in range(1, seeds + 1) for row in rows]
+    for cell in cells:
+        hparams_flags(cell.row, settings)  # a mistake shows before hours of training
+    for number, cell in enumerate(cells, 1):
+        if cell.name in results["cells"]:
+            log.info("%s is done already", cell.name)
+            continue
+        log.info("training %s, %d of %d", cell.name, number, len(cells))
+        flags = trainer_flags(cell, settings, data_dir, output_dir)
+        results["cells"][cell.name] = _train_one(cell, flags, output_dir)
+        files.write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        files.write_text(folder / CHART, chart(results) + "\n")
+    return results
+
+
+def _train_one(cell: Cell, flags: Sequence[str], output_dir: str) -> dict[str, Any]:
+    """Trains a cell in a process of its own; returns what is recorded of it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "t2t_lite.bin.t2t_trainer", *flags],
+        stdout=sys.stderr,  # standard output is the table's
+        env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
+    )
+    if done.returncode:
+        raise UserError(
+            f"{cell.name}: t2t-trainer ended with code {done.returncode}; its message is above. "
+            "The same command goes on here"
+        )
+    folder = pathlib.Path(output_dir, cell.name)
+    evaluations = [record for _, record in run_folder.read_metrics(folder)]
+    last = [record for record in evaluations if record["kind"] == "eval"][-1]
+    run = run_folder.open_run(str(folder))
+    sizes = {
+        encoder.vocab_size for encoder in run.problem.get_feature_encoders(str(folder)).values()
+    }
+    assert isinstance(run.hparams, TransformerHParams)
+    return {
+        "row": cell.row,
+        "seed": cell.seed,
+        "parameters": ParameterCount.of(run.hparams).at(max(sizes)),
+        "perplexity": last["perplexity"],
+        "bleu": last["bleu"],
+        "seconds": run_folder.read_summary(folder)["train_seconds"],
+        "command": " ".join(["t2t-trainer", *flags]),
+    }
+
+
+def _read(path: pathlib.Path, settings: Settings) -> dict[str, Any]:
+    """Returns what is there, or the beginning of it."""
+    wanted = dataclasses.asdict(settings)
+    if not path.is_file():
+        return {"settings": wanted, "cells": {}}
+    results = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in wanted.items():
+        there = results["settings"].get(name)
+        if there != value:
+            raise UsageError(
+                f"{path} was made with {name}={there!r}, not {value!r}: say the same, or name "
+                "another --output_dir"
+            )
+    return results
+
+
+def interval(values: Sequence[float]) -> float | None:
+    """Returns half the width of the 95 % confidence interval of the mean; None for one value.
+
+    By Student's t: the seeds are a sample of normally distributed results.
+    """
+    if len(values) < 2:
+        return None
+    return _STUDENT[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def table(results: Mapping[str, Any]) -> Table:
+    """Returns the trained Table 3 beside the published one.
+
+    Args:
+        results: what table3.json holds.
+    """
+    settings = Settings(**results["settings"])
+    command = (
+        f"t2t-paper table3 --problem={settings.problem} --scale={settings.scale} "
+        f"--steps={settings.steps}" + (f" --hparams={settings.hparams}" if settings.hparams else "")
+    )
+    columns = [
+        Column("variation"),
+        Column("PPL", "published", ".2f"),
+        Column("BLEU", "published", ".1f"),
+        Column("PPL here", "measured", ".2f", command),
+        Column("± PPL", "measured", ".2f", command),
+        Column("BLEU here", "measured", ".2f", command),
+        Column("± BLEU", "measured", ".2f", command),
+        Column("seeds", "measured", "d", command),
+        Column("parameters", "computed", ",d", command),
+        Column("minutes", "measured", ".1f", command),
+    ]
+    rows = []
+    for row in TABLE_3:
+        cells = [cell for cell in results["cells"].values() if cell["row"] == row.name]
+        if not cells:
+            continue
+        perplexities, scores, seconds = (
+            [cell[what] for cell in cells] for what in ("perplexity", "bleu", "seconds")
+        )
+        rows.append(
+            [
+                row.label,
+                row.perplexity,
+                row.bleu,
+                statistics.fmean(perplexities),
+                interval(perplexities),
+                statistics.fmean(scores),
+                interval(scores),
+                len(cells),
+                cells[0]["parameters"],
+                statistics.fmean(seconds) / 60.0,
+            ]
+        )
+    notes = [
+        "Published: WMT 2014 EN-DE, newstest2013. Here: the dev set of "
+        f"{settings.problem}, {settings.steps:,} updates; minutes are those of training, a seed.",
+        "±: half the 95 % confidence interval of the mean over seeds.",
+    ]
+    return Table(f"Table 3, {settings.scale}", columns, rows, notes)
+
+
+def chart(results: Mapping[str, Any]) -> str:
+    """Draws BLEU against the number of parameters, a point for each row; returns an SVG."""
+    curves = []
+    for style, row in enumerate(TABLE_3):
+        cells = [cell for cell in results["cells"].values() if cell["row"] == row.name]
+        if cells:
+            score = statistics.fmean(cell["bleu"] for cell in cells)
+            curves.append(Curve(row.label, [(cells[0]["parameters"] / 1e6, score)], style))
+    return line_plot("BLEU, dev set", "10⁶ parameters", curves, standalone=True)

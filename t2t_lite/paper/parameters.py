@@ -1,0 +1,128 @@
+"""Table 3's numbers of parameters, without making any."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable
+from typing import Self
+
+import keras
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.paper.published import TABLE_3, VOCABULARY, Variation
+from t2t_lite.paper.table import Column, Table
+
+
+def outlined(hparams: TransformerHParams, vocabulary: int) -> Transformer:
+    """Builds a model whose variables have shapes but no memory, for counting."""
+    with tf.Graph().as_default():  # a variable of a graph has no value before a session runs
+        return Transformer(hparams, vocabulary, vocabulary)
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterCount:
+    """The number of parameters, which is linear in the size of the vocabulary."""
+
+    fixed: int  # those that do not depend on it
+    by_subword: int
+
+    @classmethod
+    def of(cls, hparams: TransformerHParams) -> Self:
+        """Counts those of a model with one vocabulary for sources and targets.
+
+        The layers of a stack are alike: one of each, and a vocabulary of one, are enough.
+        """
+        small = hparams.copy(num_hidden_layers=1, num_encoder_layers=0, num_decoder_layers=0)
+        model = outlined(small, 1)
+        encoder, decoder = (
+            _size(stack[0]) for stack in (model.encoder_layers, model.decoder_layers)
+        )
+        embeddings = (model.inputs_embedding, model.targets_embedding, model.softmax_embedding)
+        by_subword = sum({id(one): _size(one) for one in embeddings}.values())
+        layers = (hparams.encoder_layers - 1) * encoder + (hparams.decoder_layers - 1) * decoder
+        return cls(_size(model) + layers - by_subword, by_subword)
+
+    def at(self, vocabulary: int) -> int:
+        """Returns the number of parameters with so many subwords."""
+        return self.fixed + self.by_subword * vocabulary
+
+    def vocabulary(self, parameters: float) -> float:
+        """Returns the size of the vocabulary that gives so many parameters."""
+        return (parameters - self.fixed) / self.by_subword
+
+
+def _size(layer: keras.layers.Layer) -> int:
+    return sum(math.prod(weight.shape) for weight in layer.weights)
+
+
+@functools.cache
+def count(hparams_set: str) -> ParameterCount:
+    """Counts the parameters of a registered set of the Transformer."""
+    hparams = registry.hparams(hparams_set)
+    assert isinstance(hparams, TransformerHParams)
+    return ParameterCount.of(hparams)
+
+
+def best_vocabulary(variations: Iterable[Variation] = TABLE_3) -> int:
+    """Returns the vocabulary whose counts have the least squared relative errors.
+
+    Args:
+        variations: those with a published count are compared.
+    """
+    numerator = denominator = 0.0
+    for row in variations:
+        if row.parameters is not None:
+            counted, published = count(row.hparams_set), row.parameters * 1e6
+            slope = counted.by_subword / published
+            numerator += slope * (1.0 - counted.fixed / published)
+            denominator += slope * slope
+    return round(numerator / denominator)
+
+
+def table() -> Table:
+    """Returns the counts of all rows, with the paper's vocabulary and the best one."""
+    best, base = best_vocabulary(), count("transformer_paper_base")
+    command = "t2t-paper table3 --params"
+    rows = []
+    for row in TABLE_3:
+        counted = count(row.hparams_set)
+        rows.append(
+            [
+                row.label,
+                row.parameters,
+                counted.at(VOCABULARY) / 1e6,
+                counted.at(best) / 1e6,
+                row.parameters and 100.0 * (counted.at(best) / 1e6 / row.parameters - 1.0),
+                row.parameters and row.parameters - (TABLE_3[0].parameters or 0.0),
+                (counted.at(best) - base.at(best)) / 1e6,
+                row.parameters and counted.vocabulary(row.parameters * 1e6),
+                row.hparams_set,
+            ]
+        )
+    columns = [
+        Column("variation"),
+        Column("10⁶", "published", "g"),
+        Column(f"10⁶, V={VOCABULARY:,}", "computed", ".2f", command),
+        Column(f"10⁶, V={best:,}", "computed", ".2f", command),
+        Column("error %", "computed", "+.1f", command),
+        Column("10⁶ - base", "published", "+g"),
+        Column(f"10⁶ - base, V={best:,}", "computed", "+.2f", command),
+        Column("V that fits", "computed", ",.0f", command),
+        Column("hparams_set"),
+    ]
+    return Table("Table 3: parameters", columns, rows, _notes(best))
+
+
+def _notes(best: int) -> list[str]:
+    big, wide = count("transformer_paper_big"), count("transformer_paper_c5")
+    return [
+        f"V={best:,} is the vocabulary with the least squared relative errors over all rows that "
+        f"have a published count; the paper says about {VOCABULARY:,}.",
+        f"big: {big.fixed / 1e6:.2f} + {big.by_subword:,} V = 213 gives "
+        f"V = {big.vocabulary(213e6):,.0f}, but (C) d_model=1024: {wide.fixed / 1e6:.2f} + "
+        f"{wide.by_subword:,} V = 168 gives V = {wide.vocabulary(168e6):,.0f}; their embeddings "
+        "are of one size, so that no vocabulary gives both.",
+    ]

@@ -1,0 +1,39 @@
+"""Table 4, and what trains its Transformers."""
+
+from t2t_lite.paper.parameters import count
+from t2t_lite.paper.published import TABLE_4
+from t2t_lite.paper.table import Column, Table, Value
+
+# Of the Transformers, by what they are trained on: section 6.3.
+_HERE = {
+    "WSJ only, discriminative": ("parsing_wsj_16k", "transformer_paper_parsing", 16_000),
+    "semi-supervised": ("parsing_wsj_semi_32k", "transformer_paper_parsing_semi", 32_000),
+}
+
+
+def table() -> Table:
+    """Returns Table 4, with the size of the Transformers and what trains them here."""
+    command = "t2t-paper table4"
+    rows: list[list[Value]] = []
+    for row in TABLE_4:
+        problem, hparams_set, vocabulary = (
+            _HERE[row.training] if row.name.startswith("Transformer") else ("", "", 0)
+        )
+        parameters = count(hparams_set).at(vocabulary) / 1e6 if vocabulary else None
+        rows.append([row.name, row.training, row.f1, parameters, problem, hparams_set])
+    columns = [
+        Column("parser"),
+        Column("training"),
+        Column("F1", "published", ".1f"),
+        Column("parameters 10⁶", "computed", ".1f", command),
+        Column("problem"),
+        Column("hparams_set"),
+    ]
+    notes = [
+        "Parameters: with 16,000 and 32,000 subwords in one vocabulary. The problems here have one "
+        "of words and another of symbols, so that three matrices take its place.",
+        "F1 here: t2t-trainer --problem=PROBLEM --model=transformer --hparams_set=HPARAMS_SET, "
+        "then t2t-decoder --decode_hparams=beam_size=21,alpha=0.3,extra_length=300 "
+        "--eval_use_test_set; docs/paper.md has the whole commands.",
+    ]
+    return Table("Table 4: WSJ, section 23", columns, rows, notes)

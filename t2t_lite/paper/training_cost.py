@@ -1,0 +1,99 @@
+"""Table 2's training cost, by the paper's method and by counting operations."""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.paper.parameters import outlined
+from t2t_lite.paper.published import (
+    BATCH_TOKENS,
+    SUSTAINED,
+    TABLE_2,
+    TRAININGS,
+    VOCABULARY,
+    Training,
+)
+from t2t_lite.paper.table import Column, Table
+from t2t_lite.training.flops import ForwardFlops
+
+# Subwords of a sentence on either side, which the paper does not say. Only the products of
+# queries with keys, and of weights with values, depend on it.
+SENTENCE_LENGTH = 27
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingCost:
+    """Floating-point operations of a training."""
+
+    by_time: float  # time × GPUs × what a GPU sustains; section 6.1
+    by_count: float  # multiplications and additions of all matrix products
+
+    @classmethod
+    def of(cls, training: Training) -> "TrainingCost":
+        """Returns the cost of a training of the paper."""
+        seconds = 3600.0 * training.hours
+        by_time = seconds * training.gpus * SUSTAINED[training.gpu]
+        hparams = registry.hparams(training.hparams_set)
+        assert isinstance(hparams, TransformerHParams)
+        flops = ForwardFlops.of(outlined(hparams, VOCABULARY))
+        sentence = tf.ones((1, SENTENCE_LENGTH), tf.int32)
+        by_sentence = float(flops.training({"inputs": sentence, "targets": sentence}))
+        sentences = training.steps * BATCH_TOKENS / SENTENCE_LENGTH
+        return cls(by_time, sentences * by_sentence)
+
+    @property
+    def utilisation(self) -> float:
+        """The ratio of the two: how much of what the GPUs sustain went into products."""
+        return self.by_count / self.by_time
+
+
+@functools.cache
+def cost(system: str) -> TrainingCost | None:
+    """Returns the cost of a row of Table 2; None where the paper does not say what it took."""
+    return TrainingCost.of(TRAININGS[system]) if system in TRAININGS else None
+
+
+def table() -> Table:
+    """Returns Table 2 with both costs of the Transformers."""
+    command = "t2t-paper table2"
+    rows = []
+    for row in TABLE_2:
+        found = cost(row.name)
+        rows.append(
+            [
+                row.name,
+                row.ende,
+                row.enfr,
+                row.ende_flops,
+                row.enfr_flops,
+                found.by_time if found else None,
+                found.by_count if found else None,
+                found.utilisation if found else None,
+            ]
+        )
+    columns = [
+        Column("system"),
+        Column("BLEU EN-DE", "published", "g"),
+        Column("BLEU EN-FR", "published", "g"),
+        Column("FLOPs EN-DE", "published", ".1e"),
+        Column("FLOPs EN-FR", "published", ".1e"),
+        Column("FLOPs by time", "computed", ".2e", command),
+        Column("FLOPs by count", "computed", ".2e", command),
+        Column("ratio", "computed", ".2f", command),
+    ]
+    return Table("Table 2: newstest2014 and the cost of training", columns, rows, _notes())
+
+
+def _notes() -> list[str]:
+    methods = [
+        f"{name}: by time {training.hours:g} h × {training.gpus} {training.gpu} × "
+        f"{SUSTAINED[training.gpu] / 1e12:g} TFLOP/s; by count {training.steps:,} updates of "
+        f"{BATCH_TOKENS:,} source and {BATCH_TOKENS:,} target subwords, V={VOCABULARY:,}, in "
+        f"sentences of {SENTENCE_LENGTH} subwords. BLEU here: docs/paper.md has the commands "
+        f"for {training.hparams_set}."
+        for name, training in TRAININGS.items()
+    ]
+    return [*methods, "ratio: by count over by time, the share of the rate that products took."]

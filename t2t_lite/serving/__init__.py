@@ -1,0 +1,1 @@
+"""A small HTTP server around the decoder."""

@@ -1,0 +1,104 @@
+"""The server's pages: translation, health, metrics, and one for people."""
+
+import asyncio
+import contextlib
+import importlib.resources
+import time
+from collections.abc import Mapping
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HTTPRequest
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.requests import parse
+from t2t_lite.serving.worker import Worker
+
+
+class _Endpoints:
+    """What answers the requests for each path."""
+
+    def __init__(
+        self, worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+    ) -> None:
+        self._worker = worker
+        self._metrics = metrics
+        self._config = config
+        self._about = about
+        self._page = importlib.resources.files(__package__).joinpath("page.html").read_bytes()
+
+    async def page(self, request: HTTPRequest) -> Response:
+        """GET /: a page where a person types a sentence."""
+        return HTMLResponse(self._page)
+
+    async def health(self, request: HTTPRequest) -> Response:
+        """GET /health: 200 when the model is loaded, 503 before."""
+        ready = self._worker.is_ready
+        status = {"status": "ready" if ready else "loading"}
+        return JSONResponse({**status, **self._about}, 200 if ready else 503)
+
+    async def metrics(self, request: HTTPRequest) -> Response:
+        """GET /metrics, in Prometheus's text format."""
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def translate(self, request: HTTPRequest) -> Response:
+        """POST /translate: see `requests.parse` and `Translator`."""
+        start = time.perf_counter()
+        try:
+            response = Response(await self._answer(request), media_type="application/json")
+        except HTTPException as error:
+            response = _error(request, error)
+        self._metrics.requests.labels(response.status_code).inc()
+        self._metrics.seconds.observe(time.perf_counter() - start)
+        return response
+
+    async def _answer(self, request: HTTPRequest) -> bytes:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._config.timeout):
+                body = await self._body(request)
+                return await asyncio.wrap_future(self._worker.submit(parse(body, self._config)))
+        raise HTTPException(504, f"no answer within {self._config.timeout:g} seconds")
+
+    async def _body(self, request: HTTPRequest) -> bytes:
+        """Reads a body; one that is too long to its end, or the client might not hear of it."""
+        body, limit = bytearray(), self._config.max_body_size
+        try:
+            async for chunk in request.stream():
+                if len(body) <= limit:
+                    body += chunk
+        except ClientDisconnect as error:
+            raise HTTPException(400, "the body is cut short") from error
+        if len(body) > limit:
+            raise HTTPException(413, f"the body is too long: at most {limit} bytes are allowed")
+        return bytes(body)
+
+
+def _error(request: HTTPRequest, error: Exception) -> Response:
+    """Returns an error as JSON."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+def make_app(
+    worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+) -> Starlette:
+    """Returns the server as an ASGI application.
+
+    Args:
+        worker: translates.
+        metrics: counts.
+        config: limits.
+        about: what /health says besides its status.
+    """
+    at = _Endpoints(worker, metrics, config, about)
+    routes = [
+        Route("/", at.page),
+        Route("/translate", at.translate, methods=["POST"]),
+        Route("/health", at.health),
+        Route("/metrics", at.metrics),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _error})

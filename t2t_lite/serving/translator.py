@@ -1,0 +1,113 @@
+"""From requests to the JSON of their answers, through the decoder."""
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from starlette.exceptions import HTTPException
+
+from t2t_lite import run_folder
+from t2t_lite.data.text_encoder import EOS_ID
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder, Hypothesis, Source
+from t2t_lite.decoding.outputs import fields_of
+from t2t_lite.errors import DataError
+from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.requests import Request
+
+# Most subwords of a request with attention, times n_best: an answer grows with their square.
+_MOST_ATTENTION = 1000
+
+
+class Translator:
+    """Answers requests with one model.
+
+    Args:
+        decoder: finds the best outputs; those for n-best and attention are made to share its model.
+        metrics: counts texts and subwords.
+    """
+
+    def __init__(self, decoder: Decoder, metrics: Metrics) -> None:
+        self._decoders = {(decoder.hparams.return_beams, False): decoder}
+        self._plain = decoder
+        self._metrics = metrics
+
+    @classmethod
+    def load(
+        cls, run: run_folder.Run, checkpoint: str, hparams: DecodeHParams, metrics: Metrics
+    ) -> "Translator":
+        """Restores a model, the newest of the run if no checkpoint is named, and compiles it.
+
+        Raises:
+            UserError: the checkpoint is missing or does not fit.
+        """
+        decoder = Decoder.from_run(run, checkpoint or None, hparams)
+        decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
+        return cls(decoder, metrics)
+
+    def __call__(self, requests: Sequence[Request]) -> list[bytes | HTTPException]:
+        """Translates all texts, together where the same search serves them."""
+        answers: dict[int, bytes | HTTPException] = {}
+        groups: dict[tuple[bool, bool], dict[int, list[Source]]] = defaultdict(dict)
+        for number, request in enumerate(requests):
+            try:
+                sources = self._sources(request)
+            except HTTPException as error:
+                answers[number] = error
+            else:
+                groups[request.n_best > 1, request.attention][number] = sources
+        for (is_n_best, attention), group in groups.items():
+            decoder = self._decoder(is_n_best, attention)
+            found = iter(self._decode(decoder, list(itertools.chain(*group.values()))))
+            for number, sources in group.items():
+                hypotheses = list(itertools.islice(found, len(sources)))
+                answers[number] = _json(requests[number], sources, hypotheses)
+        return [answers[number] for number in range(len(requests))]
+
+    def _sources(self, request: Request) -> list[Source]:
+        """Encodes the texts of a request, if they can be translated as it asks."""
+        beams = self._plain.hparams.beam_size
+        if request.n_best > beams:
+            message = f"n_best is {request.n_best}, but the search keeps {beams}"
+            raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
+        try:
+            sources = self._plain.encode(request.texts, "text")
+        except DataError as error:
+            raise HTTPException(422, str(error)) from error
+        subwords = request.n_best * sum(len(source.ids) for source in sources)
+        if request.attention and subwords > _MOST_ATTENTION:
+            message = f"attention to {subwords} subwords (times n_best)"
+            raise HTTPException(413, f"{message}: at most {_MOST_ATTENTION} are allowed")
+        return sources
+
+    def _decoder(self, is_n_best: bool, attention: bool) -> Decoder:
+        """Returns a decoder whose search goes on for further hypotheses, or that explains them."""
+        plain = self._plain
+        key = (is_n_best or plain.hparams.return_beams, attention)
+        if key not in self._decoders:
+            self._decoders[key] = Decoder(
+                plain.model,
+                plain.problem,
+                plain.encoders,
+                plain.hparams.copy(return_beams=key[0]),
+                with_details=attention,
+            )
+        return self._decoders[key]
+
+    def _decode(self, decoder: Decoder, sources: Sequence[Source]) -> list[list[Hypothesis]]:
+        found = decoder.decode(sources, "text")
+        self._metrics.batch_texts.observe(len(sources))
+        self._metrics.source_tokens.inc(sum(len(source.ids) for source in sources))
+        self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))
+        return found
+
+
+def _json(request: Request, sources: Sequence[Source], found: Sequence[list[Hypothesis]]) -> bytes:
+    """Makes the answer to a request; each text as a line of `t2t-decoder --output_format=json`."""
+    lines = [
+        fields_of(source, hypotheses[: request.n_best])
+        for source, hypotheses in zip(sources, found, strict=True)
+    ]
+    answer = lines[0] if request.is_single else {"translations": lines}
+    return json.dumps(answer, ensure_ascii=False).encode()

@@ -1,0 +1,57 @@
+"""t2t-paper, from the command line to printed tables."""
+
+import json
+
+import pytest
+
+from t2t_lite.bin import t2t_paper
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_paper.main(argv)
+    return end.value.code
+
+
+def test_a_table_as_json(capsys: pytest.CaptureFixture[str]):
+    assert run("table4", "--format=json") == 0
+    table = json.loads(capsys.readouterr().out)
+    ours = [row for row in table["rows"] if row["parser"].startswith("Transformer")]
+    assert [row["F1"] for row in ours] == [91.3, 92.7]
+    assert [row["problem"] for row in ours] == ["parsing_wsj_16k", "parsing_wsj_semi_32k"]
+
+
+def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
+    assert run("table1") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Recurrent") and line.endswith("3n - 1") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "which table? Write one of table1, table2, table3, table4; got nothing"),
+        (["table5"], "got table5"),
+        (["table2", "--scale=tiny"], "--scale: nothing of table2 is measured here"),
+        (["table1", "--scale=tiny"], "--output_dir is missing"),
+        (["table3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
+        (
+            [
+                "table3",
+                "--scale=tiny",
+                "--output_dir=x",
+                "--problem=translate_ende_multi31k",
+                "--data_dir=x",
+                "--steps=1",
+            ],
+            "did you mean 'translate_ende_multi30k'",
+        ),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(*argv) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

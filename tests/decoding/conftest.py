@@ -1,0 +1,51 @@
+import contextlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decoding.search_loop import DEAD
+from t2t_lite.models.seq2seq import DecodeState
+
+EOS = 1
+
+
+class ByHand:
+    """A model with written-down probabilities; `inputs[b, 0]` says which sentence b is, from 1.
+
+    Args:
+        probabilities: [step, sentence, last id, next id]; the last id of step 0 is 0.
+        attention: [last id, S], to the source; None: there is none.
+    """
+
+    def __init__(self, probabilities, attention=None):
+        with np.errstate(divide="ignore"):
+            logs = np.maximum(np.log(np.asarray(probabilities, np.float64)), 10 * DEAD)
+        self.table = tf.constant(logs, tf.float32)
+        self.attention = None if attention is None else tf.constant(attention, tf.float32)
+        self.watch = None
+
+    @contextlib.contextmanager
+    def watching(self, watch):
+        self.watch = watch
+        yield
+        self.watch = None
+
+    def start_decoding(self, inputs, beams, length):
+        nothing = tf.zeros([tf.shape(inputs)[0], beams])
+        return DecodeState(inputs[:, 0] - 1, nothing)
+
+    def grow(self, state, length):
+        return state
+
+    def decode_step(self, ids, step, state):
+        ids = tf.where(step == 0, 0, ids)
+        if self.watch is not None:
+            self.watch(tf.gather(self.attention, ids))
+        sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
+        return tf.gather_nd(self.table[step], tf.stack([sentence, ids], axis=-1)), state
+
+
+@pytest.fixture(scope="session")
+def by_hand():
+    return ByHand

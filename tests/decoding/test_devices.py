@@ -1,0 +1,95 @@
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.devices import Replicas, decoding_devices
+from t2t_lite.errors import UserError
+
+DEVICES = ["CPU:0", "CPU:1"]
+SEARCH = DecodeHParams(beam_size=2, extra_length=4, batch_size=4)
+
+
+def make_model():
+    keras.utils.set_random_seed(0)
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    return registry.model("transformer")(hparams, 12, 12)
+
+
+@pytest.fixture
+def model():
+    return make_model()
+
+
+def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them(strategy_over):
+    strategy = strategy_over(2)
+    with strategy.scope():
+        model = make_model()
+    problem = registry.problem("algorithmic_identity_decimal40")
+    encoders = problem.get_feature_encoders("")
+    one, two = (
+        Decoder(model, problem, encoders, SEARCH, devices)
+        for devices in (DEVICES[:1], strategy.extended.worker_devices)
+    )
+    sources = one.encode(
+        [" ".join(str((7 * i + j * j) % 10) for j in range(i % 9)) for i in range(30)]
+    )
+    results = []
+    for factor in (3.0, -1.0):  # the weights may change between calls
+        for weight in model.weights:
+            weight.assign(factor * weight.value)
+        results.append([one.search(sources), two.search(sources)])
+    for found, again in results:
+        assert [[h.ids for h in beams] for beams in found] == [
+            [h.ids for h in beams] for beams in again
+        ]
+        scores = [[h.score for beams in side for h in beams] for side in (found, again)]
+        np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-5)
+    assert results[0][1] != results[1][1]
+
+
+def test_every_device_has_work_and_computes_by_itself(model):
+    replicas = Replicas([model], DEVICES, lambda models: models[0])
+    barrier = tf.constant(0)
+    seen = set()
+
+    def work(own, batch):
+        matrix = own.targets_embedding.matrix.value
+        assert (tf.constant(1.0) + 1).device == matrix.device  # here, and the weights are here, too
+        seen.add(matrix.device)
+        return batch + int(barrier)
+
+    assert sorted(replicas.map(work, range(50))) == [(i, i) for i in range(50)]
+    assert {name[-5:] for name in seen} == set(DEVICES)
+
+
+def test_one_batch_needs_no_copy(model):
+    replicas = Replicas([model], DEVICES, lambda models: models[0])
+    assert list(replicas.map(lambda own, batch: own is model, [0])) == [(0, True)]
+    assert list(replicas.map(lambda own, batch: own is model, [])) == []
+
+
+def test_the_first_failure_ends_all(model):
+    replicas = Replicas([model], DEVICES, lambda models: models[0])
+    begun = []
+
+    def work(own, batch):
+        begun.append(batch)
+        time.sleep(0.01)
+        raise UserError(f"batch {batch}")
+
+    with pytest.raises(UserError, match="batch"):
+        list(replicas.map(work, range(1000)))
+    assert len(begun) < 1000
+
+
+def test_devices_by_number_of_gpus():
+    cpus = [device.name for device in tf.config.list_logical_devices("CPU")]
+    assert decoding_devices(0) == cpus
+    with pytest.raises(UserError, match="--worker_gpu=99, but TensorFlow sees"):
+        decoding_devices(99)

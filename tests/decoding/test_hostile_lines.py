@@ -1,0 +1,45 @@
+"""Any line of any text gives one line, through search and scoring, split or truncated."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from t2t_lite import registry
+from t2t_lite.data.text_encoder import ByteTextEncoder
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+
+HOSTILE = ["", " ", "\r", "\x00", "\u2028", "\u2028\x00 \r", "\ufeff", "a\r\nb", "\U0010ffff" * 99]
+
+
+class Bytes(Text2TextProblem):
+    vocab_type = VocabType.CHARACTER
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module", params=["split", "truncate"])
+def decoder(request) -> Decoder:
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1, max_length=20)
+    model = registry.model("transformer")(hparams, 258, 258)
+    encoders = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
+    search = DecodeHParams(beam_size=2, extra_length=2)
+    return Decoder(model, Bytes(), encoders, search, long_input=request.param)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.text(), min_size=10, max_size=20))
+def test_as_many_lines_come_out_as_went_in(decoder, lines):
+    outputs = decoder.translate([*HOSTILE, *lines])
+    assert len(outputs) == len(HOSTILE) + len(lines)
+    assert not any(set("\n\r\t") & set(output) for output in outputs)
+    blank = [not line.strip() for line in [*HOSTILE, *lines]]
+    assert all(output == "" for output, is_blank in zip(outputs, blank, strict=True) if is_blank)
+
+
+def test_a_line_of_50_000_characters(decoder):
+    (long, short) = decoder.translate(["x" * 50_000, "y"])
+    assert (short,) == tuple(decoder.translate(["y"]))
+    assert isinstance(long, str)

@@ -1,0 +1,259 @@
+"""What t2t-decoder does with files, on a small untrained model of numbers."""
+
+import dataclasses
+import io
+import json
+import os
+import pathlib
+import types
+
+import keras
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.loading import find_trained
+from t2t_lite.errors import DataError, UsageError, UserError
+
+SEARCH = "beam_size=2,extra_length=4"
+LINES = [" ".join(str((7 * i + j * j) % 10) for j in range(i % 9)) for i in range(40)]
+
+
+def make_run(folder: pathlib.Path, seed: int, problem="algorithmic_identity_decimal40") -> str:
+    """Makes a run folder with one checkpoint; returns its path."""
+    flags = {
+        "output_dir": str(folder),
+        "data_dir": str(folder),
+        "problem": problem,
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+    }
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    opened = run_folder.create_run(flags, hparams, str(folder))
+    keras.utils.set_random_seed(seed)
+    model = opened.build_model()
+    for weight in model.weights:  # so large that the outputs differ from line to line
+        weight.assign(3.0 * weight.value)
+    step = tf.Variable(seed, dtype=tf.int64)
+    tf.train.Checkpoint(model=model, step=step).write(f"{folder}/model.ckpt-{seed}")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return make_run(tmp_path_factory.mktemp("runs") / "one", 1)
+
+
+@pytest.fixture
+def config(folder, tmp_path) -> DecoderConfig:
+    return DecoderConfig(
+        output_dir=folder,
+        decode_from_file=write(tmp_path / "in", LINES),
+        decode_to_file=str(tmp_path / "out"),
+        decode_hparams=SEARCH,
+        worker_gpu=0,
+    )
+
+
+@pytest.fixture(scope="module")
+def outputs(folder, tmp_path_factory) -> list[str]:
+    """What an undisturbed run with `config` writes."""
+    path = tmp_path_factory.mktemp("outputs")
+    return run(
+        DecoderConfig(
+            output_dir=folder,
+            decode_from_file=write(path / "in", LINES),
+            decode_to_file=str(path / "out"),
+            decode_hparams=SEARCH,
+            worker_gpu=0,
+        )
+    )
+
+
+def write(path: pathlib.Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def run(config: DecoderConfig, **changes) -> list[str]:
+    """Runs the command's work; returns the lines that it has written."""
+    jobs.run(dataclasses.replace(config, **changes))
+    return pathlib.Path(config.decode_to_file).read_text().splitlines()
+
+
+def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_same(config, tmp_path):
+    found = [
+        json.loads(line)
+        for line in run(config, output_format="json", decode_hparams=f"{SEARCH},return_beams=1")
+    ]
+    assert [entry["source"] for entry in found] == LINES
+    ended = []
+    for line, entry in zip(LINES, found, strict=True):
+        assert bool(line) <= len(entry["hypotheses"]) <= 2 * bool(line)
+        for beam in entry["hypotheses"]:
+            if "<pad>" in beam["tokens"]:  # no text that could be scored stands for it
+                continue
+            assert beam["source_tokens"] == [*line.split(), "<EOS>"]
+            assert " ".join(beam["tokens"]).removesuffix("<EOS>").strip() == beam["text"]
+            assert len(beam["attention"]) == len(beam["log_probs"]) == len(beam["tokens"])
+            for row in beam["attention"]:
+                assert len(row) == len(beam["source_tokens"])
+                assert sum(row) == pytest.approx(1, abs=1e-4)
+            if beam["tokens"][-1] == "<EOS>":
+                penalty = ((5 + len(beam["tokens"])) / 6) ** 0.6
+                assert sum(beam["log_probs"]) / penalty == pytest.approx(beam["score"], abs=1e-4)
+                ended.append((line, beam["text"], beam["score"]))
+    assert len(ended) > 20
+    assert len({text for _, text, _ in ended}) > 10
+
+    sources, targets, scores = zip(*ended, strict=True)
+    lines = {
+        "decode_from_file": write(tmp_path / "sources", [*sources, ""]),
+        "score_file": write(tmp_path / "targets", [*targets, "1"]),
+    }
+    *written, last = run(config, **lines)
+    assert [float(score) for score in written] == pytest.approx(scores, abs=1e-5)
+    assert last == ""
+    pairs = write(tmp_path / "pairs", [f"{s}\t{t}" for s, t in zip(sources, targets, strict=True)])
+    assert run(config, decode_from_file="", score_file=pairs) == written
+
+
+def test_a_killed_run_goes_on_and_scores_all(
+    config, outputs, tmp_path, monkeypatch, caplog, capsys
+):
+    config = dataclasses.replace(config, decode_reference=write(tmp_path / "ref", outputs))
+    with monkeypatch.context() as patch:
+        decode = Decoder.decode
+
+        def die(self, sources, *args):
+            if sources[0].number > 16:  # in the second window
+                raise KeyboardInterrupt
+            return decode(self, sources, *args)
+
+        patch.setattr(Decoder, "decode", die)
+        with pytest.raises(KeyboardInterrupt):
+            jobs.run(config)
+    assert not (tmp_path / "out").exists()
+    with caplog.at_level("INFO"):
+        assert run(config) == outputs
+    assert "going on after line 16" in caplog.text
+    assert "decoded 24 sentences" in caplog.text
+    assert "first output after" in caplog.text
+    assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "ref"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"decode_hparams": f"{SEARCH},alpha=0.5"}, "decode_hparams"),
+        ({"output_format": "json"}, "output_format"),
+        ({"hparams": "max_length=33"}, "checkpoint"),
+    ],
+)
+def test_another_task_starts_anew(config, monkeypatch, caplog, changes, what):
+    def die(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Decoder, "decode", die)
+    for settings in (config, dataclasses.replace(config, **changes)):
+        with pytest.raises(KeyboardInterrupt):
+            jobs.run(settings)
+    assert f"starting anew: what is in {config.decode_to_file}.part was made with" in caplog.text
+    assert f"another {what}" in caplog.text
+
+
+def test_outputs_begin_with_their_prefixes(config, outputs, tmp_path):
+    prefixes = [str(i % 10) * (i % 2) for i in range(len(LINES))]
+    forced = run(config, prefix_file=write(tmp_path / "prefixes", prefixes))
+    for line, prefix, output in zip(LINES, prefixes, forced, strict=True):
+        assert output.startswith(prefix) or not line
+    assert forced[::2] == outputs[::2]
+    assert forced != outputs
+
+
+def test_standard_input_to_standard_output(config, outputs, monkeypatch, capsys):
+    read, end = os.pipe()
+    os.write(end, "".join(f"{line}\n" for line in LINES).encode())
+    os.close(end)
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(fileno=lambda: read))
+    jobs.run(dataclasses.replace(config, decode_from_file="-", decode_to_file=""))
+    os.close(read)
+    assert capsys.readouterr().out.splitlines() == outputs
+
+
+def test_over_long_lines_are_split_or_truncated(config, tmp_path, caplog):
+    """Decoded with their own halves, and with what is left of them, as lines of their own."""
+    line = LINES[8]  # 8 numbers
+    lines = [line, line[:7], line[8:], LINES[4]]
+    settings = {
+        "decode_from_file": write(tmp_path / "long", lines),
+        "decode_hparams": f"{SEARCH},max_input_size=5",
+    }
+    whole, *halves, short = run(config, **settings)
+    assert whole == " ".join(filter(None, halves))
+    assert caplog.messages == []
+    assert run(config, long_input="truncate", **settings) == [halves[0], *halves, short]
+    assert caplog.messages == [f"{tmp_path}/long, line 1 has 9 subwords: cut to 5"]
+
+
+def test_what_is_typed_shows_scores_with_the_beams(config, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("1 2 3\n\nq\n"))
+    typed = {"decode_from_file": "", "decode_to_file": "", "decode_interactive": True}
+    search = f"{SEARCH},return_beams=true"
+    jobs.run(dataclasses.replace(config, decode_hparams=search, **typed))
+    first, second, end = capsys.readouterr().out.replace("> ", "").split("\n")
+    assert float(first.split("\t")[0]) >= float(second.split("\t")[0])
+    assert end == ""
+
+
+# ---- ensembles
+
+
+def test_a_model_twice_is_the_model_and_two_models_are_another(config, outputs, folder, tmp_path):
+    one = f"{folder}/model.ckpt-1"
+    assert run(config, checkpoint_path=f"{one},{one}", output_dir="") == outputs
+    two = f"{make_run(tmp_path / 'two', 2)}/model.ckpt-2"
+    assert run(config, checkpoint_path=f"{one}, {two}") != outputs
+
+
+def test_models_of_other_vocabularies_are_refused(tmp_path):
+    paths = []
+    for name in ("a", "b"):
+        data = tmp_path / name
+        data.mkdir()
+        (data / "vocab.text2text_tmpdir_tokens.tokens").write_text(f"<pad>\n<EOS>\n{name}\n<UNK>\n")
+        flags = {"problem": "text2text_tmpdir_tokens", "model": "transformer"}
+        flags |= {"hparams_set": "transformer_test", "output_dir": str(data / "run")}
+        run_folder.create_run(flags, registry.hparams("transformer_test"), str(data))
+        paths.append(f"{data}/run/model.ckpt-1")
+    with pytest.raises(UserError, match=r"the vocabularies in .*b/run and .*a/run differ: "):
+        find_trained(DecoderConfig(checkpoint_path=",".join(paths)))
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"decode_hparams": "alpa=1"}, UsageError, "unknown decode hparam 'alpa'; did you mean"),
+        ({"decode_to_file": "/proc/no/such"}, OSError, "/proc/no"),
+        ({"decode_from_file": "", "score_file": "gone"}, UserError, "gone: no such file"),
+        ({"prefix_file": "gone"}, UserError, "gone: no such file"),
+    ],
+)
+def test_what_a_user_can_mend_is_named(config, changes, error, message):
+    with pytest.raises(error) as raised:
+        jobs.run(dataclasses.replace(config, **changes))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_token_that_is_unknown_is_named_with_its_line_in_any_window(config, tmp_path):
+    path = write(tmp_path / "bad", [*LINES[:20], "1 x 2"])
+    with pytest.raises(DataError, match=r"bad, line 21: 'x' in '1 x 2' is not a symbol"):
+        jobs.run(dataclasses.replace(config, decode_from_file=path))

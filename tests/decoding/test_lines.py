@@ -1,0 +1,94 @@
+import itertools
+import os
+import types
+
+import pytest
+
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.lines import Row, Rows
+from t2t_lite.errors import DataError
+
+
+def write(path, text: bytes) -> str:
+    path.write_bytes(text)
+    return str(path)
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """Standard input as a pipe; the descriptor to write into."""
+    read, write = os.pipe()
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(fileno=lambda: read))
+    yield write
+    os.close(read)
+
+
+def sizes(rows: Rows, done: int = 0) -> list[int]:
+    return [len(window) for window in rows.windows(done)]
+
+
+def test_windows_grow_up_to_a_bound_and_hold_every_line(tmp_path):
+    path = write(tmp_path / "in", b"".join(b"%d\n" % i for i in range(20_000)))
+    rows = Rows(DecoderConfig(decode_from_file=path))
+    assert rows.count() == 20_000
+    assert sizes(rows)[:3] == [16, 32, 64]
+    assert max(sizes(rows)) == 4096
+    assert list(itertools.chain(*rows.windows())) == [Row(str(i)) for i in range(20_000)]
+    assert next(rows.windows(19_999)) == [Row("19999")]
+    assert sizes(rows, 20_000) == []
+
+
+def test_standard_input_is_not_waited_for(pipe):
+    windows = Rows(DecoderConfig(decode_from_file="-")).windows()
+    os.write(pipe, b"eins\nzw")
+    assert next(windows) == [Row("eins")]
+    os.write(pipe, "\xf6lf\u2028\r\n\n".encode())
+    assert next(windows) == [Row("zw\xf6lf\u2028\r"), Row("")]
+    os.write(pipe, b"no end")
+    os.close(pipe)
+    assert next(windows) == [Row("no end")]
+    assert next(windows, None) is None
+
+
+def test_what_is_no_text_on_standard_input_is_named(pipe):
+    os.write(pipe, b"fine\n\xff\n")
+    os.close(pipe)
+    with pytest.raises(DataError, match="standard input, line 2: byte 0xff"):
+        list(Rows(DecoderConfig(decode_from_file="-")).windows())
+
+
+@pytest.mark.parametrize("name", ["prefix_file", "score_file"])
+def test_what_stands_beside_the_lines(tmp_path, name):
+    source = write(tmp_path / "in", b"a\n\nc\n")
+    beside = write(tmp_path / "beside", b"x\ny\tz\n\n")
+    rows = Rows(DecoderConfig(decode_from_file=source, **{name: beside}))
+    assert rows.count() == 3
+    assert list(rows) == [Row("a", "x"), Row("", "y\tz"), Row("c", "")]
+    write(tmp_path / "beside", b"x\ny\n")
+    with pytest.raises(DataError, match=r"in has 3 lines but .*beside has 2: they must pair"):
+        rows.count()
+
+
+@pytest.mark.parametrize("prefixes", [b"x\n", b"x\ny\nz\n"])
+def test_standard_input_pairs_line_by_line_too(pipe, tmp_path, prefixes):
+    os.write(pipe, b"a\nb\n")
+    os.close(pipe)
+    path = write(tmp_path / "prefixes", prefixes)
+    with pytest.raises(DataError, match=r", line [23] has no line to pair with"):
+        list(Rows(DecoderConfig(decode_from_file="-", prefix_file=path)))
+
+
+def test_source_and_target_in_one_line_as_in_t2t(tmp_path):
+    path = write(tmp_path / "pairs", b"a b\tc\td\n\t\n")
+    rows = Rows(DecoderConfig(score_file=path))
+    assert list(rows) == [Row("a b", "c\td"), Row("", "")]
+    write(tmp_path / "pairs", b"a\tb\nonly\n")
+    with pytest.raises(DataError, match=r"pairs, line 2: no tab between source and target"):
+        list(rows)
+
+
+def test_a_pipe_that_is_named_like_a_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    rows = Rows(DecoderConfig(decode_from_file=str(tmp_path / "fifo")))
+    with pytest.raises(DataError, match=r"fifo is no regular file: .*--decode_from_file=-"):
+        rows.count()

@@ -1,0 +1,244 @@
+"""The same model in CTranslate2: scores, searches, and what its folder says about itself."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.penalties import Penalty
+from t2t_lite.decoding.scoring import score
+from t2t_lite.errors import UserError
+from t2t_lite.export import ctranslate2 as exporter
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+VOCAB = 60
+LIMIT = 30  # subwords of an output
+
+
+@registry.register_problem("export_test_pieces")
+class Pieces(Text2TextProblem):
+    vocab_type = VocabType.SENTENCEPIECE_BPE
+    approx_vocab_size = 290
+    decode_hparams = "alpha=0"
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        for line in ("a sentence", "a sentence about the sense of tents"):
+            yield {"inputs": line, "targets": line.upper()}
+
+
+class Penalised(Pieces):
+    decode_hparams = "alpha=0.6"
+    vocab_filename = Pieces().vocab_filename
+
+
+def tiny(**changes) -> keras.Model:
+    """A model whose choices are clear and hang on the source, and to which padding is none."""
+    keras.utils.set_random_seed(3)
+    hparams = registry.hparams("transformer_tiny").copy(**changes)
+    model = registry.model("transformer")(hparams, VOCAB, VOCAB)
+    for weight in model.weights:  # norms and biases, which would be 1 and 0
+        if weight.name in ("gamma", "beta", "bias"):
+            weight.assign(weight + keras.random.normal(weight.shape, stddev=0.1, seed=1))
+    for layer in model.decoder_layers:
+        kernel = layer.source_attention.output_projection.kernel
+        kernel.assign(kernel * 2.0)
+    matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix) * 3.0
+    matrix[0] = 0.0
+    model.softmax_embedding.matrix.assign(matrix)
+    return model
+
+
+def sources(count: int) -> np.ndarray:
+    """Ids of random sentences of up to twelve subwords, each with its EOS."""
+    random = np.random.default_rng(5)
+    rows = [[*random.integers(2, VOCAB, n), 1] for n in random.integers(1, 12, count)]
+    return keras.utils.pad_sequences(rows, padding="post")
+
+
+def tokens(rows) -> list[list[str]]:
+    """Ids as CTranslate2's tokens, without padding and EOS."""
+    return [[str(i) for i in row if i > 1] for row in np.asarray(rows)]
+
+
+def translator(model, folder, quantization="float32"):
+    exporter.convert(model, quantization=quantization).save(str(folder))
+    return ctranslate2.Translator(str(folder), intra_threads=1)
+
+
+def assert_scores_agree(model, features, folder, quantization="float32", atol=1e-4):
+    """Compares the log-probability of every target subword."""
+    theirs = translator(model, folder, quantization).score_batch(
+        tokens(features["inputs"]), tokens(features["targets"])
+    )
+    for ours, found in zip(score(model, features).numpy(), theirs, strict=True):
+        np.testing.assert_allclose(found.log_probs, ours[: len(found.log_probs)], atol=atol)
+
+
+def test_scores_are_those_of_the_models_recorded_from_t2t(t2t_folder, t2t_weights, tmp_path):
+    """Both places of the norms, embeddings shared or not, two vocabularies, all positions."""
+    model, config = t2t_weights.golden_transformer(t2t_folder)
+    if config["hparams"]["attention_key_channels"]:
+        with pytest.raises(UserError, match="attention_key_channels=16"):
+            exporter.convert(model)
+        return
+    recorded = np.load(t2t_folder / "forward.npz")
+    features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
+    assert_scores_agree(model, features, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"multiply_embedding_mode": "none", "norm_epsilon": 0.1, "num_decoder_layers": 1},
+        {"use_target_space_embedding": True, "shared_embedding_and_softmax_weights": False},
+        {
+            "self_attention_type": "dot_product_relative",
+            "max_relative_position": 3,
+            "pos": "none",
+            "use_target_space_embedding": True,
+        },
+        {"pos": "emb", "max_length": 5},  # positions behind the fifth share its row
+    ],
+    ids=["unscaled", "target_space", "relative", "short_table"],
+)
+def test_scores_are_the_models(changes, tmp_path):
+    features = {"inputs": sources(8), "targets": sources(16)[8:]}
+    assert_scores_agree(tiny(**changes), features, tmp_path)
+
+
+@pytest.mark.parametrize("set_name", ["transformer_base", "transformer_base_v1"])
+def test_searches_find_the_same(set_name, tmp_path):
+    """Greedily, without a penalty, and nearly so with CTranslate2's own, which we have, too."""
+    names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
+    norms = {name: getattr(registry.hparams(set_name), name) for name in names}
+    model = tiny(shared_embedding_and_softmax_weights=False, pos="emb", max_length=LIMIT, **norms)
+    matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix).copy()
+    matrix[1] *= 2.0
+    model.softmax_embedding.matrix.assign(matrix)
+    steps = np.arange(LIMIT, dtype=np.float32)[:, None]  # EOS gets likelier with every one
+    model.targets_position.table.assign((steps - 8) * matrix[1] / np.linalg.norm(matrix[1]))
+    inputs = sources(120)
+    theirs = translator(model, tmp_path)
+    limits = np.full(len(inputs), LIMIT)
+    for beams, alpha, least in ((1, 0.0, 0.99), (4, 0.0, 0.99), (4, 0.6, 0.9)):
+        penalty = Penalty(alpha, "average")
+        search = greedy_search(model) if beams == 1 else BeamSearch(model, beams, penalty)
+        ids, scores = search(inputs, limits)
+        results = theirs.translate_batch(
+            tokens(inputs),
+            beam_size=beams,
+            length_penalty=alpha,
+            min_decoding_length=0,
+            max_decoding_length=LIMIT,
+            return_scores=True,
+        )
+        # At the limit CTranslate2 also takes what has not ended for an output.
+        ended = [i for i, found in enumerate(results) if len(found.hypotheses[0]) < LIMIT]
+        ours = tokens(ids[ended, 0])
+        same = np.mean([results[i].hypotheses[0] == a for i, a in zip(ended, ours, strict=True)])
+        assert same >= least, (beams, alpha, same)
+        assert len({tuple(row) for row in ours}) > 20
+        if beams > 1:  # its search stops earlier: with a penalty it may miss what ours finds
+            assert (scores[ended, 0] >= [results[i].scores[0] - 1e-4 for i in ended]).all()
+
+
+@pytest.mark.parametrize(
+    ("quantization", "size", "atol"),
+    [("float16", 0.51, 0.05), ("bfloat16", 0.51, 0.3), ("int8", 0.43, 0.5)],
+)
+def test_smaller_weights_score_nearly_alike(quantization, size, atol, tmp_path):
+    model = tiny()
+    features = {"inputs": sources(8), "targets": sources(16)[8:]}
+    exporter.convert(model).save(str(tmp_path))
+    whole = (tmp_path / "model.bin").stat().st_size
+    assert_scores_agree(model, features, tmp_path, quantization, atol)
+    assert (tmp_path / "model.bin").stat().st_size < size * whole
+
+
+def test_what_ctranslate2_does_not_know_is_refused_by_name():
+    for changes, message in (
+        ({"layer_postprocess_sequence": "dan"}, "layer_postprocess_sequence='dan'"),
+        (
+            {"self_attention_type": "dot_product_relative", "max_relative_position": 3},
+            "self_attention_type=dot_product_relative, pos=timing",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            exporter.convert(tiny(**changes))
+    lstm = registry.model("lstm_seq2seq_attention")(registry.hparams("lstm_attention"), 9, 9)
+    with pytest.raises(UserError, match=r"LSTM.*runs Transformers alone"):
+        exporter.convert(lstm)
+
+
+@pytest.fixture
+def run(tmp_path) -> run_folder.Run:
+    """A run folder with one checkpoint, whose outputs are four subwords long."""
+    data_dir = tmp_path / "data"
+    registry.problem("export_test_pieces").get_or_create_vocab(str(data_dir), "")
+    flags = {
+        "output_dir": str(tmp_path / "run"),
+        "problem": "export_test_pieces",
+        "model": "transformer",
+        "hparams_set": "transformer_tiny",
+    }
+    hparams = registry.hparams("transformer_tiny").copy(pos="emb", max_length=40)
+    run = run_folder.create_run(flags, hparams, str(data_dir))
+    keras.utils.set_random_seed(8)
+    model = run.build_model()
+    table = keras.ops.convert_to_numpy(model.targets_position.table).copy()
+    table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
+    model.targets_position.table.assign(table)
+    step = tf.Variable(7, dtype=tf.int64)
+    tf.train.Checkpoint(model=model, step=step).write(str(run.folder / "model.ckpt-7"))
+    return run
+
+
+def test_the_example_in_the_readme_prints_what_the_decoder_does(run, tmp_path):
+    folder = tmp_path / "out"
+    exporter.export(run, None, str(folder), "float32")
+    readme = (folder / "README.md").read_text()
+    assert "after 7 updates" in readme
+    script = "".join(line[4:] for line in readme.splitlines(True) if line.startswith("    "))
+    assert len(script.splitlines()) == 4  # the import and three lines
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True
+    )
+    expected = Decoder.from_run(run).translate(["A sentence."])
+    assert done.stdout == f"{expected[0]}\n"
+    assert expected[0]
+
+
+def test_nothing_is_written_if_the_checkpoint_is_missing(run, tmp_path):
+    with pytest.raises(UserError, match=r"model\.ckpt-8"):
+        exporter.export(run, str(run.folder / "model.ckpt-8"), str(tmp_path / "out"), "int8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "run"]
+
+
+def test_what_is_there_is_not_written_over(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    with pytest.raises(UserError, match="is there already"):
+        exporter.export(run, None, str(tmp_path / "out"), "int8")
+
+
+def test_the_penalty_in_the_readme_ranks_outputs_of_like_length_alike(run, tmp_path):
+    """Of n and n + 1 subwords: the ratio of their penalties is the same by both rules."""
+    run = dataclasses.replace(run, problem=Penalised())
+    exporter.export(run, None, str(tmp_path / "out"), "int8")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\S+) \|$", readme, re.MULTILINE)
+    assert len(rows) == 4
+    for n, penalty in [(int(n), float(penalty)) for n, penalty in rows]:
+        ours, theirs = ((6 + n) / (5 + n)) ** 0.6, ((n + 1) / n) ** penalty
+        assert theirs == pytest.approx(ours, rel=2e-3)
+    assert "length_penalty=0.50)" in readme

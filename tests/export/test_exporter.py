@@ -1,0 +1,34 @@
+"""Which of the modules here t2t-exporter calls, and with what."""
+
+import pytest
+
+from t2t_lite.bin.t2t_exporter import main
+from t2t_lite.export import ctranslate2, keras_archive, saved_model
+
+
+@pytest.mark.parametrize(
+    ("flags", "module", "arguments"),
+    [
+        ([], saved_model, ("exports",)),
+        (["--format=keras"], keras_archive, ("exports",)),
+        (
+            ["--format=ctranslate2", "--quantization=int8"],
+            ctranslate2,
+            ("exports/ctranslate2/1", "int8"),
+        ),
+    ],
+)
+def test_each_format_is_written_of_the_named_checkpoint(
+    monkeypatch, tmp_path, make_run, flags, module, arguments
+):
+    calls = []
+    monkeypatch.setattr(module, "export", lambda *given: calls.append(given))
+    monkeypatch.chdir(tmp_path)
+    opened = make_run("transformer", "text2text_tmpdir_bpe")
+    with pytest.raises(SystemExit) as end:
+        main([f"--output_dir={opened.folder}", "--export_dir=exports", *flags])
+    assert end.value.code == 0
+    ((given_run, checkpoint, *others),) = calls
+    assert given_run.folder == opened.folder
+    assert checkpoint == f"{opened.folder}/model.ckpt-7"
+    assert tuple(others[: len(arguments)]) == arguments

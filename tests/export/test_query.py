@@ -1,0 +1,131 @@
+"""t2t-query-server against a small server that answers as TensorFlow Serving's REST interface."""
+
+import contextlib
+import http.server
+import io
+import json
+import threading
+import time
+import types
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite.bin.t2t_query_server import main
+
+LINES = ["plain words", "", " \u2003", "日本 \x00 e\u0301", "tab\tand\rreturn"]
+
+
+def plain(value):
+    """Makes of a tensor's value what JSON can hold."""
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers `:predict` in the columnar format; a model may also be a function of the request."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        name = self.path.removeprefix("/v1/models/").removesuffix(":predict")
+        model = self.server.models.get(name)
+        if model is None:
+            return self.answer(404, {"error": f"Servable not found for request: Latest({name})"})
+        if isinstance(model, types.FunctionType):
+            return self.answer(200, model(body))
+        outputs = model(inputs=tf.constant(body["inputs"]["inputs"]))
+        found = {name: plain(value.numpy().tolist()) for name, value in outputs.items()}
+        return self.answer(200, {"outputs": found})
+
+    def answer(self, status, content):
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError):  # whoever asked has given up
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    """A server without models, on a port of its own."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.models = {}
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def ask(server, monkeypatch, capsys):
+    """Runs the command with lines on standard input; returns exit code, output and errors."""
+
+    def run(*flags, lines=()):
+        stdin = io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(SystemExit) as end:
+            main([f"--server=127.0.0.1:{server.server_port}", *flags])
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_answers_are_the_decoders(greedy_export, server, ask):
+    decoder, folder = greedy_export
+    for kind in ("translate", "ids"):
+        loaded = tf.saved_model.load(str(folder / kind / "1"))
+        server.models[kind] = loaded.signatures["serving_default"]
+    expected = [
+        "".join(f"{beam.output.text}\t{beam.score:.3f}" for beam in beams)
+        for beams in decoder.decode(decoder.encode(LINES))
+    ]
+    code, output, _ = ask("--servable_name=translate", lines=LINES)
+    assert (code, output.split("\n")) == (0, [*expected, ""])
+    vocabulary = f"--problem={decoder.problem.name}", "--data_dir=unused"  # bytes have no file
+    code, output, _ = ask("--servable_name=ids", *vocabulary, lines=LINES)
+    assert (code, output.split("\n")) == (0, [*expected, ""])
+    once = ask("--servable_name=translate", f"--inputs_once={LINES[0]}", lines=LINES)
+    assert once[:2] == (0, f"{expected[0]}\n")
+
+
+def test_all_beams_are_shown(server, ask):
+    outputs = {"outputs": [["one", "two"]], "scores": [[-0.5, -1.0]]}
+    server.models["m"] = lambda body: {"outputs": outputs}
+    assert ask("--servable_name=m", lines=["a"])[1] == "one\t-0.500\ttwo\t-1.000\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda body: "nonsense", "answered b'\"nonsense\"', which no model of t2t-exporter would"),
+        (lambda body: {"outputs": {"outputs": []}}, "which no model of t2t-exporter would"),
+        (lambda body: time.sleep(1.5), "did not answer within 1 s: raise --timeout_secs"),
+        (None, 'refused: 404 Not Found: b\'{"error": "Servable not found'),
+    ],
+)
+def test_what_can_go_wrong_is_one_line(server, ask, model, message):
+    server.models["m"] = model
+    code, output, error = ask("--servable_name=m", "--timeout_secs=1", "--inputs_once=a")
+    assert (code, output) == (1, "")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_no_server(ask, server):
+    code, _, error = ask("--server=127.0.0.1:1", "--servable_name=m", "--inputs_once=a")
+    assert code == 1
+    assert "127.0.0.1:1/v1/models/m:predict cannot be asked" in error
+    assert error.count("\n") == 1
+
+
+def test_missing_flags(ask):
+    assert "--servable_name is missing" in ask()[2]
+    code, _, error = ask("--servable_name=m", "--problem=wsj_parsing")
+    assert code == 2
+    assert "--data_dir is missing" in error

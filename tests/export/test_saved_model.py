@@ -1,0 +1,209 @@
+"""Exported searches give what the decoder gives, in a process that has TensorFlow alone."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decoding.beam_search import greedy_search
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.tree_grammar import TreeGrammar
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.export import saved_model
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.models.seq2seq import DecodeState
+
+LINES = [
+    "plain words",
+    "",
+    "  spaces around\u2003",
+    "\t",
+    "\u0085\u2028",
+    "next\u0085line and\u2028separator",
+    "form\x0cfeed \x00 and NUL",
+    "\x00",
+    "carriage\rreturn and\ttab",
+    "\ufeffbyte order mark",
+    "▁ real ▂ blocks ▅",
+    "日本語 😀 e\u0301 \ufffe \U0010ffff",
+    "many words " * 60,
+    "long" * 12_500,
+]
+NOT_UTF8 = b"half a \xe2\x82, a \xff, \xed\xa0\x80"
+
+# What the README beside an export says, then the outputs for the inputs in a file.
+SCRIPT = """
+import json, re, sys
+sys.modules["t2t_lite"] = None  # importing it is an error
+answers = []
+for question in json.load(sys.stdin):
+    readme = open(question["kind"] + "/1/README.md", encoding="utf-8").read()
+    exec(re.search(r"^```python\\n(.*?)^```", readme, re.M | re.S)[1])
+    inputs = question["inputs"]
+    if isinstance(inputs[0], str):
+        inputs = [text.encode("latin-1") for text in inputs]
+    found = model(inputs=tf.constant(inputs))
+    outputs = found["outputs"].numpy().tolist()
+    if isinstance(inputs[0], bytes):
+        outputs = [[text.decode() for text in row] for row in outputs]
+    has_text_operations = "tensorflow_text" in sys.modules
+    answers.append([outputs, found["scores"].numpy().tolist(), has_text_operations])
+print(json.dumps(answers))
+"""
+CASES = [
+    (
+        "transformer",
+        "text2text_tmpdir_bpe",
+        "extra_length=10,return_beams=true,batch_size=4",
+        True,
+    ),
+    pytest.param(
+        "lstm_seq2seq_attention",
+        "translate_ende_wmt_characters",
+        "beam_size=2,extra_length=5,return_beams=true,max_input_size=9",
+        False,
+        marks=pytest.mark.slow,  # its best outputs are compared in this process, too
+    ),
+]
+
+
+def export(run, export_dir, changes: str = "") -> None:
+    hparams = DecodeHParams.of(run.problem, changes)
+    saved_model.export(run, str(run.folder / "model.ckpt-7"), str(export_dir), hparams)
+
+
+def padded(rows: list[list[int]]) -> list[list[int]]:
+    return tf.ragged.constant(rows, tf.int32).to_tensor().numpy().tolist()
+
+
+def without_padding(ids: list[int]) -> list[int]:
+    while ids and ids[-1] == 0:
+        ids = ids[:-1]
+    return ids
+
+
+@pytest.mark.parametrize(("model", "problem", "changes", "needs_text"), CASES)
+def test_another_process_gives_what_the_decoder_gives(
+    make_run, tmp_path, model, problem, changes, needs_text
+):
+    run = make_run(model, problem)
+    export(run, tmp_path, changes)
+    hparams = DecodeHParams.of(run.problem, changes)
+    decoder = Decoder.from_run(run, hparams=hparams, long_input="truncate")
+    sources = decoder.encode([*LINES, NOT_UTF8.decode("utf-8", "replace")])
+    ids = padded([source.ids for source in sources])
+    texts = [line.decode("latin-1") for line in [*map(str.encode, LINES), NOT_UTF8]]
+    questions = [{"kind": "ids", "inputs": ids}, {"kind": "translate", "inputs": texts}]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (rows, scores, has_text), others = json.loads(done.stdout.splitlines()[-1])
+    assert not has_text
+    assert others[1:] == [scores, needs_text]
+    found = decoder.decode(sources)
+    for beams, ids, texts, row in zip(found, rows, others[0], scores, strict=True):
+        count = len(beams)
+        assert [without_padding(i) for i in ids[:count]] == [beam.ids for beam in beams]
+        assert texts[:count] == [beam.output.text for beam in beams]
+        assert row[:count] == pytest.approx([beam.score for beam in beams], rel=1e-5, abs=1e-5)
+        assert not any(texts[count:])
+
+
+def test_best_outputs_alone_have_no_column_for_others(greedy_export):
+    decoder, folder = greedy_export
+    translate = tf.saved_model.load(str(folder / "translate" / "1")).signatures["serving_default"]
+    for lines in ([], [""], ["x", "", "yz"]):
+        found = translate(inputs=tf.constant(lines, tf.string))
+        texts = [text.decode() for text in found["outputs"].numpy()]
+        assert texts == decoder.translate(lines)
+        assert [score == 0 for score in found["scores"]] == [not line for line in lines]
+
+
+def test_the_tables_of_a_search_are_saved(tmp_path):
+    """Those of the tags that words have: trees are searched for by them."""
+
+    class Uniform:
+        """All logits are equal."""
+
+        weights = ()
+        hparams = TransformerHParams()
+
+        def start_decoding(self, inputs, beams, length):
+            return DecodeState(inputs, tf.zeros([tf.shape(inputs)[0], beams]))
+
+        def decode_step(self, ids, step, state):
+            return tf.tile(tf.zeros_like(ids, tf.float32)[..., None], [1, 1, len(symbols)]), state
+
+    symbols = ["<pad>", "<EOS>", "S", "/S", "NN", "VB"]
+    lexicon = {"": ["NN", "VB"], "cat": ["NN"], "runs": ["VB"]}
+    grammar = TreeGrammar(Uniform(), symbols, lexicon, ["", "", " ", "cat", "runs"], 5)
+    hparams = DecodeHParams(beam_size=1, extra_length=5)
+    module = saved_model.IdsModule(Uniform(), greedy_search(grammar), hparams)
+    tf.saved_model.save(module, str(tmp_path), signatures=module.__call__)
+    search = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    found = search(inputs=tf.constant([[3, 2, 4, 2, 3, 1]]))["outputs"].numpy()[0]
+    tags = [symbols[i] for i in found if symbols[i] in ("NN", "VB")]
+    assert tags == ["NN", "VB", "NN"]
+
+
+class TestVersions:
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch, make_run):
+        """Nothing is traced; what is saved is a file."""
+
+        def save(module, folder, signatures):
+            with open(f"{folder}/saved_model.pb", "w") as file:
+                file.write("saved")
+
+        monkeypatch.setattr(tf.saved_model, "save", save)
+        self.run = make_run("lstm_seq2seq_attention", "translate_ende_wmt_characters")
+
+    def names(self, folder) -> set[str]:
+        return {str(path.relative_to(folder)) for path in folder.glob("*/*")}
+
+    def test_an_export_is_never_written_over(self, tmp_path):
+        for last in range(1, 4):
+            export(self.run, tmp_path)
+            expected = {f"{kind}/{n}" for kind in ("ids", "translate") for n in range(1, last + 1)}
+            assert self.names(tmp_path) == expected
+            for path in tmp_path.glob("*/*/saved_model.pb"):
+                assert path.read_text() == "saved"
+                path.write_text("saved")
+
+    def test_both_kinds_get_the_number_after_the_greatest(self, tmp_path):
+        (tmp_path / "translate" / "8").mkdir(parents=True)
+        (tmp_path / "ids" / "notes").mkdir(parents=True)
+        export(self.run, tmp_path)
+        assert self.names(tmp_path) == {"translate/8", "ids/notes", "ids/9", "translate/9"}
+
+    def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
+        def fail(module, folder, signatures):
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr(tf.saved_model, "save", fail)
+        with pytest.raises(OSError, match="full"):
+            export(self.run, tmp_path)
+        assert not self.names(tmp_path)
+
+    def test_problems_without_operations_are_exported_as_ids(self, make_run, tmp_path, caplog):
+        export(make_run("transformer", "text2text_tmpdir"), tmp_path)
+        assert self.names(tmp_path) == {"ids/1"}
+        assert any("'ids' alone is exported" in message for message in caplog.messages)
+
+    def test_drawing_at_random_is_refused(self, tmp_path):
+        with pytest.raises(UsageError, match="sampling_method=random"):
+            export(self.run, tmp_path, "sampling_method=random")
+        assert not self.names(tmp_path)
+
+    def test_a_checkpoint_that_is_not_there(self, tmp_path):
+        with pytest.raises(UserError, match="gone is not there"):
+            saved_model.export(self.run, "gone", str(tmp_path), DecodeHParams())
+        assert not self.names(tmp_path)

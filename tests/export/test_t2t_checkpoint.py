@@ -1,0 +1,445 @@
+"""t2t-import, from what T2T leaves behind to a run folder like any other."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.bin import t2t_import, t2t_trainer
+from t2t_lite.data.text_encoder import TokenTextEncoder
+from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.errors import UserError
+from t2t_lite.export import t2t_variables
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.training import averaging
+from t2t_lite.training.warm_start import warm_start
+
+STEP = 250_000
+TOKENS = "text2text_tmpdir_tokens"
+VOCAB_SIZE = 21
+SMALL = {"num_hidden_layers": 1, "hidden_size": 8, "filter_size": 12, "num_heads": 2}
+
+
+class TwoLists(Text2TextProblem):
+    """Tokens, from one list for the sources and another for the targets."""
+
+    name = "two_lists"
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        raise NotImplementedError
+
+    @property
+    def vocab_type(self):
+        return VocabType.TOKEN
+
+    def vocab_files(self):
+        return ["vocab.inputs.tokens", "vocab.targets.tokens"]
+
+    def feature_encoders(self, data_dir):
+        paths = [pathlib.Path(data_dir, name) for name in self.vocab_files()]
+        inputs, targets = map(TokenTextEncoder, paths)
+        return {"inputs": inputs, "targets": targets}
+
+
+@pytest.fixture(autouse=True)
+def two_lists(monkeypatch):
+    registry.list_problems()
+    monkeypatch.setitem(registry._problems._entries, "two_lists", TwoLists)
+
+
+def write_checkpoint(folder, arrays, step=STEP):
+    """Writes the variables of a model among those of an optimizer and T2T's counters."""
+    slots = {f"training/{name}/Adam": array for name, array in arrays.items()}
+    counters = {
+        "global_step": np.int64(step),
+        "training/beta1_power": np.float32(0.5),
+        "losses_avg/problem_0/total_loss": np.float32(2.0),
+        "train_stats/problem_0_steps": np.int32(7),
+    }
+    return write_values(folder, arrays | slots | counters, step)
+
+
+def write_values(folder, values, step=STEP):
+    """Writes a checkpoint as TF1's Saver does; returns its prefix."""
+    folder.mkdir(exist_ok=True)
+    prefix = str(folder / f"model.ckpt-{step}")
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=list(values),
+        shape_and_slices=[""] * len(values),
+        tensors=[tf.constant(value) for value in values.values()],
+    )
+    return prefix
+
+
+def write_flags(folder, **flags):
+    lines = ["--noregistry_help", *(f"--{name}={value}" for name, value in flags.items())]
+    (folder / "flags.txt").write_text("\n".join(lines))
+    (folder / "flags_t2t.txt").write_text("--t2t_usr_dir=None\n--registry_help=False")
+
+
+def write_tokens(folder, name, size):
+    folder.mkdir(exist_ok=True)
+    tokens = [f"t{i}" for i in range(size - 3)]
+    (folder / name).write_text("\n".join(["<pad>", "<EOS>", "<UNK>", *tokens]) + "\n")
+
+
+def t2t_arrays(model, shards=3, target_space_id=0):
+    """The weights of a model by T2T's names, embeddings in shards of uneven size."""
+    arrays = {}
+    for variable, columns in t2t_variables.parts_of(model):
+        borders = np.cumsum(list(columns.values()))[:-1]
+        pieces = np.split(np.asarray(variable), borders, axis=-1)
+        for name, piece in zip(columns, pieces, strict=True):
+            if "/" in name:
+                arrays[name] = piece
+                continue
+            scope = f"transformer/symbol_modality_{len(piece)}_{piece.shape[1]}/{name}"
+            rows = np.array_split(piece, shards)
+            arrays |= {f"{scope}/weights_{i}": part for i, part in enumerate(rows)}
+    table = "transformer/body/target_space_embedding/kernel"
+    if table in arrays:
+        arrays[table] = np.roll(arrays[table], target_space_id, axis=0)
+    return arrays
+
+
+def import_run(folder, *flags):
+    """Calls the command; returns its exit code."""
+    places = [f"--t2t_dir={folder}/t2t", f"--vocab_dir={folder}/data", f"--output_dir={folder}/run"]
+    with pytest.raises(SystemExit) as end:
+        t2t_import.main([*places, *flags])
+    return end.value.code or 0
+
+
+def restored(folder):
+    run = run_folder.open_run(str(folder / "run"))
+    model = run.build_model()
+    assert run.restore_weights(model) == STEP
+    return run, model
+
+
+def small_model(**changes):
+    hparams = registry.hparams("transformer_base").copy(**{**SMALL, **changes})
+    model = Transformer(hparams, VOCAB_SIZE, VOCAB_SIZE)
+    for i, variable in enumerate(model.trainable_variables):
+        noise = np.random.RandomState(i).normal(size=variable.shape)
+        variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
+    return model
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with what T2T has left of a small model's training, and the model."""
+    folder = tmp_path_factory.mktemp("trained")
+    model = small_model(use_target_space_embedding=True)
+    write_checkpoint(folder / "t2t", t2t_arrays(model))
+    write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
+    set_flags(folder)
+    return folder, model
+
+
+@pytest.fixture
+def t2t(trained, tmp_path):
+    """The same, for one test alone."""
+    folder, model = trained
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path, model
+
+
+def set_flags(folder, **changes):
+    sizes = ",".join(f"{name}={value}" for name, value in SMALL.items())
+    flags = {
+        "problem": TOKENS,
+        "model": "transformer",
+        "hparams_set": "transformer_base",
+        "hparams": f"{sizes},symbol_modality_num_shards=3",
+    }
+    write_flags(folder / "t2t", **{**flags, **changes})
+
+
+def features(high=VOCAB_SIZE):
+    draw = np.random.RandomState(5)
+    return {name: draw.randint(1, high, (3, 6)).astype("int32") for name in ("inputs", "targets")}
+
+
+# ---- against T2T itself
+
+
+def import_golden(golden_folder, folder):
+    """Imports a golden configuration; returns its settings."""
+    config = json.loads((golden_folder / "config.json").read_text())
+    arrays = dict(np.load(golden_folder / "weights.npz"))
+    write_checkpoint(folder / "t2t", arrays)
+    write_flags(folder / "t2t", problem="two_lists", hparams_set=config["hparams_set"])
+    (folder / "t2t" / "hparams.json").write_text(json.dumps(config["hparams"]))
+    for side in ("source", "target"):
+        name = {"source": "vocab.inputs.tokens", "target": "vocab.targets.tokens"}[side]
+        write_tokens(folder / "data", name, config[f"{side}_vocab_size"])
+    assert import_run(folder, f"--target_space_id={config['target_space_id']}") == 0
+    return config
+
+
+def test_logits_are_those_of_t2t(t2t_folder, tmp_path):
+    import_golden(t2t_folder, tmp_path)
+    _, model = restored(tmp_path)
+    recorded = np.load(t2t_folder / "forward.npz")
+    for batch in "ab":
+        batch_features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
+        np.testing.assert_allclose(
+            model(batch_features), recorded[f"{batch}/logits"], rtol=0, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("config", [pytest.param("two_vocabs", marks=pytest.mark.slow), "relative"])
+def test_texts_are_those_of_t2t(golden, tmp_path, config):
+    folder = golden / "transformer" / config
+    settings = import_golden(folder, tmp_path)
+    run, _ = restored(tmp_path)
+    how = settings["decode"]["variants"]["fast/beam4_single"]
+    search = f"beam_size=4,alpha={how['alpha']},extra_length={how['extra_length']}"
+    decoder = Decoder.from_run(run, hparams=DecodeHParams().override(search))
+    recorded = np.load(folder / "decode.npz")
+    encoders = run.problem.get_feature_encoders(str(run.folder))
+    sources = [encoders["inputs"].decode(ids) for ids in recorded["inputs"]]
+    outputs = recorded["fast/beam4_single/outputs"].reshape(len(sources), -1)
+    ends = [list(ids).index(1) if 1 in ids else len(ids) for ids in outputs]
+    texts = [encoders["targets"].decode(ids[:end]) for ids, end in zip(outputs, ends, strict=True)]
+    assert decoder.translate(sources) == texts
+    assert len(set(texts)) > 3
+
+
+def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_path, capsys):
+    recorded = json.loads((golden / "t2t_variable_names.json").read_text())["variables"]
+    assert len(recorded) == 250
+    draw = np.random.RandomState(0)
+    values = {v["name"]: np.asarray(draw.normal(size=v["shape"]), v["dtype"]) for v in recorded}
+    write_values(tmp_path / "t2t", values | {"global_step": np.int64(STEP)})
+    problem = registry.problem("translate_ende_wmt8k")
+    write_flags(tmp_path / "t2t", problem=problem.name, hparams_set="transformer_test")
+    reserved, characters = ["<pad>_", "<EOS>_"], sorted(set("<pad>EOS_\\u;0123456789"))
+    words = [f"{number}_" for number in range(8190 - len(reserved) - len(characters))]
+    vocabulary = "".join(f"'{subtoken}'\n" for subtoken in reserved + characters + words)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / problem.vocab_filename).write_text(vocabulary)
+
+    assert import_run(tmp_path) == 0
+    log = capsys.readouterr().err
+    run, model = restored(tmp_path)
+    of_the_model = [a for name, a in values.items() if name.startswith("transformer/")]
+    assert model.count_params() == sum(array.size for array in of_the_model)
+    assert f"{len(of_the_model)} variables read, {250 - len(of_the_model)} of training left" in log
+    assert (run.folder / problem.vocab_filename).read_text() == vocabulary
+
+
+# ---- without T2T's numbers
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"use_target_space_embedding": True},
+        {"layer_preprocess_sequence": "none", "layer_postprocess_sequence": "dan", "pos": "emb"},
+        {"shared_embedding_and_softmax_weights": False, "attention_value_channels": 12},
+        {"shared_embedding_and_softmax_weights": False, "shared_embedding": True, "pos": "none"},
+        {"self_attention_type": "dot_product_relative", "max_relative_position": 2},
+    ],
+)
+def test_weights_come_back_as_they_were(tmp_path, changes):
+    """Through shards of uneven size, and hparams.json as T2T writes it."""
+    model = small_model(**changes)
+    write_checkpoint(tmp_path / "t2t", t2t_arrays(model, target_space_id=6))
+    write_tokens(tmp_path / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
+    recorded = model.hparams.to_dict() | {"symbol_modality_num_shards": 3, "bottom": {}}
+    if recorded["pos"] == "none":
+        recorded["pos"] = None
+    (tmp_path / "t2t" / "hparams.json").write_text(json.dumps(recorded))
+    assert import_run(tmp_path, f"--problem={TOKENS}", "--target_space_id=6") == 0
+    run, found = restored(tmp_path)
+    assert run.hparams == model.hparams
+    assert np.array_equal(found(features()), model(features()))
+
+
+def test_names_are_those_of_t2t():
+    """A sample of every kind, spelled out."""
+    relative = {"self_attention_type": "dot_product_relative", "max_relative_position": 2}
+    names = set(t2t_arrays(small_model(**relative, use_target_space_embedding=True), shards=11))
+    body = "transformer/body"
+    layer = f"{body}/decoder/layer_0"
+    prefixes = {
+        f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_10",
+        f"{body}/target_space_embedding/kernel",
+        f"{body}/encoder/layer_prepostprocess/layer_norm/layer_norm_scale",
+        f"{layer}/self_attention/layer_prepostprocess/layer_norm/layer_norm_bias",
+        f"{layer}/encdec_attention/multihead_attention/k/kernel",
+        f"{layer}/encdec_attention/multihead_attention/output_transform/kernel",
+        f"{layer}/ffn/conv1/bias",
+        f"{layer}/ffn/conv2/kernel",
+        f"{layer}/self_attention/multihead_attention/dot_product_attention_relative/"
+        "relative_positions_values/embeddings",
+    }
+    assert prefixes <= names
+    post_norm = small_model(layer_preprocess_sequence="none", layer_postprocess_sequence="dan")
+    names = set(t2t_arrays(post_norm))
+    assert f"{layer}/ffn/layer_postprocess/layer_norm/layer_norm_scale" in names
+    assert not any("layer_prepostprocess" in name for name in names)
+
+
+def test_shards_are_joined_by_their_numbers(t2t):
+    folder, model = t2t
+    arrays = t2t_arrays(model, shards=12)
+    write_checkpoint(folder / "t2t", dict(sorted(arrays.items())))  # weights_10 before weights_2
+    assert import_run(folder) == 0
+    assert np.array_equal(restored(folder)[1](features()), model(features()))
+
+
+def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
+    folder, _ = t2t
+    other = small_model(use_target_space_embedding=True)
+    other.softmax_embedding.matrix.assign(other.softmax_embedding.matrix * 2.0)
+    older = write_checkpoint(folder / "t2t", t2t_arrays(other), step=90_000)
+    (folder / "t2t" / "checkpoint").write_text('model_checkpoint_path: "/gone/model.ckpt-90000"')
+    assert import_run(folder) == 0
+    assert restored(folder)[0].flags["imported_from"].endswith(f"model.ckpt-{STEP}")
+    assert import_run(folder, f"--checkpoint_path={older}", f"--output_dir={folder}/older") == 0
+    run = run_folder.open_run(str(folder / "older"))
+    model = run.build_model()
+    assert run.restore_weights(model) == 90_000
+    assert np.array_equal(model(features()), other(features()))
+
+
+def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
+    folder, model = t2t
+    assert import_run(folder) == 0
+    run, _ = restored(folder)
+    started = run.build_model()
+    warm_start(started, str(run.folder))
+    assert np.array_equal(started(features()), model(features()))
+    (checkpoint,) = averaging.newest_checkpoints(run.folder, 1)
+    averaged = averaging.average(run, [checkpoint])
+    assert run.restore_weights(started, averaged) == STEP
+    with pytest.raises(UserError, match=r"an average or imported, for inference only: it has no o"):
+        averaging.refuse_average(run.folder)
+
+
+def test_training_does_not_go_on_in_it(t2t, capsys):
+    folder, _ = t2t
+    assert import_run(folder) == 0
+    names = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
+    with pytest.raises(SystemExit) as end:
+        t2t_trainer.main([*names, f"--data_dir={folder}/data", f"--output_dir={folder}/run"])
+    assert end.value.code == 1
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert f"checkpoint {folder}/run/model.ckpt-{STEP} is an average or imported" in line
+    assert "--warm_start_from" in line
+
+
+# ---- what goes wrong
+
+
+def refused(folder, capsys, *flags):
+    """Imports in vain, which must write nothing; returns the message."""
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert import_run(folder, *flags) != 0
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert not (folder / "run").exists()
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_all_that_does_not_fit_is_named_at_once(t2t, capsys):
+    folder, model = t2t
+    arrays = t2t_arrays(model)
+    ffn = "transformer/body/encoder/layer_0/ffn"
+    del arrays[f"{ffn}/conv1/bias"]
+    arrays[f"{ffn}/conv2/kernel"] = np.zeros((12, 9), np.float32)
+    arrays["transformer/body/encoder/layer_0/moe/gates"] = np.zeros(3, np.float32)
+    write_checkpoint(folder / "t2t", arrays)
+    line = refused(folder, capsys)
+    assert f"model.ckpt-{STEP}: variables do not fit" in line
+    assert f"{ffn}/conv1/bias [12] is missing" in line
+    assert f"{ffn}/conv2/kernel is [12, 9], not [12, 8]" in line
+    assert "transformer/body/encoder/layer_0/moe/gates [3] has no place" in line
+    assert line.count(";") == 2
+
+
+def test_missing_rows_of_an_embedding_are_named(t2t, capsys):
+    folder, model = t2t
+    arrays = t2t_arrays(model)
+    missing = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
+    del arrays[missing]
+    write_checkpoint(folder / "t2t", arrays)
+    assert f"model.ckpt-{STEP}: variables are missing: {missing}" in refused(folder, capsys)
+
+
+def test_shards_of_different_widths_are_named(t2t, capsys):
+    folder, model = t2t
+    arrays = t2t_arrays(model)
+    odd = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
+    arrays[odd] = np.zeros((7, 5), np.float32)
+    write_checkpoint(folder / "t2t", arrays)
+    assert f"{odd} [7, 5] has no place" in refused(folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"problem": "text2text_tmpdir_token"}, f"(near: {TOKENS}, "),
+        ({"problem": "text2text_tmpdir_token"}, "give --problem=NAME"),
+        ({"problem": ""}, "that names the problem: give --problem"),
+        ({"model": "lstm_seq2seq_attention"}, "is of model 'lstm_seq2seq_attention': only 'tran"),
+        ({"hparams_set": ""}, "neither hparams.json nor a hparams set"),
+        ({"hparams_set": "transformer_bas"}, "t2t: unknown hparams set 'transformer_bas'; did you"),
+        ({"hparams_set": "lstm_attention"}, "is a LSTMHParams, no Transformer's"),
+        ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "not here: proximity_bias=1"),
+        ({"hparams": "hidden_size=abc"}, "hparam 'hidden_size': 'abc' is no int"),
+        ({"hparams": "ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
+        ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(t2t, capsys, flags, message):
+    folder, _ = t2t
+    set_flags(folder, **flags)
+    assert message in refused(folder, capsys)
+
+
+def test_another_vocabulary_is_refused(t2t, capsys):
+    folder, _ = t2t
+    write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE + 1)
+    line = refused(folder, capsys)
+    assert f"shared has {VOCAB_SIZE} rows" in line
+    assert f"has {VOCAB_SIZE + 1} entries; correct --vocab_dir, or --problem" in line
+
+
+def test_a_checkpoint_that_cannot_be_read_is_refused(t2t, capsys):
+    folder, _ = t2t
+    (data,) = (folder / "t2t").glob("*.data-*")
+    data.write_bytes(data.read_bytes()[:-2000])
+    assert f"model.ckpt-{STEP} cannot be read: " in refused(folder, capsys)
+    data.with_name(f"model.ckpt-{STEP}.index").unlink()
+    assert "holds no checkpoint (model.ckpt-STEP.index)" in refused(folder, capsys)
+
+
+def test_a_target_space_that_is_not_there_is_refused(t2t, capsys):
+    folder, _ = t2t
+    assert "target_space_id=32: expected a number below 32" in refused(
+        folder, capsys, "--target_space_id=32"
+    )
+
+
+def test_a_folder_with_something_in_it_is_left_alone(t2t, capsys):
+    folder, _ = t2t
+    (folder / "runs").mkdir()
+    (folder / "runs" / "notes.txt").write_text("mine")
+    assert "is there already" in refused(folder, capsys, f"--output_dir={folder}/runs")
+
+
+def test_a_full_disk_leaves_nothing(t2t, capsys, full_disk):
+    folder, _ = t2t
+    with full_disk(4000):
+        assert "t2t-import: error: " in refused(folder, capsys)

@@ -1,0 +1,91 @@
+"""Attention to parameters, and attention that sees a neighbourhood, against plain formulas."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.errors import UsageError
+from t2t_lite.layers.attention import (
+    AttentionConfig,
+    ParameterAttention,
+    SelfAttention,
+    causal_bias,
+    padding_bias,
+)
+
+
+@pytest.fixture
+def seeds():
+    return keras.random.SeedGenerator(0)
+
+
+def _softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def test_parameter_attention_is_its_formula(seeds):
+    """softmax(q (√D K)ᵀ / √d_k) √D V in each head, between two projections."""
+    channels, heads, key_size, value_size, pairs = 6, 2, 3, 5, 7
+    config = AttentionConfig(channels, heads, heads * key_size, heads * value_size)
+    layer = ParameterAttention(config, pairs, seeds)
+    x = np.random.RandomState(0).normal(size=(2, 4, channels)).astype(np.float32)
+    names = ("query", "output_projection")
+    query, output = (np.asarray(getattr(layer, name).kernel) for name in names)
+    keys, values = np.asarray(layer.keys), np.asarray(layer.values)
+    mixed = []
+    for head in range(heads):
+        own_keys = slice(head * key_size, (head + 1) * key_size)
+        own_values = slice(head * value_size, (head + 1) * value_size)
+        scores = x @ query[:, own_keys] @ keys[:, own_keys].T * channels**0.5 / key_size**0.5
+        mixed.append(_softmax(scores) @ values[:, own_values] * channels**0.5)
+    wanted = np.concatenate(mixed, axis=-1) @ output
+    np.testing.assert_allclose(layer(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "pairs"), [(8, 1536), (16, 512)])
+def test_it_has_the_papers_2097152_parameters(heads, pairs, seeds):
+    layer = ParameterAttention(AttentionConfig(512, heads, heads * 64, heads * 64), pairs, seeds)
+    assert sum(int(np.prod(weight.shape)) for weight in layer.weights) == 2_097_152
+
+
+def test_it_trains_and_drops_weights(seeds):
+    layer = ParameterAttention(AttentionConfig(4, 2, 4, 4, dropout=0.5), 9, seeds)
+    x = np.ones((1, 3, 4), np.float32)
+    still, dropped = np.array(layer(x)), np.array(layer(x, training=True))
+    np.testing.assert_allclose(still[0, 0], still[0, 2], rtol=1e-6)
+    assert np.abs(dropped[0, 0] - dropped[0, 2]).max() > 1e-3
+
+
+# ---- neighbourhood
+
+
+def _restricted(neighborhood, seeds):
+    return SelfAttention(AttentionConfig(4, 2, 4, 4, neighborhood=neighborhood), seeds)
+
+
+@pytest.mark.parametrize("neighborhood", [1, 2, 3, 5])
+def test_positions_see_their_neighbourhood_alone(neighborhood, seeds):
+    layer = _restricted(neighborhood, seeds)
+    seen = []
+    layer.watch = seen.append
+    layer(np.random.RandomState(0).normal(size=(1, 8, 4)), padding_bias(np.ones((1, 8))))
+    weights = ops.convert_to_numpy(seen[0])[0]
+    distances = np.abs(np.subtract.outer(np.arange(8), np.arange(8)))
+    near = np.broadcast_to(distances <= neighborhood // 2, weights.shape)
+    assert (weights[near] > 0).all()
+    assert (weights[~near] == 0).all()
+    assert near[0].sum(axis=1).max() == 2 * (neighborhood // 2) + 1
+
+
+def test_a_negative_neighbourhood_is_the_users_error(seeds):
+    with pytest.raises(UsageError, match="attention_neighborhood=-1: expected at least 1 position"):
+        _restricted(-1, seeds)
+
+
+def test_a_wide_neighbourhood_is_no_restriction(seeds):
+    narrow, free = _restricted(40, seeds), _restricted(0, seeds)
+    free.set_weights(narrow.get_weights())
+    x = np.random.RandomState(0).normal(size=(2, 9, 4)).astype(np.float32)
+    np.testing.assert_array_equal(narrow(x, causal_bias(9)), free(x, causal_bias(9)))

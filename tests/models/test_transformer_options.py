@@ -1,0 +1,61 @@
+"""Options of the Transformer that the paper tried: whole sequences and steps agree."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.errors import UsageError
+
+_OPTIONS = [
+    {"attention_neighborhood": 3},
+    {
+        "attention_neighborhood": 3,
+        "self_attention_type": "dot_product_relative",
+        "max_relative_position": 2,
+    },
+    {"ffn_layer": "parameter_attention"},
+    {
+        "ffn_layer": "parameter_attention",
+        "parameter_attention_heads": 4,
+        "parameter_attention_key_channels": 8,
+        "parameter_attention_value_channels": 20,
+    },
+]
+
+
+@pytest.mark.parametrize("changes", _OPTIONS)
+def test_steps_compute_what_the_whole_does(make_model, features, changes):
+    model = make_model("pre_norm", **changes)
+    whole = ops.convert_to_numpy(model(features))
+    plain = make_model("pre_norm")(features)
+    assert np.abs(whole - ops.convert_to_numpy(plain)).max() > 0.01, "without effect"
+
+    state = model.start_decoding(features["inputs"], 1, 6)
+    ids = np.zeros((3, 1), np.int32)
+    for step in range(6):
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-4, atol=1e-4)
+        ids = features["targets"][:, step : step + 1]
+
+
+def test_two_layers_of_neighbourhood_3_see_two_positions_away(make_model):
+    model = make_model("pre_norm", attention_neighborhood=3)
+    inputs = np.array([[5, 9, 2, 12, 7, 3, 8, 1]], np.int32)
+    changed = inputs.copy()
+    changed[0, 0] = 4
+    one, other = (ops.convert_to_numpy(model.encode(ids)[0])[0] for ids in (inputs, changed))
+    differs = np.abs(one - other).max(axis=-1) > 0
+    assert differs.tolist() == [True] * 3 + [False] * 5
+
+
+def test_padding_does_not_reach_real_positions(make_model):
+    model = make_model("pre_norm", attention_neighborhood=3)
+    inputs = np.array([[5, 9, 2, 1]], np.int32)
+    padded = np.pad(inputs, [[0, 0], [0, 5]])
+    alone, together = (ops.convert_to_numpy(model.encode(ids)[0])[0] for ids in (inputs, padded))
+    np.testing.assert_allclose(together[:4], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_an_unknown_ffn_layer_is_the_users_error(make_model):
+    with pytest.raises(UsageError, match="ffn_layer='conv': expected dense_relu_dense or"):
+        make_model("pre_norm", ffn_layer="conv")

@@ -1,0 +1,136 @@
+"""Table 3 trained small: ratios to base, a queue that survives kills, intervals."""
+
+import json
+import pathlib
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.paper import ablation
+from t2t_lite.paper.ablation import Cell, Settings, chart, hparams_flags, interval, table, train
+from t2t_lite.paper.published import TABLE_3
+
+TINY = Settings("algorithmic_reverse_decimal40", "tiny", 50)
+
+
+def resolved(row: str, settings: Settings = TINY):
+    hparams_set, changes = hparams_flags(row, settings)
+    return registry.hparams(hparams_set).override(changes)
+
+
+@pytest.mark.parametrize("row", [row.name for row in TABLE_3])
+def test_tiny_rows_have_the_papers_ratios_to_base(row: str):
+    ours, our_base = resolved(row), resolved("base")
+    theirs = registry.hparams(f"transformer_paper_{row}")
+    their_base = registry.hparams("transformer_paper_base")
+    for name in ("num_hidden_layers", "hidden_size", "filter_size", "num_heads", "key_channels"):
+        ratio = getattr(theirs, name) / getattr(their_base, name)
+        assert getattr(ours, name) == ratio * getattr(our_base, name), name
+    for name in ("layer_prepostprocess_dropout", "label_smoothing", "pos", "ffn_layer"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+def test_the_rate_of_tiny_rows_ends_with_the_training():
+    h = resolved("base")
+    assert (h.learning_rate_warmup_steps, h.learning_rate_decay_steps) == (5, 45)
+
+
+def test_common_changes_overrule_a_rows_own():
+    settings = Settings(TINY.problem, "tiny", 50, "num_heads=2,batch_size=512")
+    h = resolved("a1", settings)
+    assert (h.num_heads, h.batch_size) == (2, 512)
+
+
+def test_full_rows_are_the_papers_sets():
+    settings = Settings(TINY.problem, "full", 50)
+    for row in TABLE_3:
+        assert resolved(row.name, settings) == registry.hparams(row.hparams_set)
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Replaces training; returns the names of the cells trained, and which one gets killed."""
+    done: list[str] = []
+    killed: set[str] = set()
+
+    def train_one(cell, flags, output_dir):
+        assert f"--random_seed={cell.seed}" in flags
+        if cell.name in killed:
+            raise KeyboardInterrupt
+        done.append(cell.name)
+        return {
+            "row": cell.row,
+            "seed": cell.seed,
+            "parameters": 1000 + len(cell.row),
+            "perplexity": 5.0,
+            "bleu": 20.0 + cell.seed,
+            "seconds": 60.0,
+            "command": "t2t-trainer",
+        }
+
+    monkeypatch.setattr(ablation, "_train_one", train_one)
+    return done, killed
+
+
+def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path: pathlib.Path):
+    done, killed = trainings
+    killed.add("base-seed2")
+    with pytest.raises(KeyboardInterrupt):
+        train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+    assert done == ["base-seed1", "a1-seed1"]
+    killed.clear()
+    results = train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+    assert done == ["base-seed1", "a1-seed1", "base-seed2", "a1-seed2"]
+    assert json.loads((tmp_path / "table3.json").read_text("utf-8")) == results
+    ET.parse(tmp_path / "table3.svg")
+
+
+def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
+    train(["base"], 1, TINY, "data", str(tmp_path))
+    other = Settings(TINY.problem, "tiny", 60)
+    with pytest.raises(UsageError, match=r"made with steps=50, not 60: .*another --output_dir"):
+        train(["base"], 1, other, "data", str(tmp_path))
+
+
+def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
+    trainings, tmp_path: pathlib.Path
+):
+    done, _ = trainings
+    with pytest.raises(UsageError, match="no row 'a5': its rows are base, a1"):
+        train(["base", "a5"], 1, TINY, "data", str(tmp_path))
+    with pytest.raises(UsageError, match="--seeds=11: from 1 to 10"):
+        train(["base"], 11, TINY, "data", str(tmp_path))
+    assert done == []
+
+
+def test_a_problem_without_bleu_is_refused(tmp_path: pathlib.Path):
+    settings = Settings("parsing_wsj_16k", "tiny", 50)
+    with pytest.raises(UsageError, match="parsing_wsj_16k is not scored by BLEU"):
+        train(["base"], 1, settings, "data", str(tmp_path))
+
+
+def test_a_failed_training_is_named(tmp_path: pathlib.Path):
+    with pytest.raises(UserError, match="base-seed1: t2t-trainer ended with code 2"):
+        ablation._train_one(Cell("base", 1), ["--no_such_flag"], str(tmp_path))
+
+
+def test_intervals_are_students():
+    assert interval([3.0]) is None
+    # Mean 2, standard deviation 1; 4.303 / √3.
+    assert interval([1.0, 2.0, 3.0]) == pytest.approx(2.484, abs=1e-3)
+    assert interval([5.0, 5.0]) == 0
+
+
+def test_the_table_and_the_chart(trainings, tmp_path: pathlib.Path):
+    results = train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+    shown = table(results)
+    row = dict(zip([c.name for c in shown.columns], shown.rows[0], strict=True))
+    assert row["variation"] == "base"
+    assert (row["PPL"], row["BLEU"]) == (4.92, 25.8)
+    assert (row["BLEU here"], row["seeds"], row["minutes"]) == (21.5, 2, 1.0)
+    assert row["± BLEU"] == pytest.approx(12.706 * 0.5)
+    assert len(shown.rows) == 2
+    texts = [element.text for element in ET.fromstring(chart(results)).iter() if element.text]
+    assert "(A) h=1, d_k=d_v=512" in texts

@@ -1,0 +1,121 @@
+"""Table 1's layers against NumPy, what waits for what in them, and fits that are known."""
+
+import math
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.paper.complexity import (
+    Measured,
+    exponent,
+    measure,
+    plots,
+    sequential_operations,
+    table,
+)
+from t2t_lite.paper.layer_types import LAYERS, restricted, self_attention
+
+B, D = 2, 4
+
+
+def batch(length: int) -> tf.Tensor:
+    return tf.random.stateless_normal((B, length, D), (1, 2))
+
+
+def attention(x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    scores = np.where(seen, x @ x.transpose(0, 2, 1) * D**-0.5, -np.inf)
+    weights = np.exp(scores)
+    return weights / weights.sum(axis=-1, keepdims=True) @ x
+
+
+def test_self_attention_is_equation_1():
+    x = batch(7)
+    wanted = attention(x.numpy(), np.ones((7, 7), bool))
+    np.testing.assert_allclose(self_attention(D)(x), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("length", "neighborhood"), [(7, 3), (9, 3), (10, 5), (2, 5), (6, 4)])
+def test_restricted_attention_in_blocks_is_that_under_a_band(length: int, neighborhood: int):
+    x = batch(length)
+    positions = np.arange(length)
+    band = np.abs(positions[:, None] - positions) <= neighborhood // 2
+    wanted = attention(x.numpy(), band)
+    np.testing.assert_allclose(restricted(D, neighborhood)(x), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["convolutional", "separable"])
+def test_convolutions_see_the_positions_beside(name: str):
+    x = batch(9).numpy()
+    changed = x.copy()
+    changed[:, 4] += 1.0
+    layer = LAYERS[name](D)
+    differs = np.abs(layer(tf.constant(x)) - layer(tf.constant(changed))).max(axis=(0, 2)) > 1e-6
+    assert np.flatnonzero(differs).tolist() == [3, 4, 5]
+
+
+def test_recurrence_carries_the_past_on():
+    x = batch(6).numpy()
+    changed = x.copy()
+    changed[:, 2] += 1.0
+    layer = LAYERS["recurrent"](D)
+    differs = np.abs(layer(tf.constant(x)) - layer(tf.constant(changed))).max(axis=(0, 2)) > 1e-6
+    assert np.flatnonzero(differs).tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_only_recurrence_waits_longer_in_longer_sequences(name: str):
+    short, long = (sequential_operations(LAYERS[name](D), n, D) for n in (5, 50))
+    assert long - short == (3 * 45 if name == "recurrent" else 0)  # product, sum, tanh
+
+
+def test_attention_waits_for_four_operations():
+    """Product, scale, softmax, product."""
+    assert sequential_operations(self_attention(D), 5, D) == 4
+
+
+def test_exponents_of_known_powers():
+    sizes = [256, 512, 1024]
+    assert exponent(sizes, [3e-9 * n**2 for n in sizes]) == pytest.approx(2.0)
+
+
+def synthetic() -> list[Measured]:
+    """n^1.5 d^0.5 seconds, n d megabytes, of every layer."""
+    points = [("n", n, 64) for n in (128, 256)] + [("d", 128, d) for d in (64, 128)]
+    return [
+        Measured(name, axis, n, d, n**1.5 * d**0.5, n * d)
+        for name in LAYERS
+        for axis, n, d in points
+    ]
+
+
+def test_the_table_sets_fits_beside_the_published_orders():
+    shown = table(synthetic())
+    columns = [column.name for column in shown.columns]
+    assert len(shown.rows) == len(LAYERS)
+    by_name = dict(zip(columns, shown.rows[0], strict=True))
+    assert (by_name["order in n"], by_name["order in d"]) == (2, 1)
+    for column, wanted in {"time ∝ n^": 1.5, "time ∝ d^": 0.5, "memory ∝ n^": 1.0}.items():
+        assert by_name[column] == pytest.approx(wanted)
+    assert shown.rows[1][4] == "3n - 1"
+
+
+def test_plots_are_logarithmic_and_name_their_curves():
+    drawn = plots(synthetic())
+    assert sorted(drawn) == [
+        f"table1_{what}_{axis}.svg" for what in ("megabytes", "seconds") for axis in "dn"
+    ]
+    image = ET.fromstring(drawn["table1_seconds_n.svg"])
+    texts = [element.text for element in image.iter() if element.text]
+    assert "Recurrent" in texts
+    value = math.log10(128**1.5 * 64**0.5)
+    assert f"Recurrent, log₂ n 7: log₁₀ s of a layer's forward pass {value:.5g}" in texts
+
+
+def test_a_measurement_has_time_and_memory():
+    found = measure("self_attention", "n", 512, 16)
+    assert (found.size, found.width) == (512, 16)
+    assert 0 < found.seconds < 10
+    # Scores, scaled scores and weights of 8 sequences are 8 MiB each, the result is 1/4 MiB.
+    assert found.megabytes == 3 * 8 + 0.25

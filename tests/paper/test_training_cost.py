@@ -1,0 +1,47 @@
+"""Table 2's cost: the paper's own figure, and the operations counted by hand."""
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.paper.parameters import outlined
+from t2t_lite.paper.published import TABLE_2
+from t2t_lite.paper.training_cost import SENTENCE_LENGTH, cost, table
+from t2t_lite.training.flops import ForwardFlops
+
+
+@pytest.mark.parametrize(
+    ("system", "d", "d_ff", "steps"),
+    [("Transformer (base model)", 512, 2048, 1e5), ("Transformer (big)", 1024, 4096, 3e5)],
+)
+def test_cost_of_the_transformers(system: str, d: int, d_ff: int, steps: float):
+    found = cost(system)
+    published = next(row.ende_flops for row in TABLE_2 if row.name == system)
+    assert f"{found.by_time:.1e}" == f"{published:.1e}"
+
+    pairs = SENTENCE_LENGTH * 2 * d  # queries with keys, weights with values, by one query
+    encoder = 6 * (4 * d * d + pairs + 2 * d * d_ff)
+    decoder = 6 * (8 * d * d + 2 * pairs + 2 * d * d_ff) + 37_000 * d
+    # A product is a multiplication and an addition; the backward pass has two for each.
+    assert found.by_count == pytest.approx(steps * 25_000 * 3 * 2 * (encoder + decoder), rel=1e-6)
+    assert found.utilisation == found.by_count / found.by_time
+
+
+def test_other_systems_have_no_computed_cost():
+    assert cost("ConvS2S") is None
+    shown = table()
+    assert [row[0] for row in shown.rows if row[-1]] == [
+        "Transformer (base model)",
+        "Transformer (big)",
+    ]
+
+
+@pytest.mark.parametrize("row", ["aop1", "aop2"])
+def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row: str):
+    """As the paper says of the theoretical amount of computation."""
+    base, other = (
+        ForwardFlops.of(
+            outlined(registry.hparams(f"transformer_paper_{name}").copy(num_hidden_layers=1), 9)
+        )
+        for name in ("base", row)
+    )
+    assert base == other

@@ -1,0 +1,122 @@
+"""Servers on 127.0.0.1: around an echo, and around a tiny model of bytes."""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import uvicorn
+
+from t2t_lite import registry, run_folder
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.serving.app import make_app
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.requests import Request
+from t2t_lite.serving.worker import Answerer, Worker
+
+_BEAMS = 3
+
+
+class Client:
+    """Asks one server; connections are not shared, so that threads may."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}/"
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
+        """Returns the answer, with its body as `content`."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            answer.content = answer.read()
+            return answer
+
+    def translate(self, **fields: Any) -> tuple[int, dict[str, Any]]:
+        """Returns the status and the JSON of the answer to a translation."""
+        answer = self.ask("POST", "/translate", json.dumps(fields).encode())
+        return answer.status, json.loads(answer.content)
+
+    def metric(self, name: str) -> float:
+        """Returns a number of /metrics."""
+        lines = self.ask("GET", "/metrics").content.decode().splitlines()
+        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def echo(requests: list[Request]) -> list[bytes]:
+    """Answers every request with its own texts."""
+    return [json.dumps({"texts": request.texts}).encode() for request in requests]
+
+
+@contextlib.contextmanager
+def serving(answerer: Answerer, **limits: Any) -> Iterator[Client]:
+    """Serves in a thread, within the block."""
+    config = ServerConfig(port=0, **limits)
+    metrics = Metrics()
+    worker = Worker(lambda: answerer, config.queue_size)
+    metrics.queue_length.set_function(lambda: worker.waiting)
+    app = make_app(worker, metrics, config, {"problem": "test", "beam_size": _BEAMS})
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None, access_log=False)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    worker.start(lambda: None)
+    try:
+        while thread.is_alive() and not (server.started and worker.is_ready):
+            time.sleep(0.01)
+        yield Client(server.servers[0].sockets[0].getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+        worker.close()
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., contextlib.AbstractContextManager[Client]]:
+    """Returns `serving`, which serves an echo if nothing else is given."""
+    return lambda answerer=echo, **limits: serving(answerer, **limits)
+
+
+@pytest.fixture
+def client_of() -> type[Client]:
+    """Returns what asks the server at a port of 127.0.0.1."""
+    return Client
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory) -> run_folder.Run:
+    """A run folder of a tiny Transformer for bytes, whose weights are noise."""
+    folder = tmp_path_factory.mktemp("run")
+    flags = {
+        "output_dir": str(folder),
+        "problem": "translate_ende_wmt_characters",
+        "model": "transformer",
+        "hparams_set": "transformer_tiny",
+    }
+    small = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 16, "num_heads": 2}
+    hparams = registry.hparams("transformer_tiny").copy(**small, max_length=40)
+    run = run_folder.create_run(flags, hparams, str(folder))
+    model = run.build_model()
+    random = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
+        variable.assign(noise + (variable.name == "gamma"))
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
+    checkpoint.write(str(folder / "model.ckpt-7"))
+    return run
+
+
+@pytest.fixture(scope="session")
+def decoder(run) -> Decoder:
+    """The model of the run folder."""
+    return Decoder.from_run(run, hparams=DecodeHParams(beam_size=_BEAMS, extra_length=4))

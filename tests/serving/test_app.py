@@ -1,0 +1,190 @@
+"""The server over real HTTP, around an echo: limits, errors, metrics, and nothing lost."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+HOSTILE = ["", " ", "\x00", "a\nb\r\tc", "日本語 😀", "\ufffe\U0010ffff", "<script>", "x" * 10_000]
+
+
+def test_answers_are_json_of_the_request(serve):
+    with serve() as server:
+        for text in HOSTILE:
+            assert server.translate(text=text) == (200, {"texts": [text]})
+        assert server.translate(texts=HOSTILE) == (200, {"texts": HOSTILE})
+        assert server.translate(texts=[]) == (200, {"texts": []})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"", 400, "the body is no JSON: "),
+        (b"{'text': 'a'}", 400, "the body is no JSON: "),
+        (b"\xff\xfe\x00", 400, "the body is no JSON: "),
+        (b"[" * 100_000, 400, "the body is no JSON: "),
+        (b'"text"', 422, 'expected an object such as {"text": "..."}'),
+        (b"{}", 422, 'expected either "text" or "texts"'),
+        (b'{"text": "a", "texts": ["a"]}', 422, 'expected either "text" or "texts"'),
+        (b'{"txt": "a"}', 422, "unknown field 'txt'; did you mean 'text'?"),
+        (b'{"text": 1}', 422, "text is no string"),
+        (b'{"text": null}', 422, "text is no string"),
+        (b'{"texts": "a"}', 422, '"texts" must be a list of strings'),
+        (b'{"texts": ["a", ["b"]]}', 422, "text 2 is no string"),
+        (b'{"text": "\\ud800"}', 422, "text holds a lone surrogate, which is no character"),
+        (b'{"text": "a", "n_best": 0}', 422, '"n_best" must be a whole number of at least 1'),
+        (b'{"text": "a", "n_best": true}', 422, '"n_best" must be a whole number of at least 1'),
+        (b'{"text": "a", "n_best": 1.0}', 422, '"n_best" must be a whole number of at least 1'),
+        (b'{"text": "a", "attention": 1}', 422, '"attention" must be true or false'),
+        (b'{"text": "xxxxxx"}', 413, "text has 6 characters: at most 5 are allowed"),
+        (b'{"texts": ["", "xxxxxx"]}', 413, "text 2 has 6 characters: at most 5 are allowed"),
+        (b'{"texts": ["", "", "", ""]}', 413, "4 texts: at most 3 are allowed"),
+        (b" " * 200_001, 413, "the body is too long: at most 200000 bytes are allowed"),
+        (b" " * 5_000_000, 413, "the body is too long: at most 200000 bytes are allowed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(limited, body, status, message):
+    answer = limited.ask("POST", "/translate", body)
+    (error,) = json.loads(answer.content).values()
+    assert (answer.status, error[: len(message)]) == (status, message)
+    assert "\n" not in error
+    assert limited.translate(text="a") == (200, {"texts": ["a"]}), "and it goes on"
+
+
+@pytest.fixture(scope="module")
+def limited(serve):
+    with serve(max_texts=3, max_text_length=5, max_body_size=200_000) as server:
+        yield server
+
+
+def test_other_paths_and_methods_are_errors_in_json(serve):
+    with serve() as server:
+        for method, path, status in (("GET", "/translate", 405), ("GET", "/passwd", 404)):
+            answer = server.ask(method, path)
+            assert answer.status == status
+            assert list(json.loads(answer.content)) == ["error"]
+
+
+def wait(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Gate:
+    """An echo that waits until it is opened, and remembers its batches."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.batches = []
+
+    def __call__(self, requests):
+        self.batches.append([request.texts[0] for request in requests])
+        assert self.opened.wait(30)
+        return [json.dumps({"texts": request.texts}).encode() for request in requests]
+
+    def wait_for_batch(self):
+        wait(lambda: self.batches)
+
+
+def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve):
+    gate = Gate()
+    with serve(gate, queue_size=3) as server, ThreadPoolExecutor(4) as clients:
+        first = clients.submit(server.translate, text="0")
+        gate.wait_for_batch()
+        others = [clients.submit(server.translate, text=str(i)) for i in (1, 2, 3)]
+        wait(lambda: server.metric("t2t_queue_length") == 3)
+        answer = server.ask("POST", "/translate", b'{"text": "late"}')
+        assert answer.status == 429
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert "3 requests are waiting" in json.loads(answer.content)["error"]
+        gate.opened.set()
+        for i, future in enumerate([first, *others]):
+            assert future.result() == (200, {"texts": [str(i)]})
+        assert [sorted(batch) for batch in gate.batches] == [["0"], ["1", "2", "3"]]
+        assert server.metric('t2t_requests_total{code="200"}') == 4
+        assert server.metric('t2t_requests_total{code="429"}') == 1
+        assert server.metric("t2t_request_seconds_count") == 5
+        assert server.metric("t2t_queue_length") == 0
+
+
+def test_batches_have_a_budget(serve):
+    gate = Gate()
+    with serve(gate) as server, ThreadPoolExecutor(6) as clients:
+        first = clients.submit(server.translate, text="0")
+        gate.wait_for_batch()
+        long = [clients.submit(server.translate, text=str(i) * 9000) for i in range(1, 6)]
+        wait(lambda: server.metric("t2t_queue_length") == 5)
+        gate.opened.set()
+        assert all(future.result()[0] == 200 for future in [first, *long])
+    assert [len(batch) for batch in gate.batches] == [1, 2, 2, 1]
+
+
+def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(serve):
+    gate = Gate()
+    with serve(gate, timeout=0.3) as server, ThreadPoolExecutor(2) as clients:
+        first = clients.submit(server.translate, text="first")
+        gate.wait_for_batch()
+        second = clients.submit(server.translate, text="second")
+        for future in (first, second):
+            assert future.result() == (504, {"error": "no answer within 0.3 seconds"})
+        gate.opened.set()
+        assert server.translate(text="third") == (200, {"texts": ["third"]})
+        assert gate.batches == [["first"], ["third"]]
+
+
+def test_a_defect_is_500_and_the_server_goes_on(serve):
+    def fail_once(requests):
+        if requests[0].texts == ["bad"]:
+            raise ValueError("a defect")
+        return [b"{}"] * len(requests)
+
+    with serve(fail_once) as server:
+        status, answer = server.translate(text="bad")
+        assert (status, answer) == (500, {"error": "the translation failed: see the server's log"})
+        assert server.translate(text="good") == (200, {})
+
+
+def crowd(server, seconds: float) -> int:
+    """Lets 50 clients ask for some time; returns how many answers there were."""
+
+    def client(number: int) -> int:
+        end, answers = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            text = f"{number}: {answers}"
+            assert server.translate(text=text) == (200, {"texts": [text]})
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor(50) as clients:
+        return sum(clients.map(client, range(50)))
+
+
+def test_fifty_clients_lose_nothing(serve):
+    with serve() as server:
+        answers = crowd(server, 2.0)
+        assert answers >= 50
+        assert server.metric('t2t_requests_total{code="200"}') == answers
+
+
+@pytest.mark.slow
+def test_fifty_clients_lose_nothing_in_two_minutes(serve):
+    with serve() as server:
+        assert crowd(server, 120.0) >= 50
+
+
+def test_what_was_accepted_is_answered_after_the_end_began(serve):
+    gate = Gate()
+    with ThreadPoolExecutor(3) as clients:
+        with serve(gate) as server:
+            futures = [clients.submit(server.translate, text="0")]
+            gate.wait_for_batch()
+            futures += [clients.submit(server.translate, text=str(i)) for i in (1, 2)]
+            wait(lambda: server.metric("t2t_queue_length") == 2)
+            threading.Timer(0.5, gate.opened.set).start()  # the block ends before
+        assert [future.result() for future in futures] == [
+            (200, {"texts": [str(i)]}) for i in range(3)
+        ]

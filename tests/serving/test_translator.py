@@ -1,0 +1,144 @@
+"""A real model behind the server: what it answers, and the page that shows it."""
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.translator import Translator
+
+TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a cat sleeps here. " * 5]
+
+
+@pytest.fixture(scope="module")
+def server(serve, decoder):
+    with serve(Translator(decoder, Metrics())) as client:
+        yield client
+
+
+def best(lines: list[dict]) -> list[str]:
+    return [line["hypotheses"][0]["text"] if line["hypotheses"] else "" for line in lines]
+
+
+def test_answers_are_the_decoders_line_by_line(server, decoder):
+    expected = decoder.translate(TEXTS)
+    assert len(set(expected)) > 3, "the texts have unlike translations"
+    status, answer = server.translate(texts=TEXTS)
+    assert status == 200
+    assert best(answer["translations"]) == expected
+    singles = [server.translate(text=text)[1] for text in TEXTS]
+    assert best(singles) == expected
+    assert [line["source"] for line in singles] == [text.strip() for text in TEXTS]
+
+
+def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
+    hparams = decoder.hparams.copy(return_beams=True)
+    beams = Decoder(decoder.model, decoder.problem, decoder.encoders, hparams)
+    for text, found in zip(TEXTS, beams.decode(beams.encode(TEXTS)), strict=True):
+        _, answer = server.translate(text=text, n_best=2)
+        assert [h["text"] for h in answer["hypotheses"]] == [h.output.text for h in found[:2]]
+        scores = [h["score"] for h in answer["hypotheses"]]
+        np.testing.assert_allclose(scores, [h.score for h in found[:2]], rtol=1e-5)
+
+
+def test_attention_has_a_row_for_each_token(server):
+    _, answer = server.translate(text="a cat", n_best=3, attention=True)
+    for hypothesis in answer["hypotheses"]:
+        assert hypothesis["source_tokens"] == [*"a cat", "<EOS>"]
+        weights = np.array(hypothesis["attention"])
+        assert weights.shape == (len(hypothesis["tokens"]), 6)
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_what_the_search_cannot_give_is_refused(server):
+    status, answer = server.translate(text="a", n_best=4)
+    assert (status, answer["error"][:39]) == (422, "n_best is 4, but the search keeps 3; st")
+    status, answer = server.translate(texts=["x" * 300] * 2, n_best=2, attention=True)
+    assert (status, "at most 1000 are allowed" in answer["error"]) == (413, True)
+
+
+def test_the_page_shows_translation_n_best_and_attention(server, decoder, browser):
+    browser.requested.clear()
+    browser.open(server.url)
+    browser.wait("document.getElementById('about').textContent === 'test'")
+    text = "<b onclick='x'>cat</b>"
+    browser.write(text)
+    browser.press("Enter", 13, "\r", modifiers=2)
+    browser.wait("!document.getElementById('result').hidden")
+    shown = browser.evaluate(
+        "[...document.querySelectorAll('ol button')].map(b => b.firstChild.textContent)"
+    )
+    _, answer = server.translate(text=text, n_best=3, attention=True)
+    assert shown == [h["text"] for h in answer["hypotheses"]]
+    for number in (0, 1):  # the second is chosen by the keyboard
+        tokens = answer["hypotheses"][number]["tokens"]
+        heads = "[...document.querySelectorAll('#map tbody th')].map(h => h.textContent)"
+        assert browser.evaluate(heads) == tokens
+        size = "document.querySelectorAll('#map td[title]').length"
+        assert browser.evaluate(size) == len(tokens) * (len(text) + 1)
+        browser.evaluate("document.querySelectorAll('ol button')[1].focus()")
+        browser.press(" ", 32, " ")
+    assert all(url.startswith(server.url) for url in browser.requested), browser.requested
+
+
+def test_the_page_says_errors(server, browser):
+    browser.open(server.url)
+    browser.wait("document.getElementById('about').textContent === 'test'")
+    browser.write("x" * 10_001)
+    browser.point("#go", click=True)
+    browser.wait("!document.getElementById('error').hidden")
+    message = "text has 10001 characters: at most 10000 are allowed"
+    assert browser.evaluate("document.getElementById('error').textContent") == message
+    assert not browser.evaluate("document.getElementById('go').disabled")
+
+
+def launch(*flags: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "t2t_lite.bin.t2t_serve", *flags], stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder, client_of):
+    changes = "--decode_hparams=beam_size=3,extra_length=4"
+    with launch(f"--output_dir={run.folder}", "--port=0", changes) as process:
+        try:
+            first = process.stderr.readline()
+            port = int(re.search(r"listening on http://127\.0\.0\.1:(\d+)$", first)[1])
+            server = client_of(port)
+            states = [server.ask("GET", "/health").status]
+            while states[-1] != 200:
+                time.sleep(0.1)
+                states.append(server.ask("GET", "/health").status)
+            assert states[0] == 503, "it listens before the model is loaded"
+            about = json.loads(server.ask("GET", "/health").content)
+            assert about == {
+                "status": "ready",
+                "problem": "translate_ende_wmt_characters",
+                "beam_size": 3,
+            }
+            _, answer = server.translate(text="a cat")
+            assert best([answer])[0] == decoder.translate(["a cat"])[0]
+            assert server.metric("t2t_source_tokens_total") == 6
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_run_without_a_checkpoint_ends_with_one_line(run, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in pathlib.Path(run.folder).glob("*.json"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    with launch(f"--output_dir={folder}", "--port=0") as process:
+        assert process.wait(120) == 1
+        assert "holds no checkpoint yet" in process.stderr.read().splitlines()[-1]
