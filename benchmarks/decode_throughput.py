@@ -162,7 +162,7 @@ def parse() -> argparse.Namespace:
     )
     add("--vocab_size", type=int, default=32_000, help="subwords (32000)")
     add("--hparams_set", default="transformer_base", help="size of the model (transformer_base)")
-    add("--sentences", type=int, default=64, help="lines of the sample (64)")
+    add("--sentences", type=int, default=128, help="lines of the sample (128)")
     add("--ct2_batch_tokens", type=int, default=1024, help="of CTranslate2's batches (1024)")
     add("--only", choices=("beam", "greedy", "one"), help="one case of the three")
     add("--rounds", type=int, default=5, help="turns of each contender (5)")

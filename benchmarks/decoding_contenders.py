@@ -19,9 +19,6 @@ import pairing
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 THREADS = len(os.sched_getaffinity(0))
 
-# Steps of our search between which finished sentences leave the batch.
-_CHUNK = 16
-
 
 class Work(NamedTuple):
     """What is decoded, and how."""
@@ -169,6 +166,8 @@ def _multiply(batches, kernels, h, vocabulary: int, beam_size: int) -> None:
     """Does the products of every batch: those of the encoder once, the others in every step."""
     import tensorflow as tf
 
+    from t2t_lite.decoding.search_loop import CHUNK
+
     d, f, heads = h.hidden_size, h.filter_size, h.num_heads
 
     def dense(rows: int, *sizes: tuple[int, int]) -> None:
@@ -188,12 +187,12 @@ def _multiply(batches, kernels, h, vocabulary: int, beam_size: int) -> None:
         for _ in range(h.decoder_layers):
             dense(cells, (d, 2 * d))
         for step in range(max(lengths)):
-            before = step - step % _CHUNK
+            before = step - step % CHUNK
             alive = sum(length > before for length in lengths)
             rows = alive * beam_size
             for _ in range(h.decoder_layers):
                 dense(rows, (d, 3 * d), (d, d), (d, d), (d, d), (d, f), (f, d))
-                attend(rows, 1, before + _CHUNK)
+                attend(rows, 1, before + CHUNK)
                 attend(alive, beam_size, source)
             dense(rows, (d, vocabulary))
 

@@ -21,6 +21,7 @@ from t2t_lite.decoding.search_loop import (
     Steps,
     reorder,
 )
+from t2t_lite.decoding.top_k import top_k
 from t2t_lite.models.seq2seq import DecodeState
 
 
@@ -133,9 +134,10 @@ class BeamSearch(SearchLoop):
         """Returns log-probability, parent beam and last token of each candidate, [B, C]."""
         logits = tf.cast(logits, tf.float32)  # [B, K, V]
         per_beam = min(self._candidates, logits.shape[-1])
-        best, tokens = tf.math.top_k(logits, per_beam)  # [B, K, per_beam]
-        normaliser = tf.reduce_logsumexp(logits, axis=-1)  # [B, K]
-        totals = best + (alive_log_probs - normaliser)[..., None]
+        best, tokens = top_k(logits, per_beam)  # [B, K, per_beam]
+        # log P = logit - log Σ exp(logits), by their largest, which is known already.
+        relative = tf.reduce_sum(tf.exp(logits - best[..., :1]), axis=-1, keepdims=True)
+        totals = best - best[..., :1] - tf.math.log(relative) + alive_log_probs[..., None]
         flat = [-1, self._beam_size * per_beam]
         log_probs, places = tf.math.top_k(tf.reshape(totals, flat), self._candidates)
         return log_probs, places // per_beam, reorder(tf.reshape(tokens, flat), places)

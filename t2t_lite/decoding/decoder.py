@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 # Largest batch, in ids: hypotheses times source length. A source counts as at least the second
 # number, because a step costs the same whatever the source's length.
-_BATCH_CELLS = 16384
-_LEAST_LENGTH = 32
+BATCH_CELLS = 8192
+LEAST_LENGTH = 32
 
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
@@ -375,8 +375,8 @@ class Decoder:
         """Yields the numbers of sentences to decode together, the longest sentences first."""
         order = [i for i in np.argsort(lengths, kind="stable")[::-1].tolist() if lengths[i]]
         while order:
-            longest = max(lengths[order[0]], _LEAST_LENGTH)
-            budget = _BATCH_CELLS // (longest * self.hparams.beam_size)
+            longest = max(lengths[order[0]], LEAST_LENGTH)
+            budget = BATCH_CELLS // (longest * self.hparams.beam_size)
             size = self.hparams.batch_size or max(1, budget)
             yield order[:size]
             order = order[size:]

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import queue
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Generic, TypeVar
@@ -11,6 +12,9 @@ import tensorflow as tf
 
 from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq
+
+# Batches under way on a device at a time: one computes while the other waits for a single core.
+_STREAMS = 2
 
 # What is called with the batches; a batch; what comes of it.
 _Compiled = TypeVar("_Compiled")
@@ -66,11 +70,7 @@ class Replicas(Generic[_Compiled]):
         self, work: Callable[[_Compiled, _Batch], _Result], batches: Sequence[_Batch]
     ) -> Iterator[tuple[int, _Result]]:
         """Calls `work` for every batch; yields its number and the result, as they are done."""
-        replicas = self._first(min(len(batches), len(self._devices)))
-        if len(replicas) <= 1:
-            for number, batch in enumerate(batches):
-                yield number, replicas[0](work, batch)
-            return
+        replicas = self._first(min(len(batches), len(self._devices))) * _STREAMS
         free: queue.SimpleQueue[_Replica[_Compiled]] = queue.SimpleQueue()
         for replica in replicas:
             free.put(replica)
@@ -82,7 +82,7 @@ class Replicas(Generic[_Compiled]):
             finally:
                 free.put(replica)
 
-        with ThreadPoolExecutor(len(replicas)) as threads:
+        with ThreadPoolExecutor(max(1, len(replicas))) as threads:
             try:
                 futures = {threads.submit(on_next_free, b): i for i, b in enumerate(batches)}
                 for future in as_completed(futures):
@@ -112,11 +112,18 @@ class _Replica(Generic[_Compiled]):
         self._device = device
         self._models = models
         self._compile = compile
+        self._first = threading.Lock()  # held by the first batch, which traces
+        self._traced = False
 
     def __call__(self, work: Callable[[_Compiled, _Batch], _Result], batch: _Batch) -> _Result:
         """Does the work for a batch on this device."""
         with on_device(self._device):
-            return work(self._compiled, batch)
+            if self._traced:
+                return work(self._compiled, batch)
+            with self._first:
+                result = work(self._compiled, batch)
+            self._traced = True
+            return result
 
     def copy_weights(self, models: Sequence[Seq2Seq]) -> None:
         """Takes over the weights of the same models on another device."""

@@ -71,7 +71,7 @@ def _mean(logits: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def _joined(states: Sequence[DecodeState]) -> DecodeState:
-    return DecodeState([s.sentence for s in states], [s.hypothesis for s in states])
+    return DecodeState(*map(list, zip(*states, strict=True)))
 
 
 def _split(state: DecodeState) -> list[DecodeState]:

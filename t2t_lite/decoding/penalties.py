@@ -118,29 +118,32 @@ class Coverage:
         state = self._model.start_decoding(inputs, beams, length)
         nothing = tf.zeros([tf.shape(inputs)[0], beams, tf.shape(inputs)[1]])
         return DecodeState(
-            _Sentence(inputs != PAD_ID, state.sentence), _Hypothesis(nothing, state.hypothesis)
+            _Sentence(inputs != PAD_ID, state.sentence),
+            _Hypothesis(nothing, state.hypothesis),
+            state.weights,
         )
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Makes room for `length` steps in all."""
-        inner = DecodeState(state.sentence.model, state.hypothesis.model)
+        inner = DecodeState(state.sentence.model, state.hypothesis.model, state.weights)
         inner = self._model.grow(inner, length)
         return DecodeState(
             state.sentence._replace(model=inner.sentence),
             state.hypothesis._replace(model=inner.hypothesis),
+            state.weights,
         )
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
         """Takes one step, and adds its attention."""
-        sentence, before = state
-        inner = DecodeState(sentence.model, before.model)
+        sentence, before, weights = state
+        inner = DecodeState(sentence.model, before.model, weights)
         (logits, inner), attention = with_attention(
             self._model, lambda: self._model.decode_step(ids, step, inner)
         )
         after = _Hypothesis(before.attention + attention, inner.hypothesis)
-        return logits, DecodeState(sentence._replace(model=inner.sentence), after)
+        return logits, DecodeState(sentence._replace(model=inner.sentence), after, weights)
 
     def watching(self, watch: Watch) -> AbstractContextManager[None]:
         """Shows `watch` the model's attention to the source; see `Seq2Seq.watching`."""

@@ -20,7 +20,7 @@ DEAD = -1e7
 
 # Steps taken in one compiled loop. Between loops the finished sentences leave the batch and the
 # model's memory grows; so few steps compute little in vain, and so many hide the cost of Python.
-_CHUNK = 16
+CHUNK = 8
 
 
 class Steps(Protocol):
@@ -137,7 +137,7 @@ class SearchLoop(abc.ABC):
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
         rows = np.arange(batch)  # where the sentences still searched for belong in `found`
         start, run, go_on = self._compiled
-        length = min(_CHUNK, shape[2])
+        length = min(CHUNK, shape[2])
         arguments = (inputs, limits, prefixes, numbers, length)
         search = start(*(tf.constant(x, tf.int32) for x in arguments))
         step = tf.constant(0)
@@ -151,7 +151,7 @@ class SearchLoop(abc.ABC):
             rows = rows[kept]
             if not len(rows):
                 return found
-            length = min(length + _CHUNK, shape[2])
+            length = min(length + CHUNK, shape[2])
             search = go_on(search, tf.constant(kept, tf.int32), tf.constant(length))
 
     def in_graph(self, inputs: tf.Tensor, max_lengths: tf.Tensor) -> Hypotheses:
@@ -191,10 +191,12 @@ class SearchLoop(abc.ABC):
 
     def _keep_and_grow(self, search: _Search, kept: tf.Tensor, length: tf.Tensor) -> _Search:
         """Keeps the sentences `kept` [B'] and makes room for `length` steps in all."""
-        sentences, state, hypotheses = tf.nest.map_structure(lambda x: tf.gather(x, kept), search)
-        return _Search(
-            sentences, self._model.grow(state, length), self._lengthen(hypotheses, length)
+        sentences, (sentence, hypothesis, weights), hypotheses = search
+        sentences, sentence, hypothesis, hypotheses = tf.nest.map_structure(
+            lambda x: tf.gather(x, kept), (sentences, sentence, hypothesis, hypotheses)
         )
+        state = self._model.grow(DecodeState(sentence, hypothesis, weights), length)
+        return _Search(sentences, state, self._lengthen(hypotheses, length))
 
     def _run_steps(
         self, search: _Search, step: tf.Tensor, end: tf.Tensor
@@ -207,12 +209,11 @@ class SearchLoop(abc.ABC):
             return (step < end) & ~tf.reduce_all(hypotheses.done)
 
         def body(step: tf.Tensor, old: Any, model: Any) -> tuple[tf.Tensor, Any, Any]:
-            model = DecodeState(state.sentence, model)
-            new, model = self._step(step, old, model, sentences)
+            new, model = self._step(step, old, state._replace(hypothesis=model), sentences)
             return step + 1, _where_done(old, new), model
 
         step, hypotheses, model = tf.while_loop(goes_on, body, (step, hypotheses, state.hypothesis))
-        return _Search(sentences, DecodeState(state.sentence, model), hypotheses), step
+        return _Search(sentences, state._replace(hypothesis=model), hypotheses), step
 
 
 def _traced(

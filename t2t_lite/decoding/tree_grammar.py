@@ -122,19 +122,20 @@ class TreeGrammar:
             model=state.hypothesis,
         )
         limit = sources + self._extra_length
-        return DecodeState(_Sentence(limit, tag_sets, counts, state.sentence), hypothesis)
+        sentence = _Sentence(limit, tag_sets, counts, state.sentence)
+        return DecodeState(sentence, hypothesis, state.weights)
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Makes room for `length` steps in all."""
-        inner = DecodeState(state.sentence.model, state.hypothesis.model)
+        inner = DecodeState(state.sentence.model, state.hypothesis.model, state.weights)
         return _wrapped(self._model.grow(inner, length), state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
         """Takes one step; the logits [B, K, V] of what no tree can go on with are `_IMPOSSIBLE`."""
-        sentence, before = state
-        inner = DecodeState(sentence.model, before.model)
+        sentence, before, weights = state
+        inner = DecodeState(sentence.model, before.model, weights)
         logits, inner = self._model.decode_step(ids, step, inner)
         # At step 0 there is nothing to take note of, and pad stands for nothing.
         here = self._after(tf.where(step == 0, PAD_ID, ids), before)
@@ -206,5 +207,7 @@ def _tag_sets(
 
 def _wrapped(inner: DecodeState, sentence: _Sentence, hypothesis: _Hypothesis) -> DecodeState:
     return DecodeState(
-        sentence._replace(model=inner.sentence), hypothesis._replace(model=inner.hypothesis)
+        sentence._replace(model=inner.sentence),
+        hypothesis._replace(model=inner.hypothesis),
+        inner.weights,
     )

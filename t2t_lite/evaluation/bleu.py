@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
 from t2t_lite.errors import DataError
 
@@ -37,8 +38,7 @@ def corpus_bleu(
     """
     _check(hypotheses, references)
     metric = BLEU(lowercase=lowercase, tokenize="13a")
-    score = metric.corpus_score(hypotheses, [references]).score
-    return BleuScore(score, str(metric.get_signature()))
+    return _score(metric, hypotheses, references)
 
 
 def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
@@ -64,9 +64,18 @@ def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) ->
 
     metric = BLEU(tokenize="none", force=True, smooth_method="none")
     ours, theirs = ([split(sentence) for sentence in side] for side in (hypotheses, references))
-    score = metric.corpus_score(ours, [theirs]).score
-    signature = str(metric.get_signature()).replace("tok:none", "tok:13a+compounds")
-    return BleuScore(score, signature)
+    found = _score(metric, ours, theirs)
+    signature = found.signature.replace("tok:none", "tok:13a+compounds")
+    return dataclasses.replace(found, signature=signature)
+
+
+def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
+    score = metric.corpus_score(hypotheses, [references]).score
+    # sacreBLEU keeps the last 65,536 lines that it has tokenized, which no later call asks for: a
+    # training that evaluates itself a thousand times would hold them all.
+    for tokenizer in (Tokenizer13a, TokenizerRegexp):
+        tokenizer.__call__.cache_clear()
+    return BleuScore(score, str(metric.get_signature()))
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:

@@ -98,7 +98,7 @@ def convert(
     if not (isinstance(model, Transformer) and isinstance(hparams, TransformerHParams)):
         raise UserError(
             f"model {type(model).__name__}: CTranslate2 runs Transformers alone; export a "
-            "SavedModel (--format=saved_model)"
+            "SavedModel (--format=savedmodel)"
         )
     spec = TransformerSpec.from_config(
         (len(model.encoder_layers), len(model.decoder_layers)),
@@ -128,12 +128,12 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
             raise UserError(
                 f"hparam attention_{name}={getattr(h, name)}: CTranslate2 has no attention other "
                 f"than over hidden_size={h.hidden_size} features; export a SavedModel "
-                "(--format=saved_model)"
+                "(--format=savedmodel)"
             )
     if h.self_attention_type != "dot_product" and h.pos != "none":
         raise UserError(
             f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 has no "
-            "positions beside relative ones; export a SavedModel (--format=saved_model)"
+            "positions beside relative ones; export a SavedModel (--format=savedmodel)"
         )
     names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
     steps = tuple(getattr(h, name).replace("none", "").replace("d", "") for name in names)
@@ -141,7 +141,7 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
         raise UserError(
             f"hparams {names[0]}={getattr(h, names[0])!r}, {names[1]}={getattr(h, names[1])!r}: "
             "CTranslate2 knows n with da and none with dan; export a SavedModel "
-            "(--format=saved_model)"
+            "(--format=savedmodel)"
         )
     return steps == _PRE_NORM
 
@@ -273,8 +273,9 @@ computes in 8 bits, whatever the weights are stored in.
 With `min_decoding_length=0`, greedy search (`beam_size=1`) finds what t2t-decoder finds with
 `beam_size=1`, and beam search with `length_penalty=0` what it finds with `alpha=0`, but for
 rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder scores outputs as
-`length_penalty=X` does here, but goes on until no better one can come, where CTranslate2 stops as
-soon as it has `beam_size` outputs.
+`length_penalty=X` does here. In all cases it looks a little further: CTranslate2 lets an output end
+only where that is among its `beam_size` best steps, and stops once `beam_size` outputs have ended;
+t2t-decoder looks at twice as many, and goes on until no better output can come.
 
 T2T's own penalty is another: t2t-decoder divides the log-probability of an output of n subwords,
 EOS counted, by ((5 + n) / 6)^alpha, CTranslate2 by n^length_penalty. Between outputs of about n

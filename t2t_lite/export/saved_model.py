@@ -13,6 +13,7 @@ from t2t_lite import decoding, files
 from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
 from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.decoding.search import make_search
 from t2t_lite.decoding.search_loop import SearchLoop
 from t2t_lite.errors import UsageError
@@ -30,11 +31,6 @@ from t2t_lite.run_folder import Run
 log = logging.getLogger(__name__)
 
 TRANSLATE, IDS = "translate", "ids"
-
-# Largest batch, in ids, as the decoder's: hypotheses times source length, which counts as at least
-# the second number.
-_BATCH_CELLS = 16384
-_LEAST_LENGTH = 32
 
 _README = """\
 # {problem} for TensorFlow and TensorFlow Serving: `{kind}`
@@ -135,7 +131,7 @@ class IdsModule(tf.Module):
 
     def _batch_size(self, longest: tf.Tensor) -> tf.Tensor:
         h = self._hparams
-        budget = _BATCH_CELLS // (tf.maximum(longest, _LEAST_LENGTH) * h.beam_size)
+        budget = BATCH_CELLS // (tf.maximum(longest, LEAST_LENGTH) * h.beam_size)
         return tf.constant(h.batch_size) if h.batch_size else tf.maximum(budget, 1)
 
 

@@ -31,6 +31,6 @@ class Embedding(Layer):
         present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
         return ops.cast(rows * present[..., None], self.compute_dtype)
 
-    def logits(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
-        """Maps `hidden` [..., D] to unnormalised log-probabilities [..., V]."""
-        return ops.matmul(hidden, ops.transpose(ops.cast(self.matrix, hidden.dtype)))
+    def transposed(self) -> keras.KerasTensor:
+        """Returns the matrix as softmax weights [D, V]."""
+        return ops.transpose(ops.cast(self.matrix, self.compute_dtype))

@@ -245,7 +245,7 @@ class LSTMSeq2SeqAttention(Seq2Seq):
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; the state has one size whatever the `length`."""
-        return self._start(inputs, beams, training=False)
+        return DecodeState(*self._start(inputs, beams, training=False), self.softmax_kernel())
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
         """Returns `state`: there is always room."""
@@ -262,15 +262,17 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         no_masks = [1.0] * len(self.decoder_cells)
         memory = self._step(x, state.hypothesis, state.sentence, no_masks)
         self.attention.show(memory.layers[-1].output, state.sentence)
-        return self.project(memory.attended), DecodeState(state.sentence, memory)
+        return ops.matmul(memory.attended, state.weights), state._replace(hypothesis=memory)
 
-    def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> DecodeState:
+    def _start(
+        self, inputs: keras.KerasTensor, beams: int, training: bool
+    ) -> tuple[Sentence, DecoderMemory]:
         sentence, final = self.encode(inputs, training)
         layers = keras.tree.map_structure(
             lambda state: ops.repeat(state[:, None], beams, axis=1),
             final,  # [B, K, D]
         )
-        return DecodeState(sentence, DecoderMemory(layers, ops.zeros_like(layers[-1].output)))
+        return sentence, DecoderMemory(layers, ops.zeros_like(layers[-1].output))
 
     def _step(
         self,

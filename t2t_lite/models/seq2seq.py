@@ -34,10 +34,11 @@ _Result = TypeVar("_Result")
 
 
 class DecodeState(NamedTuple):
-    """What a model remembers between steps: two nests (dicts, lists, tuples) of tensors."""
+    """What a model remembers between steps: nests (dicts, lists, tuples) of tensors."""
 
     sentence: Any  # leading dimension B; the same for all beams, never copied for them
     hypothesis: Any  # leading dimensions [B, K]; what a reorder of the beams gathers
+    weights: Any = ()  # the same for all sentences: what all steps need of the model's weights
 
 
 class Seq2Seq(keras.Model, abc.ABC):
@@ -109,7 +110,15 @@ class Seq2Seq(keras.Model, abc.ABC):
 
     def project(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]."""
-        return self.softmax_embedding.logits(hidden)
+        return ops.matmul(hidden, self.softmax_kernel())
+
+    def softmax_kernel(self) -> keras.KerasTensor:
+        """Returns the weights [D, V] that `project` multiplies by.
+
+        Steps of a search take them from here once: they lie transposed in the embedding, and
+        turning 32,000 rows around takes longer than one step's product with them.
+        """
+        return self.softmax_embedding.transposed()
 
     @property
     def project_variables(self) -> list[keras.Variable]:

@@ -301,6 +301,7 @@ class Transformer(Seq2Seq):
             hypothesis=[
                 layer.attention.empty_cache(batch, beams, length) for layer in self.decoder_layers
             ],
+            weights=self.softmax_kernel(),
         )
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
@@ -311,7 +312,7 @@ class Transformer(Seq2Seq):
             return ops.pad(cache, [[0, 0], [0, 0], [0, 0], [0, missing], [0, 0]])
 
         caches = [KeysValues(*map(lengthen, cache)) for cache in state.hypothesis]
-        return DecodeState(state.sentence, caches)
+        return state._replace(hypothesis=caches)
 
     def decode_step(
         self,
@@ -329,5 +330,5 @@ class Transformer(Seq2Seq):
         ):
             x, cache = layer.step(x, cache, step, memory, padding)
             caches.append(cache)
-        logits = self.project(self.decoder_end(x, x))
-        return logits, DecodeState(state.sentence, caches)
+        logits = ops.matmul(self.decoder_end(x, x), state.weights)
+        return logits, state._replace(hypothesis=caches)

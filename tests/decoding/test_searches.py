@@ -77,7 +77,7 @@ def test_no_output_depends_on_its_batch_and_scoring_agrees(model, batch, setting
     search = make_search(model, {}, hparams)
     expected = search(*batch)
     for chunk in (2, 100):  # sentences leave after every second step, or never
-        monkeypatch.setattr(search_loop, "_CHUNK", chunk)
+        monkeypatch.setattr(search_loop, "CHUNK", chunk)
         found = search(*batch)
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_allclose(found.scores, expected.scores, **CLOSE)

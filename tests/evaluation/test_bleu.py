@@ -1,6 +1,8 @@
 """BLEU is sacreBLEU's, with its signature."""
 
 import pytest
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
@@ -68,3 +70,10 @@ def test_compound_split_bleu_takes_quotation_marks_for_alike():
 def test_compound_split_bleu_needs_pairs():
     with pytest.raises(DataError, match="1 hypotheses but 2 references"):
         compound_split_bleu(["a"], ["a", "b"])
+
+
+def test_keeps_no_line_that_it_has_scored():
+    corpus_bleu(["a line to forget"], ["a line"])
+    compound_split_bleu(["a well-known line"], ["a line"])
+    assert Tokenizer13a.__call__.cache_info().currsize == 0
+    assert TokenizerRegexp.__call__.cache_info().currsize == 0

