@@ -97,7 +97,10 @@ COMMAND = Command(
                 str,
                 "",
                 "Search settings, such as beam_size=4,alpha=0.6,extra_length=50; also batch_size, "
-                "return_beams, write_beam_scores, max_input_size and, for parsing, well_formed.",
+                "return_beams, write_beam_scores, max_input_size, length_penalty=average, "
+                "coverage_penalty, min_length, no_repeat_ngram_size and, for parsing, well_formed; "
+                "to draw outputs: sampling_method=random,seed=7, with sampling_temp, "
+                "sampling_keep_top_k and sampling_keep_top_p.",
             ),
             Flag(
                 "long_input",

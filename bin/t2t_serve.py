@@ -6,6 +6,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
+from t2t_lite import run_folder
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
@@ -29,7 +30,8 @@ COMMAND = Command(
                 "checkpoint_path",
                 pathlib.Path,
                 "",
-                "The checkpoint to use; the newest in --output_dir if not given.",
+                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
+                "averaged (the one made last), a number of updates or a name in --output_dir.",
             ),
             Flag(
                 "decode_hparams",
@@ -95,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    if not args.checkpoint_path:
+    if "/" not in args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
         COMMAND.require(args, "output_dir")
     if args.port > _LAST_PORT:
         raise UsageError(f"--port={args.port}: the last port is {_LAST_PORT}")
@@ -107,6 +109,10 @@ def _run(args: types.SimpleNamespace) -> None:
         raise UserError("t2t-serve needs more packages: pip install 't2t_lite[serve]'")
     with quiet_import():
         from t2t_lite.serving import server
+        from t2t_lite.training.checkpoint_scores import named_checkpoint
+    if args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
+        path = named_checkpoint(args.checkpoint_path, args.output_dir)
+        config = dataclasses.replace(config, checkpoint_path=path)
     server.run(config)
 
 

@@ -24,8 +24,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
     Yields:
         The path to write to.
+
+    Raises:
+        UserError: `path` is there and is no regular file: a device such as /dev/null would be
+            replaced by one.
     """
     final = pathlib.Path(path)
+    if final.exists() and not final.is_file():
+        raise UserError(f"{final} is no regular file: name another")
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(final.name + INCOMPLETE)
     try:
@@ -61,6 +67,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
         raise UserError(f"{final} is there already: remove it, or name another folder")
     temporary = final.with_name(final.name + INCOMPLETE)
+    missing = [parent for parent in final.parents if not parent.exists()]
     shutil.rmtree(temporary, ignore_errors=True)  # what a kill has left
     temporary.mkdir(parents=True)
     try:
@@ -72,6 +79,9 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         sync_folder(final.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else may have put something there
+            for parent in missing:
+                parent.rmdir()
         raise
 
 

@@ -58,7 +58,17 @@ class Run:
     flags: Mapping[str, Any]  # the trainer's other settings, by name
 
     def build_model(self) -> "Seq2Seq":
-        """Builds the model, freshly initialised, for the vocabularies in the folder."""
+        """Builds the model, freshly initialised, for the vocabularies in the folder.
+
+        Raises:
+            UserError: a vocabulary is not there any more.
+        """
+        for name in self.problem.vocab_files():
+            if not (self.folder / name).is_file():
+                raise UserError(
+                    f"{self.folder / name} is missing, the vocabulary that this run was trained "
+                    f"with: copy it from --data_dir={self.flags.get('data_dir', '...')}"
+                )
         encoders = self.problem.get_feature_encoders(str(self.folder))
         return registry.model(self.model_name)(
             self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
@@ -212,8 +222,9 @@ def _unreadable(path: str, read: Callable[[str], None]) -> str | None:
         except damage as found:
             return first_line(found)
         raise UserError(
-            f"checkpoint {path} does not fit the model, {HPARAMS} and vocabulary of this run: "
-            f"{first_line(error)}"
+            f"checkpoint {path} does not fit the model, {HPARAMS} and vocabulary of this run: name "
+            "another checkpoint, or bring back the files that it was trained with "
+            f"({first_line(error)})"
         ) from error
     return None
 

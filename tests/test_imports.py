@@ -22,7 +22,7 @@ _FLOORS = (
     {"run_folder"},
     {"evaluation"},
     {"decoding"},
-    {"training", "export", "serving"},
+    {"training", "export", "serving", "insights"},
     {"paper"},
     {"bin"},
 )

@@ -332,8 +332,8 @@ class Decoder:
         found = scorer.details([(source.ids, target) for source, target, _ in flat])
         return [
             Details(
-                _tokens(self.encoders["inputs"], source.ids),
-                _tokens(self.encoders["targets"], target),
+                token_texts(self.encoders["inputs"], source.ids),
+                token_texts(self.encoders["targets"], target),
                 *rows,
             )
             for (source, target, _), rows in zip(flat, found, strict=True)
@@ -399,7 +399,8 @@ def _ended(ids: list[int]) -> list[int]:
     return ids[: ids.index(EOS_ID) + 1] if EOS_ID in ids else ids
 
 
-def _tokens(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
+def token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
+    """Returns each token as text, EOS included."""
     return [RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) for i in ids]
 
 

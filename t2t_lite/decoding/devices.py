@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
 
@@ -69,7 +69,10 @@ class Replicas(Generic[_Compiled]):
     def map(
         self, work: Callable[[_Compiled, _Batch], _Result], batches: Sequence[_Batch]
     ) -> Iterator[tuple[int, _Result]]:
-        """Calls `work` for every batch; yields its number and the result, as they are done."""
+        """Calls `work` for every batch; yields its number and the result, as they are done.
+
+        On each device the first batch of a work is alone: it traces, which two cannot do at once.
+        """
         replicas = self._first(min(len(batches), len(self._devices))) * _STREAMS
         free: queue.SimpleQueue[_Replica[_Compiled]] = queue.SimpleQueue()
         for replica in replicas:
@@ -112,18 +115,18 @@ class _Replica(Generic[_Compiled]):
         self._device = device
         self._models = models
         self._compile = compile
-        self._first = threading.Lock()  # held by the first batch, which traces
-        self._traced = False
+        self._first = threading.Lock()  # held by the first batch of each work, which traces
+        self._traced: set[Callable[[_Compiled, Any], Any]] = set()
 
     def __call__(self, work: Callable[[_Compiled, _Batch], _Result], batch: _Batch) -> _Result:
         """Does the work for a batch on this device."""
         with on_device(self._device):
-            if self._traced:
+            if work in self._traced:
                 return work(self._compiled, batch)
             with self._first:
                 result = work(self._compiled, batch)
-            self._traced = True
-            return result
+                self._traced.add(work)
+                return result
 
     def copy_weights(self, models: Sequence[Seq2Seq]) -> None:
         """Takes over the weights of the same models on another device."""

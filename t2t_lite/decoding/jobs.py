@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import itertools
 import logging
 import pathlib
@@ -57,6 +58,8 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
     """
     with contextlib.suppress(ImportError):
         importlib.import_module("readline")  # gives `input` a history
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # what is no UTF-8 should not end the session
     write = writer(config.output_format, decoder.hparams)
     in_lines = decoder.hparams.return_beams and config.output_format == "text"
     for number in itertools.count(1):
@@ -66,7 +69,11 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
             break
         if line == "q":
             break
-        (source,) = decoder.encode([line], first=number)
+        try:
+            (source,) = decoder.encode([line], first=number)
+        except DataError as error:
+            log.warning("%s", error)
+            continue
         (beams,) = decoder.decode([source])
         if in_lines:
             for beam in beams:

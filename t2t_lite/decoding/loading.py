@@ -54,13 +54,18 @@ def find_trained(config: DecoderConfig) -> list[Trained]:
     """Returns the checkpoints to decode with, all of one problem and vocabulary.
 
     Raises:
-        UserError: a run folder or checkpoint is missing, or vocabularies differ.
+        UserError: a run folder or checkpoint is missing, or problems or vocabularies differ.
         UsageError: a setting contradicts a run folder.
     """
     paths = config.checkpoint_path.split(",") if config.checkpoint_path else [""]
     trained = [_find(path.strip(), config) for path in paths]
     first = trained[0].run
     for other in trained[1:]:
+        if other.run.problem.name != first.problem.name:
+            raise UserError(
+                f"{other.run.folder} is of problem {other.run.problem.name}, {first.folder} of "
+                f"{first.problem.name}: only models of one problem decode together"
+            )
         if _vocabulary(other.run) != _vocabulary(first):
             raise UserError(
                 f"the vocabularies in {other.run.folder} and {first.folder} differ: models decode "

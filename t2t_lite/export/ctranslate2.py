@@ -100,6 +100,7 @@ def convert(
             f"model {type(model).__name__}: CTranslate2 runs Transformers alone; export a "
             "SavedModel (--format=savedmodel)"
         )
+    _refuse_other_layers(hparams)
     spec = TransformerSpec.from_config(
         (len(model.encoder_layers), len(model.decoder_layers)),
         hparams.num_heads,
@@ -117,12 +118,8 @@ def convert(
     return spec
 
 
-def _is_pre_norm(h: TransformerHParams) -> bool:
-    """Tells where the normalisations of a model stand.
-
-    Raises:
-        UserError: CTranslate2 cannot run such a model.
-    """
+def _refuse_other_layers(h: TransformerHParams) -> None:
+    """Raises UserError if CTranslate2 has no layers such as those of a model."""
     for name in ("key_channels", "value_channels"):
         if getattr(h, name) != h.hidden_size:
             raise UserError(
@@ -135,6 +132,20 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
             f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 has no "
             "positions beside relative ones; export a SavedModel (--format=savedmodel)"
         )
+    for name, known in (("ffn_layer", "dense_relu_dense"), ("attention_neighborhood", 0)):
+        if getattr(h, name) != known:
+            raise UserError(
+                f"hparam {name}={getattr(h, name)}: CTranslate2 knows {known} alone; export a "
+                "SavedModel (--format=savedmodel)"
+            )
+
+
+def _is_pre_norm(h: TransformerHParams) -> bool:
+    """Tells where the normalisations of a model stand.
+
+    Raises:
+        UserError: CTranslate2 has them elsewhere.
+    """
     names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
     steps = tuple(getattr(h, name).replace("none", "").replace("d", "") for name in names)
     if steps not in (_PRE_NORM, _POST_NORM):

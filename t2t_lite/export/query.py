@@ -91,17 +91,17 @@ class Client:
         return [Answer(*pair) for pair in pairs]
 
     def _post(self, body: bytes) -> bytes:
-        request = urllib.request.Request(
-            self._url, body, headers={"Content-Type": "application/json"}
-        )
         try:
+            request = urllib.request.Request(
+                self._url, body, headers={"Content-Type": "application/json"}
+            )
             with urllib.request.urlopen(request, timeout=self._timeout_secs) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
             raise UserError(
                 f"{self._url} refused: {error.code} {error.reason}: {error.read()[:300]!r}"
             ) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             # A timeout while connecting comes wrapped, one while waiting for the answer does not.
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, TimeoutError):

@@ -2,7 +2,7 @@
 
 import abc
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -15,7 +15,14 @@ from t2t_lite.layers.attention import MASKED
 from t2t_lite.layers.base import Layer, Stack, default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch, shift_right
+from t2t_lite.models.seq2seq import (
+    Attentive,
+    DecodeState,
+    Features,
+    Seq2Seq,
+    Watch,
+    shift_right,
+)
 
 # Added to the forget gate, so that a fresh cell remembers (Jozefowicz et al. 2015).
 _FORGET_BIAS = 1.0
@@ -242,6 +249,10 @@ class LSTMSeq2SeqAttention(Seq2Seq):
             yield
         finally:
             self.attention.watch = None
+
+    def attention_layers(self) -> Mapping[str, Sequence[Attentive]]:
+        """Returns the one layer that attends, which has one head."""
+        return {"encoder_decoder": [self.attention]}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; the state has one size whatever the `length`."""

@@ -5,7 +5,7 @@ takes one step of all hypotheses at a time. Search knows only this protocol.
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
@@ -31,6 +31,12 @@ Features = dict[str, keras.KerasTensor]
 Watch = Callable[[keras.KerasTensor], None]
 
 _Result = TypeVar("_Result")
+
+
+class Attentive(Protocol):
+    """A layer that attends."""
+
+    watch: Watch | None  # where it is set, it is shown the weights [B, H, Q, N] of every call
 
 
 class DecodeState(NamedTuple):
@@ -135,6 +141,14 @@ class Seq2Seq(keras.Model, abc.ABC):
             UsageError: the model knows no attention.
         """
         raise UsageError(f"{type(self).__name__} has no attention to the source to look at")
+
+    def attention_layers(self) -> Mapping[str, Sequence[Attentive]]:
+        """Returns the layers that attend, in their order, by what they attend to.
+
+        The kinds are `encoder` and `decoder` for self-attention and `encoder_decoder` for attention
+        to the source; a model has those that it knows.
+        """
+        return {}
 
     # ---- search
 

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -28,7 +28,14 @@ from t2t_lite.layers.position import Position
 from t2t_lite.layers.recomputation import recomputed
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch, shift_right
+from t2t_lite.models.seq2seq import (
+    Attentive,
+    DecodeState,
+    Features,
+    Seq2Seq,
+    Watch,
+    shift_right,
+)
 
 # Rows of T2T's target-space embedding, and the one that it uses for translation problems.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
@@ -286,6 +293,14 @@ class Transformer(Seq2Seq):
             yield
         finally:
             attention.watch = None
+
+    def attention_layers(self) -> Mapping[str, Sequence[Attentive]]:
+        """Returns the attention of all layers; see `Seq2Seq.attention_layers`."""
+        return {
+            "encoder": [layer.attention for layer in self.encoder_layers],
+            "decoder": [layer.attention for layer in self.decoder_layers],
+            "encoder_decoder": [layer.source_attention for layer in self.decoder_layers],
+        }
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; keys and values of the source are made here, once."""

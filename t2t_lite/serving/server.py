@@ -15,6 +15,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.protocol import Protocol
 from t2t_lite.serving.translator import Translator
 from t2t_lite.serving.worker import Worker
 
@@ -33,14 +34,16 @@ def run(config: ServerConfig) -> None:
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
     metrics = Metrics()
     worker = Worker(
-        lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics),
+        lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics, config.timeout),
         config.queue_size,
     )
     metrics.queue_length.set_function(lambda: worker.waiting)
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
     app = make_app(worker, metrics, config, about)
     server = uvicorn.Server(
-        uvicorn.Config(app, lifespan="off", ws="none", log_config=None, access_log=False)
+        uvicorn.Config(
+            app, http=Protocol, lifespan="off", ws="none", log_config=None, access_log=False
+        )
     )
 
     def stop() -> None:

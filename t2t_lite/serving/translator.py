@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import math
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -26,16 +28,23 @@ class Translator:
     Args:
         decoder: finds the best outputs; those for n-best and attention are made to share its model.
         metrics: counts texts and subwords.
+        timeout: seconds after which nobody waits any more for what is called now.
     """
 
-    def __init__(self, decoder: Decoder, metrics: Metrics) -> None:
+    def __init__(self, decoder: Decoder, metrics: Metrics, timeout: float = math.inf) -> None:
         self._decoders = {(decoder.hparams.return_beams, False): decoder}
         self._plain = decoder
         self._metrics = metrics
+        self._timeout = timeout
 
     @classmethod
     def load(
-        cls, run: run_folder.Run, checkpoint: str, hparams: DecodeHParams, metrics: Metrics
+        cls,
+        run: run_folder.Run,
+        checkpoint: str,
+        hparams: DecodeHParams,
+        metrics: Metrics,
+        timeout: float,
     ) -> "Translator":
         """Restores a model, the newest of the run if no checkpoint is named, and compiles it.
 
@@ -44,10 +53,15 @@ class Translator:
         """
         decoder = Decoder.from_run(run, checkpoint or None, hparams)
         decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
-        return cls(decoder, metrics)
+        return cls(decoder, metrics, timeout)
 
     def __call__(self, requests: Sequence[Request]) -> list[bytes | HTTPException]:
-        """Translates all texts, together where the same search serves them."""
+        """Translates all texts, together where the same search serves them.
+
+        Raises:
+            TimeoutError: it takes so long that the rest would be for nobody.
+        """
+        end = time.monotonic() + self._timeout
         answers: dict[int, bytes | HTTPException] = {}
         groups: dict[tuple[bool, bool], dict[int, list[Source]]] = defaultdict(dict)
         for number, request in enumerate(requests):
@@ -59,7 +73,7 @@ class Translator:
                 groups[request.n_best > 1, request.attention][number] = sources
         for (is_n_best, attention), group in groups.items():
             decoder = self._decoder(is_n_best, attention)
-            found = iter(self._decode(decoder, list(itertools.chain(*group.values()))))
+            found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
             for number, sources in group.items():
                 hypotheses = list(itertools.islice(found, len(sources)))
                 answers[number] = _json(requests[number], sources, hypotheses)
@@ -95,8 +109,14 @@ class Translator:
             )
         return self._decoders[key]
 
-    def _decode(self, decoder: Decoder, sources: Sequence[Source]) -> list[list[Hypothesis]]:
-        found = decoder.decode(sources, "text")
+    def _decode(
+        self, decoder: Decoder, sources: Sequence[Source], end: float
+    ) -> list[list[Hypothesis]]:
+        def check_time(_: int) -> None:
+            if time.monotonic() > end:
+                raise TimeoutError
+
+        found = decoder.decode(sources, "text", check_time)
         self._metrics.batch_texts.observe(len(sources))
         self._metrics.source_tokens.inc(sum(len(source.ids) for source in sources))
         self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))

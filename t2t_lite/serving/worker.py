@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 _BATCH_CHARACTERS = 16384
 _LEAST_CHARACTERS = 64
 
-# Answers requests together, in their order; a request that cannot be answered gets an error.
+# Answers requests together, in their order; a request that cannot be answered gets an error. Raises
+# TimeoutError if it gave up because nobody waits any more.
 Answerer = Callable[[Sequence[Request]], Sequence[bytes | HTTPException]]
 
 
@@ -111,6 +112,9 @@ def _answer(answerer: Answerer, jobs: Sequence[_Job]) -> None:
     answers: Sequence[bytes | HTTPException]
     try:
         answers = answerer([job.request for job in jobs])
+    except TimeoutError:
+        log.warning("gave up %d requests that took too long: nobody waits any more", len(jobs))
+        answers = [HTTPException(504, "no answer in time")] * len(jobs)
     except Exception:
         log.exception("a batch of %d requests failed", len(jobs))
         answers = [HTTPException(500, "the translation failed: see the server's log")] * len(jobs)

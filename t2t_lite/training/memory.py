@@ -1,5 +1,6 @@
 """How much main memory there is for a process, and how much it has taken."""
 
+import ctypes
 import pathlib
 import re
 import resource
@@ -45,6 +46,17 @@ def peak() -> int:
     """Returns the most bytes of main memory that this process has held at once."""
     # `resource.getrusage` counts what the process was forked from, too.
     return _number(pathlib.Path("/proc/self/status"), "VmHWM:") * 1024
+
+
+def give_back() -> None:
+    """Returns to the machine what was freed, if the C library can (glibc).
+
+    It keeps freed memory, cut up as it is, for each thread apart. An evaluation's arrays have other
+    sizes each time, so that a long run would hold more and more of such remains.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _number(path: pathlib.Path, name: str) -> int:

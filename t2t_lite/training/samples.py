@@ -1,16 +1,14 @@
 """What an evaluation shows in TensorBoard: sample outputs, and attention to one fixed sentence."""
 
-import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.decoding.examples import Decodes
+from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.models.transformer import Transformer
 
 _SAMPLES = 5  # sentences shown
 _CELL = 8  # pixels of a side of one weight
@@ -37,34 +35,20 @@ def attention_images(
     target position, a column a source position, black a weight of 1; heads stand side by side.
 
     Args:
-        model: a Transformer; there are no images of others.
+        model: any model.
         paths: TFRecord files.
         reader: what an example becomes.
 
     Returns:
-        For each layer an image [height, width, 1] in [0, 1]; none if there is no example.
+        For each layer an image [height, width, 1] in [0, 1]; none if there is no example,
+        or the model has no attention to the source.
     """
     examples = eval_examples(paths, reader, limit=1)
-    if not isinstance(model, Transformer) or not examples:
+    if not examples:
         return []
     source, target = examples[0]
-    with _watching(model) as seen:
-        model.hidden({"inputs": tf.constant([source]), "targets": tf.constant([target])})
+    seen = attention_maps(model, source, target).get("encoder_decoder", [])
     return [_side_by_side(weights) for weights in seen]
-
-
-@contextlib.contextmanager
-def _watching(model: Transformer) -> Iterator[list[np.ndarray]]:
-    """Yields a list that fills with each layer's weights [H, T, S] for the source."""
-    seen: list[np.ndarray] = []
-    layers = [layer.source_attention for layer in model.decoder_layers]
-    for layer in layers:
-        layer.watch = lambda weights: seen.append(tf.cast(weights[0], tf.float32).numpy())
-    try:
-        yield seen
-    finally:
-        for layer in layers:
-            layer.watch = None
 
 
 def _side_by_side(weights: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.training import devices
+from t2t_lite.training import devices, memory
 from t2t_lite.training.averaging import refuse_average
 from t2t_lite.training.checkpoints import Checkpoints
 from t2t_lite.training.cluster import Agreement, Cluster
@@ -260,6 +260,7 @@ class Trainer:
             values = self.evaluation(batches, self.config.eval_steps)
             decodes = decode_examples(self.decoder, paths)
             images = attention_images(self.model, paths, self.reader)
+        memory.give_back()
         score = decodes.score(self.run.problem.metric)
         values |= score.values
         metrics.write(kind, step, values)

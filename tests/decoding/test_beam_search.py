@@ -114,6 +114,21 @@ def up_to_eos(ids):
     return ids[: ids.index(EOS) + 1] if EOS in ids else ids
 
 
+@pytest.mark.parametrize(
+    "t2t_folder",
+    [
+        "base_v1",
+        "base_v3",
+        "relative",
+        "two_vocabs",
+        # All logits of these are compared with T2T's, too, and so are the steps with the whole.
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("pos_none", "pos_emb", "unshared", "channels", "plain")
+        ),
+    ],
+    indirect=True,
+)
 def test_decodes_as_t2t(t2t_folder, t2t_weights):
     model, settings = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "decode.npz")
@@ -225,7 +240,7 @@ def sources():
     return inputs, lengths + 20
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
     inputs, limits = sources
     search = BeamSearch(transformer, beam_size, Penalty(0.6))
@@ -275,7 +290,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     assert model.traces == traces
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
 def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
     """For stacks of every height: some make TensorFlow's optimizer build unlike graphs."""

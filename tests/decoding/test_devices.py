@@ -74,6 +74,26 @@ def test_one_batch_needs_no_copy(model):
     assert list(replicas.map(lambda own, batch: own is model, [])) == []
 
 
+def test_the_first_batch_of_each_work_is_alone(model):
+    replicas = Replicas([model], DEVICES[:1], lambda models: models[0])
+    under_way = []
+
+    def work(name):
+        def traced(own, batch):
+            under_way.append(batch)
+            time.sleep(0.01)
+            seen.append((name, len(under_way)))
+            under_way.pop()
+
+        return traced
+
+    for name in "ab":
+        seen: list[tuple[str, int]] = []
+        list(replicas.map(work(name), range(20)))
+        assert seen[0] == (name, 1)
+        assert max(seen) == (name, 2)
+
+
 def test_the_first_failure_ends_all(model):
     replicas = Replicas([model], DEVICES, lambda models: models[0])
     begun = []

@@ -15,7 +15,7 @@ from t2t_lite import registry, run_folder
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.loading import find_trained
+from t2t_lite.decoding.loading import find_trained, load_decoder
 from t2t_lite.errors import DataError, UsageError, UserError
 
 SEARCH = "beam_size=2,extra_length=4"
@@ -45,6 +45,24 @@ def make_run(folder: pathlib.Path, seed: int, problem="algorithmic_identity_deci
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return make_run(tmp_path_factory.mktemp("runs") / "one", 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def decoders_are_shared():
+    """What has been compiled for one run of the command serves all that need the same."""
+    models = ("output_dir", "checkpoint_path", "hparams")
+    searches = ("decode_hparams", "long_input", "output_format")
+    made = {}
+
+    def load_once(config, trained):
+        key = tuple(getattr(config, name) for name in (*models, *searches))
+        if key not in made:
+            made[key] = load_decoder(config, trained)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "load_decoder", load_once)
+        yield
 
 
 @pytest.fixture
@@ -200,14 +218,16 @@ def test_over_long_lines_are_split_or_truncated(config, tmp_path, caplog):
     assert caplog.messages == [f"{tmp_path}/long, line 1 has 9 subwords: cut to 5"]
 
 
-def test_what_is_typed_shows_scores_with_the_beams(config, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO("1 2 3\n\nq\n"))
+def test_what_is_typed_shows_scores_with_the_beams(config, monkeypatch, capsys, caplog):
+    lines = io.TextIOWrapper(io.BytesIO(b"one \xff\n1 2 3\n\nq\n"))
+    monkeypatch.setattr("sys.stdin", lines)
     typed = {"decode_from_file": "", "decode_to_file": "", "decode_interactive": True}
     search = f"{SEARCH},return_beams=true"
     jobs.run(dataclasses.replace(config, decode_hparams=search, **typed))
     first, second, end = capsys.readouterr().out.replace("> ", "").split("\n")
     assert float(first.split("\t")[0]) >= float(second.split("\t")[0])
     assert end == ""
+    assert "line 1: " in caplog.text, "what cannot be read is named, and the session goes on"
 
 
 # ---- ensembles
@@ -231,6 +251,13 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
         run_folder.create_run(flags, registry.hparams("transformer_test"), str(data))
         paths.append(f"{data}/run/model.ckpt-1")
     with pytest.raises(UserError, match=r"the vocabularies in .*b/run and .*a/run differ: "):
+        find_trained(DecoderConfig(checkpoint_path=",".join(paths)))
+
+
+def test_models_of_other_problems_are_refused(folder, tmp_path):
+    other = make_run(tmp_path / "reverse", 1, "algorithmic_reverse_decimal40")
+    paths = [f"{path}/model.ckpt-1" for path in (folder, other)]
+    with pytest.raises(UserError, match=r"algorithmic_reverse_decimal40, .* of algorithmic_id"):
         find_trained(DecoderConfig(checkpoint_path=",".join(paths)))
 
 

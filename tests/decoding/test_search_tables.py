@@ -1,5 +1,6 @@
 """Searches over probabilities written by hand: every output, and its score, is known."""
 
+import functools
 import itertools
 import math
 
@@ -45,14 +46,19 @@ def check(found, expected):
         assert found.scores[0, k] == pytest.approx(score, rel=1e-5)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def table(by_hand):
     return by_hand(np.array(TABLE)[:, None], ATTENTION)
 
 
 def search(model, penalty=NO_PENALTY, limit=4, constraints=NO_CONSTRAINTS, prefix=None):
-    found = BeamSearch(model, 2, penalty, stop_early=False, constraints=constraints)
+    found = compiled(model, penalty, constraints)
     return found(np.array([[1, 5]]), [limit], None if prefix is None else np.array([prefix]))
+
+
+@functools.cache
+def compiled(model, penalty, constraints):
+    return BeamSearch(model, 2, penalty, stop_early=False, constraints=constraints)
 
 
 @pytest.mark.parametrize(

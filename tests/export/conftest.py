@@ -1,5 +1,6 @@
 """Run folders of tiny models of both kinds, with weights that make long and varied outputs."""
 
+import functools
 import pathlib
 from collections.abc import Callable
 
@@ -23,8 +24,9 @@ _MODELS = {
 
 @pytest.fixture(scope="session")
 def make_run(tmp_path_factory) -> Callable[[str, str], run_folder.Run]:
-    """Returns a function that makes a run folder of a model and a problem."""
+    """Returns a function that makes a run folder of a model and a problem, once of each."""
 
+    @functools.cache
     def make(model: str, problem: str) -> run_folder.Run:
         folder = tmp_path_factory.mktemp(model)
         hparams_set, small = _MODELS[model]

@@ -117,10 +117,11 @@ def test_what_can_go_wrong_is_one_line(server, ask, model, message):
     assert error.count("\n") == 1
 
 
-def test_no_server(ask, server):
-    code, _, error = ask("--server=127.0.0.1:1", "--servable_name=m", "--inputs_once=a")
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "http://[::1", "localhost:port"])
+def test_no_server(ask, server, address):
+    code, _, error = ask(f"--server={address}", "--servable_name=m", "--inputs_once=a")
     assert code == 1
-    assert "127.0.0.1:1/v1/models/m:predict cannot be asked" in error
+    assert f"{address}/v1/models/m:predict cannot be asked" in error
     assert error.count("\n") == 1
 
 

@@ -24,6 +24,7 @@ STEP = 250_000
 TOKENS = "text2text_tmpdir_tokens"
 VOCAB_SIZE = 21
 SMALL = {"num_hidden_layers": 1, "hidden_size": 8, "filter_size": 12, "num_heads": 2}
+SIZES = ",".join(f"{name}={value}" for name, value in SMALL.items())
 
 
 class TwoLists(Text2TextProblem):
@@ -153,12 +154,11 @@ def t2t(trained, tmp_path):
 
 
 def set_flags(folder, **changes):
-    sizes = ",".join(f"{name}={value}" for name, value in SMALL.items())
     flags = {
         "problem": TOKENS,
         "model": "transformer",
         "hparams_set": "transformer_base",
-        "hparams": f"{sizes},symbol_modality_num_shards=3",
+        "hparams": f"{SIZES},symbol_modality_num_shards=3",
     }
     write_flags(folder / "t2t", **{**flags, **changes})
 
@@ -398,7 +398,7 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"hparams_set": "lstm_attention"}, "is a LSTMHParams, no Transformer's"),
         ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "not here: proximity_bias=1"),
         ({"hparams": "hidden_size=abc"}, "hparam 'hidden_size': 'abc' is no int"),
-        ({"hparams": "ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
+        ({"hparams": f"{SIZES},ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
     ],
 )

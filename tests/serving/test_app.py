@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -148,32 +149,36 @@ def test_a_defect_is_500_and_the_server_goes_on(serve):
         assert server.translate(text="good") == (200, {})
 
 
-def crowd(server, seconds: float) -> int:
-    """Lets 50 clients ask for some time; returns how many answers there were."""
+def slow_echo(requests):
+    time.sleep(0.05)
+    return [json.dumps({"texts": request.texts}).encode() for request in requests]
 
-    def client(number: int) -> int:
-        end, answers = time.monotonic() + seconds, 0
+
+def crowd(server, seconds: float) -> Counter[int]:
+    """Lets 50 clients ask for some time, every tenth time too much; counts answers by status."""
+
+    def client(number: int) -> Counter[int]:
+        end, statuses = time.monotonic() + seconds, Counter()
         while time.monotonic() < end:
-            text = f"{number}: {answers}"
-            assert server.translate(text=text) == (200, {"texts": [text]})
-            answers += 1
-        return answers
+            is_too_long = (number + statuses.total()) % 10 == 0
+            text = f"{number}: {statuses.total()}" + is_too_long * 10_000 * "x"
+            status, answer = server.translate(text=text)
+            assert status in ([413] if is_too_long else [200, 429])
+            assert status != 200 or answer == {"texts": [text]}
+            statuses[status] += 1
+        return statuses
 
     with ThreadPoolExecutor(50) as clients:
-        return sum(clients.map(client, range(50)))
+        return sum(clients.map(client, range(50)), Counter())
 
 
-def test_fifty_clients_lose_nothing(serve):
-    with serve() as server:
-        answers = crowd(server, 2.0)
-        assert answers >= 50
-        assert server.metric('t2t_requests_total{code="200"}') == answers
-
-
-@pytest.mark.slow
-def test_fifty_clients_lose_nothing_in_two_minutes(serve):
-    with serve() as server:
-        assert crowd(server, 120.0) >= 50
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(120.0, marks=pytest.mark.slow)])
+def test_fifty_clients_lose_nothing(serve, seconds):
+    with serve(slow_echo, queue_size=10) as server:
+        answers = crowd(server, seconds)
+        assert set(answers) == {200, 413, 429}
+        for status, count in answers.items():
+            assert server.metric(f't2t_requests_total{{code="{status}"}}') == count
 
 
 def test_what_was_accepted_is_answered_after_the_end_began(serve):

@@ -24,6 +24,12 @@ def server(serve, decoder):
         yield client
 
 
+def test_what_takes_too_long_is_given_up_and_the_next_is_tried(serve, decoder):
+    with serve(Translator(decoder, Metrics(), timeout=0.0)) as client:
+        for _ in range(2):
+            assert client.translate(texts=TEXTS) == (504, {"error": "no answer in time"})
+
+
 def best(lines: list[dict]) -> list[str]:
     return [line["hypotheses"][0]["text"] if line["hypotheses"] else "" for line in lines]
 

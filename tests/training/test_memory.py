@@ -54,3 +54,22 @@ except MemoryError:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "refused\n", done.stderr
+
+
+def test_what_was_freed_goes_back_to_the_machine():
+    code = """if True:
+        import pathlib
+        from t2t_lite.training import memory
+
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+        blocks = [bytes([1]) * 100_000 for _ in range(1000)]
+        kept = blocks[50::100]  # so that what is freed lies in pieces
+        del blocks
+        before = resident()
+        memory.give_back()
+        assert resident() < before - 50_000_000, (before, resident())
+        assert all(block == bytes([1]) * 100_000 for block in kept)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -54,8 +54,12 @@ def test_images_hold_the_weights_of_every_head(one_example):
     assert all(layer.source_attention.watch is None for layer in model.decoder_layers)
 
 
-def test_other_models_and_empty_splits_have_no_images(one_example, monkeypatch):
+def test_an_lstm_has_one_image(one_example):
     lstm = make("lstm_seq2seq_attention", "lstm_luong_attention")
-    assert attention_images(lstm, ["any"], None) == []
+    [image] = attention_images(lstm, ["any"], None)
+    assert image.shape == (T * CELL + 2 * GAP, S * CELL + 2 * GAP, 1)
+
+
+def test_an_empty_split_has_no_images(monkeypatch):
     monkeypatch.setattr(samples, "eval_examples", lambda paths, reader, limit: [])
     assert attention_images(make("transformer", "transformer_test"), ["any"], None) == []

@@ -1,0 +1,124 @@
+"""t2t-insights: where the heads of a trained model look, as a page or as a picture for papers."""
+
+import dataclasses
+import importlib.util
+import pathlib
+import types
+from collections.abc import Sequence
+
+from t2t_lite import run_folder
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
+
+COMMAND = Command(
+    "t2t-insights",
+    "shows where a trained model looks: one HTML page with every head of every layer, that needs\n"
+    "no network; or one layer as a picture for papers.",
+    [
+        't2t-insights --output_dir=runs/base --text="The cat sleeps."',
+        't2t-insights --output_dir=runs/base --text="The cat sleeps." --format=svg '
+        "--attention=encoder --layer=5 --heads=1,3",
+    ],
+    {
+        "The trained model": (
+            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+            Flag(
+                "checkpoint_path",
+                pathlib.Path,
+                "",
+                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
+                "averaged (the one made last), a number of updates or a name in --output_dir.",
+            ),
+            *REGISTRY_FLAGS,
+        ),
+        "What it looks at": (
+            Flag("text", str, "", "The source, one sentence."),
+            Flag("target", str, "", "Its target; what the model makes of --text if not given."),
+            Flag(
+                "decode_hparams",
+                str,
+                "",
+                "Search settings, as of t2t-decoder, for a target that is not given.",
+            ),
+        ),
+        "What becomes of it": (
+            Flag(
+                "output_file",
+                pathlib.Path,
+                "",
+                "File to write; if not given: OUTPUT_DIR/insights.FORMAT.",
+            ),
+            Flag(
+                "format",
+                str,
+                HTML,
+                "A page with everything, or a picture of one layer (png: pip install "
+                "'t2t_lite[png]').",
+                choices=(HTML, SVG, PNG),
+            ),
+            Flag(
+                "attention",
+                str,
+                None,
+                "What a picture shows; encoder_decoder if not given.",
+                choices=("encoder", "decoder", "encoder_decoder"),
+            ),
+            Flag(
+                "layer", int, None, "Layer of a picture, from 1; the last if not given.", minimum=1
+            ),
+            Flag("heads", str, "", "Heads in a picture, from 1: 1,3; all if not given."),
+        ),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command and exits."""
+    COMMAND.run(_run, argv)
+
+
+def _run(args: types.SimpleNamespace) -> None:
+    config = configure(args)
+    with quiet_import():
+        from t2t_lite.insights import job
+        from t2t_lite.training.checkpoint_scores import named_checkpoint
+    checkpoint = config.checkpoint_path
+    if checkpoint and not run_folder.is_whole(checkpoint):
+        checkpoint = named_checkpoint(checkpoint, config.output_dir)
+    print(job.run(dataclasses.replace(config, checkpoint_path=checkpoint)))
+
+
+def configure(args: types.SimpleNamespace) -> InsightsConfig:
+    """Turns the flags into the configuration.
+
+    Raises:
+        UsageError: a flag is missing, or goes with another format.
+        UserError: a package is missing.
+    """
+    COMMAND.require(args, "text")
+    if "/" not in args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
+        COMMAND.require(args, "output_dir")
+    for name in ("text", "target"):
+        if not _is_utf8(getattr(args, name)):
+            raise UsageError(f"--{name} is not UTF-8: the shell's words must be")
+    DecodeHParams().override(args.decode_hparams)
+    for name in ("attention", "layer", "heads"):
+        if args.format == HTML and getattr(args, name):
+            raise UsageError(
+                f"--{name} goes with --format={SVG} or {PNG}: a page shows all, and lets you choose"
+            )
+    if args.format == PNG and not importlib.util.find_spec("resvg_py"):
+        raise UserError("--format=png needs another package: pip install 't2t_lite[png]'")
+    fields = dataclasses.fields(InsightsConfig)
+    return InsightsConfig(**{field.name: vars(args)[field.name] for field in fields})
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether the bytes on the command line were UTF-8: Python hides others in surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Pictures of attention: as a page to explore, and for papers."""

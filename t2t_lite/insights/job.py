@@ -1,0 +1,111 @@
+"""What `t2t-insights` does: text in, a page or picture of attention out."""
+
+import logging
+import pathlib
+from collections.abc import Sequence
+
+from t2t_lite import files
+from t2t_lite.data.text_encoder import EOS_ID
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.decoder import Decoder, best_output, token_texts
+from t2t_lite.decoding.loading import find_trained, load_decoder
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.insights import picture
+from t2t_lite.insights.config import HTML, PNG, InsightsConfig
+from t2t_lite.insights.page import page
+from t2t_lite.insights.views import View, make_views
+from t2t_lite.models.attention_maps import attention_maps
+
+log = logging.getLogger(__name__)
+
+
+def run(config: InsightsConfig) -> str:
+    """Writes a page or picture of how a trained model attends to a text.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UserError: the model cannot be read, or has no attention; or the text is too long.
+        UsageError: the text is empty, or there is no such attention, layer or head.
+    """
+    settings = DecoderConfig(
+        output_dir=config.output_dir,
+        checkpoint_path=config.checkpoint_path,
+        decode_hparams=config.decode_hparams,
+    )
+    trained = find_trained(settings)
+    if len(trained) > 1:
+        raise UsageError(f"--checkpoint_path={config.checkpoint_path}: name one checkpoint")
+    decoder = load_decoder(settings, trained)
+    views, output = look(decoder, config.text, config.target)
+    log.info("target: %s", output)
+    path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
+    if config.format == HTML:
+        about = f"{decoder.problem.name}, {pathlib.Path(trained[0].checkpoint).name}"
+        files.write_text(path, page(about, config.text, output, views))
+        return path
+    view = _chosen(views, config.attention or "encoder_decoder")
+    document = picture.svg(view, config.layer, heads_of(config.heads))
+    if config.format == PNG:
+        with files.whole_file(path) as temporary:
+            temporary.write_bytes(picture.png(document))
+    else:
+        files.write_text(path, document)
+    return path
+
+
+def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str]:
+    """Returns all attention to a text and in its target, and the target.
+
+    Args:
+        decoder: with the model.
+        text: the source.
+        target: its target; "": the decoder's best output.
+
+    Raises:
+        UserError: the model has no attention, or reads no text of this length.
+        UsageError: the text is empty.
+    """
+    [source] = decoder.encode([text], "--text, line")
+    if not source.ids:
+        raise UsageError("--text is empty: give the model something to look at")
+    if 0 < decoder.max_input_size < len(source.ids):
+        raise UserError(
+            f"--text has {len(source.ids)} subwords, the model reads {decoder.max_input_size}: "
+            "shorten it, or set --decode_hparams=max_input_size=0"
+        )
+    if target:
+        [ids] = decoder.encode_targets([target], "--target, line")
+    else:
+        [found] = decoder.search([source])
+        ids, target = found[0].ids if found else [], best_output(found).text
+    ids = [*ids, EOS_ID]
+    maps = attention_maps(decoder.model, source.ids, ids)
+    if not maps:
+        raise UserError(f"{type(decoder.model).__name__} has no attention to look at")
+    tokens = (
+        token_texts(decoder.encoders["inputs"], source.ids),
+        token_texts(decoder.encoders["targets"], ids),
+    )
+    return make_views(maps, *tokens), target
+
+
+def _chosen(views: Sequence[View], kind: str) -> View:
+    for view in views:
+        if view.kind == kind:
+            return view
+    there = " or ".join(view.kind for view in views)
+    raise UsageError(f"--attention={kind}: the model has none, write {there}")
+
+
+def heads_of(text: str) -> list[int]:
+    """Returns the numbers in "1,3"; none for "".
+
+    Raises:
+        UsageError: it has something else.
+    """
+    try:
+        return [int(number) for number in text.split(",")] if text else []
+    except ValueError:
+        raise UsageError(f"--heads={text}: write numbers from 1, such as 1,3") from None

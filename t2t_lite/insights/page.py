@@ -1,0 +1,48 @@
+"""The page to explore attention: one HTML file that needs no network."""
+
+import importlib.resources
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2t_lite.insights.views import FAINT, View, head_colours
+
+_DATA = "@DATA@"  # where the template wants its data
+_DIGITS = 4  # decimals of a weight
+
+
+def page(about: str, source: str, target: str, views: Sequence[View]) -> str:
+    """Returns the page.
+
+    Args:
+        about: what the attention is of, for the head of the page.
+        source: the text.
+        target: its target.
+        views: at least one.
+    """
+    data = {
+        "about": about,
+        "source": source,
+        "target": target,
+        "faint": FAINT,
+        "colours": head_colours(max(len(weights) for view in views for weights in view.layers)),
+        "views": [
+            {
+                "kind": view.kind,
+                "title": view.title,
+                "rows": view.rows,
+                "columns": view.columns,
+                "layers": [_rounded(weights) for weights in view.layers],
+            }
+            for view in views
+        ],
+    }
+    # Text of a user could otherwise end the script element that it stands in.
+    text = json.dumps(data, separators=(",", ":")).replace("<", r"\u003c")
+    template = importlib.resources.files(__package__).joinpath("page.html")
+    return template.read_text(encoding="utf-8").replace(_DATA, text)
+
+
+def _rounded(weights: np.ndarray) -> list:
+    return np.round(weights.astype(np.float64), _DIGITS).tolist()

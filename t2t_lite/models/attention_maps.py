@@ -1,0 +1,48 @@
+"""Where each head of each layer looks: attention weights of one pair of sentences."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+from keras import ops
+
+from t2t_lite.models.seq2seq import Seq2Seq, Watch
+
+
+def attention_maps(
+    model: Seq2Seq, inputs: Sequence[int], targets: Sequence[int]
+) -> dict[str, list[np.ndarray]]:
+    """Returns how a model attends while it is given the target (teacher forcing).
+
+    Args:
+        model: any model.
+        inputs: S ids of the source.
+        targets: T ids of the target.
+
+    Returns:
+        By the kinds of `Seq2Seq.attention_layers`, for each layer [H, Q, N], float32: encoder
+        [H, S, S], decoder [H, T, T], encoder_decoder [H, T, S]. Position t of the decoder's own
+        is the token before t; at the first stands the zero vector that a target starts from.
+    """
+    layers = model.attention_layers()
+    seen: dict[str, list[np.ndarray]] = {kind: [] for kind in layers}
+    for kind, group in layers.items():
+        for layer in group:
+            layer.watch = _collector(seen[kind])
+    try:
+        features = {"inputs": inputs, "targets": targets}
+        model.hidden({name: ops.array([ids], "int32") for name, ids in features.items()})
+    finally:
+        for group in layers.values():
+            for layer in group:
+                layer.watch = None
+    return seen
+
+
+def _collector(found: list[np.ndarray]) -> Watch:
+    """Returns what appends the weights [1, H, Q, N] that it is shown."""
+
+    def watch(weights: keras.KerasTensor) -> None:
+        found.append(ops.convert_to_numpy(ops.cast(weights[0], "float32")))
+
+    return watch

@@ -1,0 +1,39 @@
+"""t2t-insights: what a user can mend is one line, said before TensorFlow is loaded."""
+
+import importlib.util
+
+import pytest
+
+from t2t_lite.bin import t2t_insights
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--output_dir=x",), "--text is missing"),
+        (("--text=x",), "--output_dir is missing"),
+        (("--text=x", "--checkpoint_path=best"), "--output_dir is missing"),
+        (("--text=\udcff", "--output_dir=x"), "--text is not UTF-8"),
+        (("--text=x", "--target=\udcff", "--output_dir=x"), "--target is not UTF-8"),
+        (("--text=x", "--output_dir=x", "--layer=1"), "--layer goes with --format=svg or png"),
+        (("--text=x", "--output_dir=x", "--heads=1"), "--heads goes with --format=svg or png"),
+        (("--text=x", "--output_dir=x", "--layer=0", "--format=svg"), "layer"),
+        (("--text=x", "--output_dir=x", "--attention=all"), "attention"),
+        (("--text=x", "--output_dir=x", "--decode_hparams=beam=3"), "did you mean 'beam_size'?"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(capsys, flags, message):
+    with pytest.raises(SystemExit) as end:
+        t2t_insights.main(flags)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert end.value.code == 2
+    assert line.startswith("t2t-insights: error: ")
+    assert message in line
+
+
+def test_png_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as end:
+        t2t_insights.main(["--text=x", "--output_dir=x", "--format=png"])
+    assert end.value.code == 1
+    assert "pip install 't2t_lite[png]'" in capsys.readouterr().err

@@ -1,0 +1,93 @@
+"""From text to words and weights, and the command around it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from t2t_lite import run_folder
+from t2t_lite.bin import t2t_insights
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.insights.job import heads_of, look
+from t2t_lite.models.attention_maps import attention_maps
+
+
+def test_words_and_weights_of_a_given_target(decoder):
+    views, target = look(decoder, " a cat ", "Katze")
+    encoder, own, across = views
+    assert target == "Katze"
+    assert [view.kind for view in views] == ["encoder", "decoder", "encoder_decoder"]
+    source, target = ["a", "␣", "c", "a", "t", "<EOS>"], [*"Katze", "<EOS>"]
+    assert (encoder.rows, encoder.columns) == (source, source)
+    assert (own.rows, own.columns) == (target, ["<start>", *"Katze"])
+    assert (across.rows, across.columns) == (target, source)
+    ids = [[*decoder.encoders["inputs"].encode(text), 1] for text in ("a cat", "Katze")]
+    for view, layers in zip(views, attention_maps(decoder.model, *ids).values(), strict=True):
+        np.testing.assert_array_equal(view.layers, layers)
+        assert np.shape(view.layers) == (2, 3, len(view.rows), len(view.columns))
+
+
+def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
+    [[best]] = decoder.search(decoder.encode(["a cat"]))
+    views, target = look(decoder, "a cat")
+    assert target == best.output.text
+    assert len(views[2].rows) == len(best.ids) + 1
+    given, _ = look(decoder, "a cat", "Katze")
+    assert not np.array_equal(views[1].rows, given[1].rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (" ", UsageError, "--text is empty"),
+        ("x" * 40, UserError, "--text has 41 subwords, the model reads 40"),
+    ],
+)
+def test_texts_without_a_picture(decoder, text, error, message):
+    with pytest.raises(error, match=message):
+        look(decoder, text, "target")
+
+
+def test_a_model_without_attention(decoder, monkeypatch):
+    monkeypatch.setattr(type(decoder.model), "attention_layers", lambda model: {})
+    with pytest.raises(UserError, match="Transformer has no attention to look at"):
+        look(decoder, "text", "target")
+
+
+def test_numbers_of_heads():
+    assert heads_of("") == []
+    assert heads_of("3, 1") == [3, 1]
+    with pytest.raises(UsageError, match="--heads=1,x: write numbers from 1"):
+        heads_of("1,x")
+
+
+def command(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_insights.main(argv)
+    return end.value.code
+
+
+def test_the_page_is_written_into_the_run_folder(run: run_folder.Run, capsys):
+    flags = ("--target=Katze", "--checkpoint_path=7")
+    assert command(f"--output_dir={run.folder}", "--text=a cat", *flags) == 0
+    path = run.folder / "insights.html"
+    assert capsys.readouterr().out == f"{path}\n"
+    data = json.loads(
+        re.search(r'<script id="data".*?>(.*?)</script>', path.read_text(encoding="utf-8"))[1]
+    )
+    assert data["about"] == "translate_ende_wmt_characters, model.ckpt-7"
+    assert (data["source"], data["target"]) == ("a cat", "Katze")
+    assert data["views"][1]["rows"] == [*"Katze", "<EOS>"]
+
+
+def test_a_picture_of_what_is_asked_for(run: run_folder.Run, tmp_path, capsys):
+    path = tmp_path / "figure"
+    common = (f"--checkpoint_path={run.folder}/model.ckpt-7", "--text=a", "--target=b")
+    picture = (f"--output_file={path}", "--format=svg", "--attention=encoder", "--layer=1")
+    assert command(*common, *picture, "--heads=2") == 0
+    text = path.read_text(encoding="utf-8")
+    assert "Encoder self-attention, layer 1" in text
+    assert len(set(re.findall(r'stroke="(.*?)"', text))) == 1
+    assert command(*common, *picture, "--heads=4") == 2
+    assert "--heads: there is no head 4, they go from 1 to 3" in capsys.readouterr().err

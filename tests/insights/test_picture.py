@@ -1,0 +1,89 @@
+"""Pictures: XML that holds the weights, and PNG of it."""
+
+import re
+import struct
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.insights import picture
+from t2t_lite.insights.views import FAINT, View, head_colours, make_views
+
+SVG = "{http://www.w3.org/2000/svg}"
+SOURCE = ["</svg>", "&", '"quoted"', "\x00", "\ud800", "日本語" * 4]
+TARGET = ["a", "<EOS>"]
+HEADS = 8
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    weights = np.random.default_rng(0).dirichlet([0.3] * len(SOURCE), size=(2, HEADS, len(TARGET)))
+    [view] = make_views({"encoder_decoder": list(weights)}, SOURCE, TARGET)
+    return view
+
+
+def lines(document: str) -> list[tuple[str, float]]:
+    found = ET.fromstring(document).iter(f"{SVG}line")
+    return [(line.attrib["stroke"], float(line.attrib["stroke-opacity"])) for line in found]
+
+
+def test_lines_are_the_weights(view):
+    document = picture.svg(view, layer=1, heads=[7, 2])
+    colours, weights = head_colours(HEADS), view.layers[0]
+    expected = [
+        (colours[head], round(float(weight), 3))
+        for head in (1, 6)
+        for weight in weights[head].flat
+        if weight >= FAINT
+    ]
+    assert len(expected) > 8
+    found = lines(document)
+    assert [colour for colour, _ in found] == [colour for colour, _ in expected]
+    np.testing.assert_allclose([w for _, w in found], [w for _, w in expected], atol=0.0011)
+
+
+def test_all_heads_of_the_last_layer_unless_others_are_named(view):
+    assert picture.svg(view) == picture.svg(view, 2, range(1, HEADS + 1))
+    assert {colour for colour, _ in lines(picture.svg(view))} == set(head_colours(HEADS))
+    assert len(set(head_colours(16))) == 16
+
+
+def test_every_word_is_there_and_inside(view):
+    root = ET.fromstring(picture.svg(view))
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    shown = ["</svg>", "&", '"quoted"', "\ufffd", "\ufffd", "日本語" * 4]
+    legend = [str(head) for head in range(1, HEADS + 1)]
+    assert texts == ["Encoder-decoder attention, layer 2", *legend, *TARGET, *shown]
+    height = float(root.attrib["height"])
+    assert all(0 < float(element.attrib["y"]) < height for element in root.iter(f"{SVG}text"))
+
+
+def test_no_such_layer_or_head(view):
+    with pytest.raises(UsageError, match="--layer=3: the last layer is 2"):
+        picture.svg(view, layer=3)
+    for head in (0, 9):
+        with pytest.raises(UsageError, match=f"there is no head {head}, they go from 1 to 8"):
+            picture.svg(view, heads=[1, head])
+
+
+def test_png(view):
+    pytest.importorskip("resvg_py")
+    document = picture.svg(view)
+    content = picture.png(document)
+    width, height = (int(x) for x in re.search(r'width="(\d+)" height="(\d+)"', document).groups())
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", content[16:24]) == (3 * width, 3 * height)
+    without_words = re.sub(r"<text.*?</text>", "", document)
+    assert content != picture.png(without_words), "words are drawn"
+
+
+def test_png_without_fonts_is_refused(view, monkeypatch):
+    resvg_py = pytest.importorskip("resvg_py")
+    render = resvg_py.svg_to_bytes
+    monkeypatch.setattr(
+        resvg_py, "svg_to_bytes", lambda **options: render(**options, skip_system_fonts=True)
+    )
+    with pytest.raises(UserError, match="no font is on this machine"):
+        picture.png(picture.svg(view))

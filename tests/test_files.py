@@ -1,0 +1,30 @@
+"""Files and folders that appear whole or not at all."""
+
+import os
+
+import pytest
+
+from t2t_lite import files
+from t2t_lite.errors import UserError
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"  # as /dev/null is none
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(UserError, match="is no regular file"):
+            files.write_text(path, "text")
+    assert pipe.is_fifo()
+
+
+def fail_beside(folder, other):
+    with files.whole_folder(folder):
+        other.touch()
+        raise ValueError
+
+
+@pytest.mark.parametrize(("other", "left"), [("c", ["c"]), ("a/c", ["a", "a/c"])])
+def test_a_folder_that_fails_leaves_no_parents_but_those_in_use(tmp_path, other, left):
+    with pytest.raises(ValueError, match=r"^$"):
+        fail_beside(tmp_path / "a" / "b", tmp_path / other)
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / name for name in left]
