@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 BATCH_CELLS = 8192
 LEAST_LENGTH = 32
 
+# Most subwords of a target that is given: each attends to all before it.
+_MAX_TARGET = 4096
+
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
 
@@ -164,11 +167,22 @@ class Decoder:
         return encoded
 
     def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:
-        """Returns the ids of target texts, without EOS; arguments and errors as in `encode`."""
-        numbered = enumerate(lines, first)
-        return [
-            _encode(self.encoders["targets"], line.strip(), f"{name} {i}") for i, line in numbered
-        ]
+        """Returns the ids of target texts, without EOS; arguments and errors as in `encode`.
+
+        Raises:
+            DataError: also if a target is too long to be scored.
+        """
+        targets = []
+        for number, line in enumerate(lines, first):
+            place = f"{name} {number}"
+            ids = _encode(self.encoders["targets"], line.strip(), place)
+            if len(ids) > _MAX_TARGET:
+                raise DataError(
+                    f"{place}: {len(ids)} subwords, more than {_MAX_TARGET}, the memory for which "
+                    "grows with their square; shorten the line, or leave it out"
+                )
+            targets.append(ids)
+        return targets
 
     def source_text(self, ids: Sequence[int]) -> str:
         """Returns source ids as one line of text."""

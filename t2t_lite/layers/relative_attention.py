@@ -62,7 +62,6 @@ class RelativeSelfAttention(SelfAttention):
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
         positions = ops.arange(ops.shape(x)[1])
-        bias = self.restrict(bias, positions, positions)
         queries = split_heads(queries, self.heads)
         return self._attend_relative(queries, memory, bias, positions, training)
 
@@ -74,9 +73,7 @@ class RelativeSelfAttention(SelfAttention):
         queries, new = self._project(x)  # [B, K, H·d]
         cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
         length = ops.shape(cache.keys)[3]
-        positions = ops.arange(length)
-        bias = ops.where(positions > step, MASKED, 0.0)  # [L]
-        bias = self.restrict(bias, ops.reshape(step, (1,)), positions)
+        bias = ops.where(ops.arange(length) > step, MASKED, 0.0)  # [L]
         rows = batch * beams
         flat = KeysValues(
             *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)

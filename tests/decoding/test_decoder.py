@@ -156,6 +156,11 @@ def test_beam_search_and_greedy_give_scores_of_their_kind():
     assert best.score == pytest.approx(total / ((5 + 4) / 6), abs=1e-5)
 
 
+def test_a_target_too_long_to_be_scored_is_named():
+    with pytest.raises(DataError, match=r"file, line 4: 5000 subwords, more than 4096"):
+        copier().encode_targets(["ab", "a" * 5000], "file, line", first=3)
+
+
 def test_an_unknown_token_is_named_with_its_line():
     class Picky(ByteTextEncoder):
         def encode(self, text):

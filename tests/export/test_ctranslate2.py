@@ -183,7 +183,7 @@ def test_what_ctranslate2_does_not_know_is_refused_by_name():
         ({"attention_neighborhood": 3}, "attention_neighborhood=3"),
     ):
         with pytest.raises(UserError, match=message):
-            exporter.convert(tiny(**changes))
+            exporter.convert(tiny(num_hidden_layers=1, **changes))
     lstm = registry.model("lstm_seq2seq_attention")(registry.hparams("lstm_attention"), 9, 9)
     with pytest.raises(UserError, match=r"LSTM.*runs Transformers alone"):
         exporter.convert(lstm)
