@@ -207,7 +207,8 @@ def test_stopping_early_finds_the_same_best():
         for stop_early in (True, False)
     )
     np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
-    np.testing.assert_array_equal(early.scores[:, 0], late.scores[:, 0])
+    # Where a row stands in a batch, which the one search leaves earlier, may change its last bit.
+    np.testing.assert_allclose(early.scores[:, 0], late.scores[:, 0], rtol=1e-6)
     assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
 
 
