@@ -273,7 +273,7 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         no_masks = [1.0] * len(self.decoder_cells)
         memory = self._step(x, state.hypothesis, state.sentence, no_masks)
         self.attention.show(memory.layers[-1].output, state.sentence)
-        return ops.matmul(memory.attended, state.weights), state._replace(hypothesis=memory)
+        return self.project(memory.attended, state.weights), state._replace(hypothesis=memory)
 
     def _start(
         self, inputs: keras.KerasTensor, beams: int, training: bool

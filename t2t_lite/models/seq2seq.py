@@ -114,9 +114,11 @@ class Seq2Seq(keras.Model, abc.ABC):
         The targets stand in `features` as they are: shifting them right is the model's business.
         """
 
-    def project(self, hidden: keras.KerasTensor) -> keras.KerasTensor:
-        """Maps `hidden` [..., D] to logits [..., V]."""
-        return ops.matmul(hidden, self.softmax_kernel())
+    def project(
+        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
+        """Maps `hidden` [..., D] to logits [..., V]; `kernel`: see `softmax_kernel`."""
+        return ops.matmul(hidden, self.softmax_kernel() if kernel is None else kernel)
 
     def softmax_kernel(self) -> keras.KerasTensor:
         """Returns the weights [D, V] that `project` multiplies by.

@@ -345,5 +345,5 @@ class Transformer(Seq2Seq):
         ):
             x, cache = layer.step(x, cache, step, memory, padding)
             caches.append(cache)
-        logits = ops.matmul(self.decoder_end(x, x), state.weights)
+        logits = self.project(self.decoder_end(x, x), state.weights)
         return logits, state._replace(hypothesis=caches)

@@ -301,7 +301,8 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
     keras.utils.set_random_seed(layers)
     model = Transformer(hparams, 9, 9)
     # A fresh model may choose 0, which the scorer takes for padding: make it impossible.
-    model.project = lambda x: Transformer.project(model, x) + tf.constant([-1e9, *[0.0] * 8])
+    no_padding = tf.constant([-1e9, *[0.0] * 8])
+    model.project = lambda *arguments: Transformer.project(model, *arguments) + no_padding
     inputs = np.random.RandomState(layers).randint(2, 9, (12, 5)).astype(np.int32)
     found = BeamSearch(model, beam_size=3, penalty=Penalty(), stop_early=False)(inputs, [6] * 12)
     assert (found.scores[:, 0] > DEAD).all()
