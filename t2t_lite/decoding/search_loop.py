@@ -220,7 +220,9 @@ def _traced(
     function: Callable[..., Any], *signature: Any
 ) -> tf.types.experimental.ConcreteFunction:
     """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
-    return tf.function(function, input_signature=signature).get_concrete_function()
+    # Loops and conditions are written out: to look for others takes as long as all the rest.
+    traced = tf.function(function, input_signature=signature, autograph=False)
+    return traced.get_concrete_function()
 
 
 def _where_done(old: Any, new: Any) -> Any:
