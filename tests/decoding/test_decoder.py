@@ -1,5 +1,6 @@
 import dataclasses
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -101,7 +102,8 @@ def test_batches_hold_like_lengths_and_keep_their_budget():
     decoder.translate(["x" * length for length in random.integers(1, 39, 400)])
     shapes = [ids.shape for ids in decoder.model.batches]
     assert sum(rows for rows, _ in shapes) == 400
-    assert [length for _, length in shapes] == sorted((s for _, s in shapes), reverse=True)
+    lengths = sorted(np.count_nonzero(ids, axis=1).tolist() for ids in decoder.model.batches)
+    assert all(max(one) <= min(other) for one, other in itertools.pairwise(lengths))
     assert max(rows * max(length, 32) * 4 for rows, length in shapes) <= 16384
     padding = sum((ids == 0).sum() for ids in decoder.model.batches)
     assert padding < 0.35 * sum(ids.size for ids in decoder.model.batches)
@@ -110,7 +112,7 @@ def test_batches_hold_like_lengths_and_keep_their_budget():
 def test_batch_size_counts_sentences():
     decoder = copier(batch_size=3)
     decoder.translate(["abc"] * 7)
-    assert [len(ids) for ids in decoder.model.batches] == [3, 3, 1]
+    assert sorted(len(ids) for ids in decoder.model.batches) == [1, 3, 3]
 
 
 @pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])

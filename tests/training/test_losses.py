@@ -87,12 +87,15 @@ def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
     ids = rng.integers(0, 11, tokens).astype(np.int32)  # padding among them
     factor = rng.normal(size=(tokens, 6)).astype(np.float32)
 
+    def project(hidden):
+        return hidden @ embedding.transposed()
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
     def compiled(ids):
         with tf.GradientTape() as tape:
             hidden = factor * embedding(ids[None])[0]
             loss = 2.0 * summed_cross_entropy(
-                embedding.logits, [embedding.matrix], hidden, ids, 0.1, chunk_tokens, scale=3.0
+                project, [embedding.matrix], hidden, ids, 0.1, chunk_tokens, scale=3.0
             )
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
