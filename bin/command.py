@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from absl import flags
 
-from t2t_lite import registry
+from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 
@@ -88,6 +88,18 @@ REGISTRY_FLAGS = (
         "must import the modules that register them.",
     ),
     Flag("registry_help", bool, False, "List all problems, models and hparams sets, and stop."),
+)
+
+
+RUN_FLAGS = (
+    Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+    Flag(
+        "checkpoint_path",
+        pathlib.Path,
+        "",
+        "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
+        "averaged (the one made last), a number of updates or a name in --output_dir.",
+    ),
 )
 
 
@@ -206,6 +218,12 @@ class Command:
         for name in names:
             if not getattr(values, name):
                 raise UsageError(f"--{name} is missing: {self.flags[name].help.split('. ')[0]}")
+
+    def require_run(self, values: types.SimpleNamespace) -> None:
+        """Raises UsageError unless --output_dir was given, or no --checkpoint_path needs it."""
+        names = map(str.strip, values.checkpoint_path.split(","))
+        if not all("/" in name or run_folder.is_whole(name) for name in names):
+            self.require(values, "output_dir")
 
     def _dispatch(
         self, body: Callable[[types.SimpleNamespace], None], arguments: list[str]

@@ -6,7 +6,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
@@ -128,10 +128,7 @@ def _run(args: types.SimpleNamespace) -> None:
         from t2t_lite.decoding import jobs
         from t2t_lite.training.checkpoint_scores import named_checkpoint
     names = [name.strip() for name in config.checkpoint_path.split(",") if name.strip()]
-    paths = [
-        name if run_folder.is_whole(name) else named_checkpoint(name, config.output_dir)
-        for name in map(os.path.expanduser, names)
-    ]
+    paths = [named_checkpoint(name, config.output_dir) for name in map(os.path.expanduser, names)]
     jobs.run(dataclasses.replace(config, checkpoint_path=",".join(paths)))
 
 
@@ -141,9 +138,7 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
     Raises:
         UsageError: a flag is missing or contradicts another, or a name is unknown.
     """
-    names = args.checkpoint_path.split(",")
-    if not all("/" in name or run_folder.is_whole(name.strip()) for name in names):
-        COMMAND.require(args, "output_dir")
+    COMMAND.require_run(args)
     _check_files(args)
     if args.problem:
         registry.problem(args.problem)

@@ -5,7 +5,7 @@ import types
 from collections.abc import Sequence
 
 from t2t_lite import run_folder
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
 
@@ -24,14 +24,7 @@ COMMAND = Command(
     ],
     {
         "The trained model": (
-            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
-            Flag(
-                "checkpoint_path",
-                pathlib.Path,
-                "newest",
-                "The checkpoint: a path in any run folder; or newest, best, averaged (the one made "
-                "last), a number of updates or a name in --output_dir.",
-            ),
+            *RUN_FLAGS,
             *REGISTRY_FLAGS,
         ),
         "What becomes of it": (
@@ -79,9 +72,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.export import folder, keras_archive, saved_model
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    checkpoint = args.checkpoint_path
-    if not run_folder.is_whole(checkpoint):
-        checkpoint = named_checkpoint(checkpoint, args.output_dir)
+    checkpoint = named_checkpoint(args.checkpoint_path or "newest", args.output_dir)
     run = run_folder.open_run(args.output_dir or str(pathlib.Path(checkpoint).parent))
     export_dir = args.export_dir or str(run.folder / "export")
     if args.format == _SAVED_MODEL:
@@ -98,8 +89,7 @@ def _run(args: types.SimpleNamespace) -> None:
 
 def _check(args: types.SimpleNamespace) -> None:
     """Raises UsageError if a flag is missing, or goes with another format."""
-    if "/" not in args.checkpoint_path:
-        COMMAND.require(args, "output_dir")
+    COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     if args.decode_hparams and args.format != _SAVED_MODEL:
         raise UsageError(

@@ -6,8 +6,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import run_folder
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
@@ -23,14 +22,7 @@ COMMAND = Command(
     ],
     {
         "The trained model": (
-            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
-            Flag(
-                "checkpoint_path",
-                pathlib.Path,
-                "",
-                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
-                "averaged (the one made last), a number of updates or a name in --output_dir.",
-            ),
+            *RUN_FLAGS,
             *REGISTRY_FLAGS,
         ),
         "What it looks at": (
@@ -85,7 +77,7 @@ def _run(args: types.SimpleNamespace) -> None:
         from t2t_lite.insights import job
         from t2t_lite.training.checkpoint_scores import named_checkpoint
     checkpoint = config.checkpoint_path
-    if checkpoint and not run_folder.is_whole(checkpoint):
+    if checkpoint:
         checkpoint = named_checkpoint(checkpoint, config.output_dir)
     print(job.run(dataclasses.replace(config, checkpoint_path=checkpoint)))
 
@@ -98,8 +90,7 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
         UserError: a package is missing.
     """
     COMMAND.require(args, "text")
-    if "/" not in args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
-        COMMAND.require(args, "output_dir")
+    COMMAND.require_run(args)
     for name in ("text", "target"):
         if not _is_utf8(getattr(args, name)):
             raise UsageError(f"--{name} is not UTF-8: the shell's words must be")

@@ -2,12 +2,10 @@
 
 import dataclasses
 import importlib.util
-import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import run_folder
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.serving.config import ServerConfig
@@ -25,14 +23,7 @@ COMMAND = Command(
     ],
     {
         "The trained model": (
-            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
-            Flag(
-                "checkpoint_path",
-                pathlib.Path,
-                "",
-                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
-                "averaged (the one made last), a number of updates or a name in --output_dir.",
-            ),
+            *RUN_FLAGS,
             Flag(
                 "decode_hparams",
                 str,
@@ -97,8 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    if "/" not in args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
-        COMMAND.require(args, "output_dir")
+    COMMAND.require_run(args)
     if args.port > _LAST_PORT:
         raise UsageError(f"--port={args.port}: the last port is {_LAST_PORT}")
     DecodeHParams().override(args.decode_hparams)
@@ -110,7 +100,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.serving import server
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    if args.checkpoint_path and not run_folder.is_whole(args.checkpoint_path):
+    if args.checkpoint_path:
         path = named_checkpoint(args.checkpoint_path, args.output_dir)
         config = dataclasses.replace(config, checkpoint_path=path)
     server.run(config)

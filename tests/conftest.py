@@ -65,6 +65,37 @@ def _helper(name: str) -> types.ModuleType:
 
 
 @pytest.fixture(scope="session")
+def noisy_run(tmp_path_factory):
+    """Returns what makes a run folder of a tiny Transformer for bytes, whose weights are noise."""
+
+    def make(**sizes: int):
+        import numpy as np
+        import tensorflow as tf
+
+        from t2t_lite import registry, run_folder
+
+        folder = tmp_path_factory.mktemp("run")
+        flags = {
+            "output_dir": str(folder),
+            "problem": "translate_ende_wmt_characters",
+            "model": "transformer",
+            "hparams_set": "transformer_tiny",
+        }
+        hparams = registry.hparams("transformer_tiny").copy(**sizes, max_length=40)
+        run = run_folder.create_run(flags, hparams, str(folder))
+        model = run.build_model()
+        random = np.random.default_rng(0)
+        for variable in model.trainable_variables:
+            noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
+            variable.assign(noise + (variable.name == "gamma"))
+        checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
+        checkpoint.write(str(folder / "model.ckpt-7"))
+        return run
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def t2t_weights():
     """The module that builds T2T's recorded models."""
     return _helper("t2t_weights")

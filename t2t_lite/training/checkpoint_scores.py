@@ -128,15 +128,15 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     """Returns the prefix of a checkpoint.
 
     Args:
-        name: a prefix with its folder; or, in `output_dir`, the name of a checkpoint
+        name: a prefix that is there, or has a folder; or, in `output_dir`, the name of a checkpoint
             (`averaged.ckpt-300`), a number of updates, `newest`, `best` or `averaged` (the average
             that was made last).
-        output_dir: a run folder; may be empty for a `name` with its folder.
+        output_dir: a run folder; may be empty if `name` is a prefix.
 
     Raises:
         UserError: there is no such checkpoint.
     """
-    if "/" in name:
+    if "/" in name or run_folder.is_whole(name):
         return name
     run = run_folder.open_run(output_dir)
     if name == "newest":

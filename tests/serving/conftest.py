@@ -8,12 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-import tensorflow as tf
 import uvicorn
 
-from t2t_lite import registry, run_folder
+from t2t_lite import run_folder
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.serving.app import make_app
@@ -94,26 +92,9 @@ def client_of() -> type[Client]:
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory) -> run_folder.Run:
+def run(noisy_run) -> run_folder.Run:
     """A run folder of a tiny Transformer for bytes, whose weights are noise."""
-    folder = tmp_path_factory.mktemp("run")
-    flags = {
-        "output_dir": str(folder),
-        "problem": "translate_ende_wmt_characters",
-        "model": "transformer",
-        "hparams_set": "transformer_tiny",
-    }
-    small = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 16, "num_heads": 2}
-    hparams = registry.hparams("transformer_tiny").copy(**small, max_length=40)
-    run = run_folder.create_run(flags, hparams, str(folder))
-    model = run.build_model()
-    random = np.random.default_rng(0)
-    for variable in model.trainable_variables:
-        noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
-        variable.assign(noise + (variable.name == "gamma"))
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
-    checkpoint.write(str(folder / "model.ckpt-7"))
-    return run
+    return noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2)
 
 
 @pytest.fixture(scope="session")

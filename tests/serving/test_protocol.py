@@ -40,6 +40,7 @@ def ask(connection):
         part = connection.recv(1000)
         assert part, answer
         answer += part
+    return answer
 
 
 def seconds_until_closed(connection, dribble=b""):
@@ -71,4 +72,4 @@ def test_a_connection_serves_requests_for_longer_than_that(port):
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for _ in range(5):
             time.sleep(0.2)
-            ask(connection)
+            assert ask(connection).startswith(b"HTTP/1.1 200")

@@ -69,7 +69,9 @@ def test_what_was_freed_goes_back_to_the_machine():
         del blocks
         before = resident()
         memory.give_back()
-        assert resident() < before - 50_000_000, (before, resident())
-        assert all(block == bytes([1]) * 100_000 for block in kept)
+        print(before - resident(), all(block == bytes([1]) * 100_000 for block in kept))
     """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    returned, kept = done.stdout.split()
+    assert int(returned) > 50_000_000
+    assert kept == "True"
