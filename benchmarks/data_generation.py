@@ -9,7 +9,8 @@ vocabularies are made from the first 29,000.
 
 - Vocabulary: seconds from files of lines to a file, imports excluded.
 - Generation: all contenders write 100 shuffled files. The rate is that of the pairs that a large
-  corpus has more than a small one, so that start-up counts for nobody.
+  corpus has more than a small one, so that start-up counts for nobody. T2T's way takes its time;
+  one worker and all are compared on a larger corpus, as it is for those that one has several.
 - Memory: the greatest sum, over all processes of t2t-datagen, of their proportional set sizes.
 - The two `.subwords` vocabularies must be the same bytes, and their records the same multiset. With
   `--golden`, T2T's own vocabulary of that folder must be what its restated way builds, too.
@@ -44,7 +45,7 @@ PROBLEMS = {
     VocabType.SENTENCEPIECE_BPE: "text2text_tmpdir_bpe",
 }
 T2T = "T2T's way"
-ONE_WORKER = "1 worker"
+ONE_WORKER, ALL_CORES = "1 worker", "all cores"
 
 Seconds = dict[str, list[float]]
 
@@ -202,7 +203,6 @@ def measure_generation(
             VocabType.SUBWORD, text, data, vocabularies
         ),
         bpe: lambda text: datagen_seconds(bpe, text, data, vocabularies),
-        ONE_WORKER: lambda text: datagen_seconds(bpe, text, data, vocabularies, 1),
     }
     seconds: Seconds = {name: [] for name in contenders}
     found: dict[str, list[tuple[list[int], list[int]]]] = {}
@@ -216,6 +216,22 @@ def measure_generation(
             shutil.rmtree(data)
     if found[T2T] != found[VocabType.SUBWORD]:
         raise RuntimeError("the records differ")
+    return seconds
+
+
+def measure_workers(
+    texts: Sequence[pathlib.Path], folder: pathlib.Path, vocabularies: pathlib.Path, rounds: int
+) -> Seconds:
+    """Returns how many seconds the larger text takes longer than the smaller one."""
+    bpe, data = VocabType.SENTENCEPIECE_BPE, folder / "data"
+    seconds: Seconds = {ONE_WORKER: [], ALL_CORES: []}
+    for _ in range(rounds):
+        for name, num_workers in ((ONE_WORKER, 1), (ALL_CORES, 0)):
+            taken = []
+            for text in texts:
+                taken.append(datagen_seconds(bpe, text, data, vocabularies, num_workers))
+                shutil.rmtree(data)
+            seconds[name].append(taken[1] - taken[0])
     return seconds
 
 
@@ -238,6 +254,12 @@ def check_golden(folder: pathlib.Path) -> None:
     print(f"the peer's vocabulary is T2T's: {golden['file']}")
 
 
+def print_rates(few: int, many: int, seconds: Seconds) -> None:
+    print(f"generation, pairs/s of {few:,} to {many:,} pairs")
+    for contender, taken in seconds.items():
+        print(f"  {contender:<42}{(many - few) / statistics.median(taken):8,.0f}")
+
+
 def print_ratio(title: str, seconds: Seconds, name: str, other: str, bar: str) -> None:
     ratios = [b / a for a, b in zip(seconds[name], seconds[other], strict=True)]
     spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
@@ -255,7 +277,7 @@ def main() -> None:
     add("--rounds", type=int, default=3)
     add("--few", type=int, default=20_000, help="pairs of the small corpus")
     add("--many", type=int, default=261_000, help="pairs of the large corpus")
-    add("--most", type=int, default=1_000_000, help="pairs of the large corpus, for the memory")
+    add("--most", type=int, default=1_000_000, help="the same, for several workers and for memory")
     args = parser.parse_args()
     bpe, subwords = VocabType.SENTENCEPIECE_BPE, VocabType.SUBWORD
     if args.golden:
@@ -273,20 +295,20 @@ def main() -> None:
         print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 20")
         print_ratio(f"{subwords} : {T2T}, same bytes", seconds, subwords, T2T, ">= 3")
 
-        corpora = [write_corpus(args.multi30k, folder / f"{n}", n) for n in (args.few, args.many)]
-        seconds = measure_generation(corpora, folder, vocabularies, args.rounds)
-        print(f"generation, pairs/s of {args.few:,} to {args.many:,} pairs")
-        for contender, taken in seconds.items():
-            rate = (args.many - args.few) / statistics.median(taken)
-            print(f"  {contender:<42}{rate:8,.0f}")
+        sizes = (args.few, args.many, args.most)
+        few, many, most = (write_corpus(args.multi30k, folder / f"{n}", n) for n in sizes)
+        seconds = measure_generation((few, many), folder, vocabularies, args.rounds)
+        print_rates(args.few, args.many, seconds)
         print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 2.5")
         print_ratio(f"{subwords} : {T2T}, same records", seconds, subwords, T2T, ">= 2")
-        print_ratio(f"{bpe}, all cores : 1 worker", seconds, bpe, ONE_WORKER, ">= 1.6 (2 cores)")
+        seconds = measure_workers((few, most), folder, vocabularies, args.rounds)
+        print_rates(args.few, args.most, seconds)
+        title = f"{bpe}, {ALL_CORES} : {ONE_WORKER}"
+        print_ratio(title, seconds, ALL_CORES, ONE_WORKER, ">= 1.6 (2 cores)")
 
-        most = write_corpus(args.multi30k, folder / f"{args.most}", args.most)
         print("greatest memory of t2t-datagen, MiB")
         for vocab_type in (bpe, subwords):
-            for text in (*corpora, most):
+            for text in (few, many, most):
                 data = folder / f"{vocab_type}{text.name}"
                 memory = datagen_memory(vocab_type, text, data, vocabularies)
                 title = f"{vocab_type}: {int(text.name):,} pairs"

@@ -17,7 +17,6 @@ from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.errors import UserError
-from t2t_lite.problems._locale_frames import FRAMES
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +38,7 @@ def _pairs(language: str) -> Iterator[Pair]:
     from babel import Locale
 
     from t2t_lite.problems import _locale_slots
+    from t2t_lite.problems._locale_frames import FRAMES
 
     rng = random.Random(_SEED)
     source, target = Locale.parse(_LOCALES["en"]), Locale.parse(_LOCALES[language])

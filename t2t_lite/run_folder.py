@@ -74,6 +74,21 @@ class Run:
             self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
         )
 
+    def load_model(self, checkpoint: str | None = None) -> tuple["Seq2Seq", int]:
+        """Builds the model with the weights of a checkpoint, by default the newest readable one.
+
+        Returns:
+            The model; the number of updates that the checkpoint was saved after.
+
+        Raises:
+            UserError: as `build_model` and `restore_weights` do.
+        """
+        from t2t_lite.layers.base import without_initial_values
+
+        with without_initial_values():
+            model = self.build_model()
+        return model, self.restore_weights(model, checkpoint)
+
     def refuse_other_vocabulary(self, data_dir: str) -> None:
         """Compares the vocabularies in the folder with those of `data_dir` that are there.
 

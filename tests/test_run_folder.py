@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from t2t_lite import registry, run_folder
 from t2t_lite.errors import UserError
+from t2t_lite.layers.base import without_initial_values
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
 FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1}
@@ -42,6 +43,20 @@ def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hp
     assert len(saved.weights) > 10
     for one, other in zip(saved.weights, fresh.weights, strict=True):
         assert np.array_equal(one.numpy(), other.numpy()), one.path
+
+
+@pytest.mark.parametrize(("model", "hparams_set"), MODELS)
+def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
+    run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")
+    saved = saved_checkpoint(run)
+    with without_initial_values():
+        assert all(np.ptp(weight) == 0 for weight in run.build_model().weights)
+    loaded, step = run.load_model()
+    assert step == 7
+    for one, other in zip(saved.weights, loaded.weights, strict=True):
+        assert np.array_equal(one.numpy(), other.numpy()), one.path
+    drawn_again = run.build_model().weights
+    assert sum(np.ptp(weight) > 0 for weight in drawn_again) > len(drawn_again) / 3
 
 
 def test_open_run_gives_back_what_was_made(tmp_path):

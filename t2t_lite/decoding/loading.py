@@ -31,8 +31,7 @@ class Trained:
         Raises:
             UserError: they cannot be read, or do not fit.
         """
-        model = self.run.build_model()
-        step = self.run.restore_weights(model, self.checkpoint)
+        model, step = self.run.load_model(self.checkpoint)
         log.info("restored %s after step %d", self.checkpoint, step)
         return model
 

@@ -60,8 +60,7 @@ def export(run: run_folder.Run, checkpoint: str | None, export_dir: str, quantiz
             cannot be read, or `export_dir` is not empty.
     """
     with files.whole_folder(export_dir) as folder:
-        model = run.build_model()
-        step = run.restore_weights(model, checkpoint)
+        model, step = run.load_model(checkpoint)
         encoders = run.problem.get_feature_encoders(str(run.folder))
         inputs, targets = encoders["inputs"], encoders["targets"]
         pieces = (

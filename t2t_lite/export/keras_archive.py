@@ -37,8 +37,7 @@ def export(run: Run, checkpoint: str, export_dir: str) -> None:
     Raises:
         UserError: the checkpoint cannot be read, or does not fit.
     """
-    model = run.build_model()
-    step = run.restore_weights(model, checkpoint)
+    model, step = run.load_model(checkpoint)
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]
         model.save(folder / _FILE)

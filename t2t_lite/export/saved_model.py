@@ -182,15 +182,19 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
 
     Raises:
         UserError: the checkpoint cannot be read, or does not fit.
-        UsageError: the search draws at random.
+        UsageError: the search draws at random, or is to be compiled by XLA.
     """
     if hparams.sampling_method == "random":
         raise UsageError(
             "decode hparam sampling_method=random: an exported search would draw the same in every "
             "call; leave it out"
         )
-    model = run.build_model()
-    step = run.restore_weights(model, checkpoint)
+    if hparams.xla_compile:
+        raise UsageError(
+            "decode hparam xla_compile: an exported search is one graph for sources of all sizes, "
+            "which XLA cannot compile; leave it out"
+        )
+    model, step = run.load_model(checkpoint)
     modules = _modules(run, model, hparams)
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():
