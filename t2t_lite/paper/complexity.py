@@ -114,7 +114,7 @@ def measure(name: str, axis: str, length: int, width: int, at_least: float = 0.0
     x = tf.random.stateless_normal((BATCH, length, width), (0, 0))
     run = _traced(LAYERS[name](width), x.shape)
     run(x)[0, 0, 0].numpy()  # warms up
-    seconds = []
+    seconds: list[float] = []
     begin = time.perf_counter()
     while len(seconds) < _TURNS or time.perf_counter() - begin < at_least:
         start = time.perf_counter()
