@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from t2t_lite import registry, run_folder
+from t2t_lite import run_folder
 from t2t_lite.bin import t2t_eval
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
@@ -14,17 +14,6 @@ HPARAMS = (
     "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1,"
     "learning_rate_schedule=constant"
 )
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory) -> pathlib.Path:
-    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
-    for split, count in (("train", 60), ("eval", 6)):
-        for side in ("inputs", "targets"):
-            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
-            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
-    return data
 
 
 def config(data_dir, output_dir, hparams="", **changes) -> TrainerConfig:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import run_folder
 from t2t_lite.errors import UserError
 from t2t_lite.training import devices, trainer
 from t2t_lite.training.config import TrainerConfig
@@ -19,17 +19,6 @@ from t2t_lite.training.train_step import TrainStep
 
 STEPS = 5
 TRIAL = 1  # the first call of the step tries the largest batch
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory) -> pathlib.Path:
-    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
-    for split, count in (("train", 60), ("eval", 6)):
-        for side in ("inputs", "targets"):
-            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
-            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
-    return data
 
 
 @pytest.fixture(scope="module")

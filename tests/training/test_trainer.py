@@ -21,17 +21,6 @@ from t2t_lite.training.metrics import Metrics
 HPARAMS = "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1"
 
 
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory) -> pathlib.Path:
-    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
-    for split, count in (("train", 60), ("eval", 6)):
-        for side in ("inputs", "targets"):
-            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
-            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
-    return data
-
-
 def config(data_dir, output_dir, **changes) -> TrainerConfig:
     settings = {
         "data_dir": str(data_dir),
