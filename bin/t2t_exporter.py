@@ -83,8 +83,8 @@ def _run(args: types.SimpleNamespace) -> None:
     else:
         from t2t_lite.export import ctranslate2
 
-        version = folder.new_folder(export_dir, _CTRANSLATE2)
-        ctranslate2.export(run, checkpoint, str(version), args.quantization)
+        with folder.new_folder(export_dir, _CTRANSLATE2) as version:
+            ctranslate2.export(run, checkpoint, str(version), args.quantization)
 
 
 def _check(args: types.SimpleNamespace) -> None:

@@ -79,6 +79,7 @@ _NO_EXPORT = "the trainer does not export; the run folder holds all that decodin
 _NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
 _NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
 _XLA = "write --hparams=xla_compile=true"
+_XLA_SEARCH = "write --decode_hparams=xla_compile=true"
 _HALF_PRECISION = "write --hparams=dtype=float16, or dtype=bfloat16"
 _ALL_GPUS = "T2T uses one GPU unless told otherwise; here the default is all of them"
 _ONE_CALL = "one call makes all data of a problem; --num_workers says in how many processes"
@@ -205,6 +206,8 @@ _DECODER_OWN = (
     T2TFlag("disable_grappler_optimizations", False, _ACCEPTED, "no tensor format can go wrong"),
     T2TFlag("decode_shards", 1, _REFUSED, "cut the input file into parts and decode each"),
     T2TFlag("score_file", "", _HONOURED),
+    T2TFlag("xla_compile", False, _ACCEPTED, _XLA_SEARCH),
+    T2TFlag("xla_jit_level", -1, _ACCEPTED, _XLA_SEARCH),
 )
 
 # T2T's decoder defines all flags of its trainer and reads few of them.

@@ -2,8 +2,8 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from t2t_lite import registry
 from t2t_lite.bin.command import Command, Flag, quiet_import
@@ -12,7 +12,22 @@ from t2t_lite.errors import UsageError
 if TYPE_CHECKING:
     from t2t_lite.paper.table import Table
 
-TABLES = ("table1", "table2", "table3", "table4")
+Number = TypeVar("Number", int, float)
+
+TABLES = ("table1", "table2", "table3", "table4", "parsing-search")
+
+# Each use of the command: the flags that it needs, and others that it reads; --format is for all.
+_TRAININGS = ("output_dir", "problem", "data_dir", "steps")
+_SEARCHED = ("dropouts", "learning_rates", "beam_sizes")
+_USES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "table1": ((), ()),
+    "table1 --scale": (("output_dir",), ("scale",)),
+    "table2": ((), ()),
+    "table3": ((), ("params",)),
+    "table3 --scale": (_TRAININGS, ("scale", "hparams", "rows", "seeds")),
+    "table4": ((), ()),
+    "parsing-search": (_TRAININGS, ("hparams", "hparams_set", *_SEARCHED)),
+}
 
 COMMAND = Command(
     "t2t-paper",
@@ -23,6 +38,8 @@ COMMAND = Command(
         "t2t-paper table1 --scale=full --output_dir=table1",
         "t2t-paper table3 --problem=translate_ende_multi30k --scale=tiny --steps=3000 \\",
         "    --data_dir=data --output_dir=table3 --rows=base,a1,c1 --seeds=2",
+        "t2t-paper parsing-search --problem=parsing_wsj_16k --steps=100000 \\",
+        "    --data_dir=data --output_dir=search",
     ],
     {
         "Output": (
@@ -48,17 +65,36 @@ COMMAND = Command(
                 "output_dir",
                 pathlib.Path,
                 "",
-                "Folder for what is measured: JSON and charts; of Table 3 also a run folder for "
-                "each training. Started again, Table 3 goes on with what is not done.",
+                "Folder for what is measured: JSON and charts; of Table 3 and the search also a "
+                "run folder for each training. Started again, they go on with what is not done.",
             ),
         ),
-        "Table 3, trained": (
+        "Trained: Table 3 and the search": (
             Flag("problem", str, "", "Name of the problem to train on."),
             Flag("data_dir", pathlib.Path, "", "Folder of t2t-datagen's files."),
             Flag("steps", int, 0, "Updates of each training.", minimum=0),
+            Flag("hparams", str, "", "Changes to all of them: name=value, with commas between."),
+        ),
+        "Table 3, trained": (
             Flag("rows", str, "", "Names of rows, such as base,a1,big; all if not given."),
             Flag("seeds", int, 1, "Trainings of each row.", minimum=1),
-            Flag("hparams", str, "", "Changes to every row: name=value, with commas between them."),
+        ),
+        "parsing-search: dropout, learning rate and beam of a parser, chosen on dev": (
+            Flag("hparams_set", str, "transformer_paper_parsing", "What the trainings start from."),
+            Flag(
+                "dropouts",
+                str,
+                "0.1,0.2,0.3",
+                "Dropouts to try, each of attention weights and of residual connections.",
+            ),
+            Flag(
+                "learning_rates",
+                str,
+                "",
+                "Learning rates to try, in the unit of the set's schedule; the set's own and "
+                "twice that if not given.",
+            ),
+            Flag("beam_sizes", str, "4,10,21", "Beams to try with each training."),
         ),
     },
     words="|".join(TABLES),
@@ -77,13 +113,27 @@ def _run(args: types.SimpleNamespace) -> None:
     name = args.words[0]
     if args.scale and name not in ("table1", "table3"):
         raise UsageError(f"--scale: nothing of {name} is measured here; table1 and table3 are")
-    if args.scale:
-        COMMAND.require(args, "output_dir")
-    if args.scale and name == "table3":
-        COMMAND.require(args, "problem", "data_dir", "steps")
+    use = f"{name} --scale" if args.scale else name
+    _refuse_idle(args, use)
+    COMMAND.require(args, *_USES[use][0])
+    if args.problem:
         registry.problem(args.problem)
-    table = {"table1": _table1, "table2": _table2, "table3": _table3, "table4": _table4}[name](args)
-    print(table.render(args.format))
+    makers = {
+        "table1": _table1,
+        "table2": _table2,
+        "table3": _table3,
+        "table4": _table4,
+        "parsing-search": _parsing_search,
+    }
+    print(makers[name](args).render(args.format))
+
+
+def _refuse_idle(args: types.SimpleNamespace, use: str) -> None:
+    """Raises UsageError if a flag was given that this use of the command does not read."""
+    for name, flag in COMMAND.flags.items():
+        places = [place for place, (needed, read) in _USES.items() if name in (*needed, *read)]
+        if places and use not in places and getattr(args, name) != flag.default:
+            raise UsageError(f"--{name} has no effect on {use}: it goes with {', '.join(places)}")
 
 
 def _table1(args: types.SimpleNamespace) -> "Table":
@@ -118,6 +168,33 @@ def _table4(_: types.SimpleNamespace) -> "Table":
     with quiet_import():
         from t2t_lite.paper import parsing
     return parsing.table()
+
+
+def _parsing_search(args: types.SimpleNamespace) -> "Table":
+    with quiet_import():
+        from t2t_lite.paper import parsing_search
+    settings = parsing_search.Settings(args.problem, args.hparams_set, args.steps, args.hparams)
+    grid = parsing_search.Grid(
+        dropouts=_numbers(args, "dropouts", float),
+        learning_rates=_numbers(args, "learning_rates", float),
+        beam_sizes=_numbers(args, "beam_sizes", int),
+    )
+    results = parsing_search.search(settings, grid, args.data_dir, args.output_dir)
+    return parsing_search.table(results)
+
+
+def _numbers(args: types.SimpleNamespace, name: str, kind: Callable[[str], Number]) -> list[Number]:
+    """Returns the numbers of a flag.
+
+    Raises:
+        UsageError: something in it is none.
+    """
+    text = getattr(args, name)
+    try:
+        return [kind(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        raise UsageError(f"--{name}={text}: expected {what}, with commas between them") from None
 
 
 if __name__ == "__main__":

@@ -64,6 +64,13 @@ COMMAND = Command(
                 minimum=1,
             ),
             Flag(
+                "max_subwords",
+                int,
+                _DEFAULT.max_subwords,
+                "Subwords of all texts of a request; more are answered 413.",
+                minimum=1,
+            ),
+            Flag(
                 "queue_size",
                 int,
                 _DEFAULT.queue_size,

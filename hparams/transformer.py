@@ -23,6 +23,7 @@ class TransformerHParams(BasicHParams):
     pos: str = "timing"  # timing: sinusoids; emb: learned, up to max_length; none
     self_attention_type: str = "dot_product"  # dot_product_relative: knows distances, too
     max_relative_position: int = 0  # the largest such distance; those beyond count as this one
+    # Each position is in the middle of those it sees; if r is even, one more is before than behind.
     attention_neighborhood: int = 0  # r: positions that self-attention sees, around each; 0: all
     use_target_space_embedding: bool = False  # T2T adds a learned row to all encoder inputs
 

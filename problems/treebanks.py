@@ -1,4 +1,4 @@
-"""Treebanks to learn parsing from: the Wall Street Journal, NLTK's sample of it, and CRAFT."""
+"""Treebanks to learn parsing from: the Wall Street Journal, NLTK's sample, CRAFT, your own."""
 
 import logging
 import pathlib
@@ -139,7 +139,10 @@ class ParsingWsjSemi32k(ParsingWsj16k):
         if dataset_split != DatasetSplit.TRAIN:
             yield from super().trees(tmp_dir, dataset_split)
             return
-        extra = [[_existing(path) for path in parts] for parts in self._extra_files(tmp_dir)]
+        remedy = ".text and .tags belong together, line by line"
+        extra = [
+            [_existing(path, remedy) for path in parts] for parts in self._extra_files(tmp_dir)
+        ]
         if not extra:
             raise UserError(
                 f"{tmp_dir}: no extra sentences there; put them there as extra*.trees, or as "
@@ -165,6 +168,49 @@ class ParsingWsjSemi32k(ParsingWsj16k):
             if match
         }
         return [[folder / f"{stem}.{part}" for part in parts] for stem, parts in sorted(found)]
+
+
+@registry.register_problem("parsing_tmpdir_16k")
+class ParsingTmpdir16k(TreebankProblem):
+    """Your own treebank, without a line of code, as `ParsingWsj16k` takes the Penn Treebank.
+
+    Put `train.trees`, `eval.trees` and `test.trees` into `--tmp_dir`, plain, `.gz` or `.bz2`: one
+    tree a line, or trees over several lines as in the LDC's `.mrg` files, which may be joined by
+    `cat`. A small treebank yields fewer than 16K subwords.
+    """
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """Training, development and test."""
+        return three_splits(10)
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 16K."""
+        return 2**14
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """The one file."""
+        return corpora.existing_files([_tmpdir_file(tmp_dir, dataset_split)])
+
+    def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
+        """Yields the normalised trees of a file."""
+        path = _existing(_tmpdir_file(tmp_dir, dataset_split), "it should hold bracketed trees")
+        lines = iterate_lines(path, self.bad_input)
+        return trees.trees_of_lines(lines, str(path), self.bad_input, self.normalise)
+
+
+@registry.register_problem("parsing_tmpdir_32k")
+class ParsingTmpdir32k(ParsingTmpdir16k):
+    """`ParsingTmpdir16k` with the paper's 32K words of the semi-supervised setting.
+
+    The sentences of other parsers go into `train.trees`, too.
+    """
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """The paper's 32K."""
+        return 2**15
 
 
 @registry.register_problem
@@ -313,11 +359,15 @@ class ParsingTreebankSamplePhrasesCraft(ParsingTreebankSampleCraft):
             yield from trees.phrases(tree)
 
 
-def _existing(path: pathlib.Path) -> pathlib.Path:
+def _existing(path: pathlib.Path, remedy: str) -> pathlib.Path:
     found = corpora.find_file(path)
     if found is None:
-        raise UserError(f"{path} is missing; .text and .tags belong together, line by line")
+        raise UserError(f"{path} is missing; {remedy}")
     return found
+
+
+def _tmpdir_file(tmp_dir: str, split: str) -> pathlib.Path:
+    return pathlib.Path(tmp_dir) / f"{split}.trees"
 
 
 def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:

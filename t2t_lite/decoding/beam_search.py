@@ -53,6 +53,7 @@ class BeamSearch(SearchLoop):
             others are then what was found so far. False: as soon as none of the K can be beaten.
         constraints: what outputs must or must not have.
         candidates: continuations of a sentence looked at in a step; None: 2K.
+        xla_compile: whether XLA compiles the steps.
     """
 
     def __init__(
@@ -63,17 +64,20 @@ class BeamSearch(SearchLoop):
         stop_early: bool = True,
         constraints: Constraints = NO_CONSTRAINTS,
         candidates: int | None = None,
+        xla_compile: bool = False,
     ) -> None:
         self._coverage = Coverage(model) if penalty.coverage_penalty else None
-        super().__init__(self._coverage or model, beam_size)
+        super().__init__(self._coverage or model, beam_size, xla_compile)
         self._penalty = penalty
         self._stop_early = stop_early
         self._constraints = constraints
         self._candidates = candidates or 2 * beam_size
 
-    def _begin(self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor) -> _Beams:
+    def _begin(
+        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> _Beams:
         """One alive hypothesis, the empty one, and none finished."""
-        del numbers  # nothing is random here
+        del numbers, longest  # nothing is random here
         batch = tf.shape(limits)[0]
         none = tf.fill([batch, self._beam_size], DEAD)
         ids = tf.zeros([batch, self._beam_size, length], tf.int32)
@@ -163,12 +167,21 @@ class BeamSearch(SearchLoop):
         return Hypotheses(tf.where(exists[..., None], ids, 0), tf.where(exists, scores, DEAD))
 
 
-def greedy_search(model: Steps, constraints: Constraints = NO_CONSTRAINTS) -> BeamSearch:
+def greedy_search(
+    model: Steps, constraints: Constraints = NO_CONSTRAINTS, xla_compile: bool = False
+) -> BeamSearch:
     """Returns the search that takes the likeliest token in every step, T2T's for beam_size 1.
 
     The score is the log-probability; the length does not matter.
     """
-    return BeamSearch(model, beam_size=1, penalty=NO_PENALTY, constraints=constraints, candidates=1)
+    return BeamSearch(
+        model,
+        beam_size=1,
+        penalty=NO_PENALTY,
+        constraints=constraints,
+        candidates=1,
+        xla_compile=xla_compile,
+    )
 
 
 def best_of(scores: tf.Tensor, count: int, entries: Any) -> tuple[tf.Tensor, Any]:

@@ -30,6 +30,7 @@ class DecodeHParams(HParams):
     batch_size: int = 0  # sentences decoded together; 0: as many as a budget of subwords allows
     return_beams: bool = False  # write all K hypotheses, not the best alone
     write_beam_scores: bool = False  # write each hypothesis's score beside it
+    xla_compile: bool = False  # compile the steps by XLA, once for each size; sizes: powers of two
     max_input_size: int = -1  # subwords; longer sources are cut there; -1: the run's max_length
 
     @classmethod
@@ -68,6 +69,11 @@ class DecodeHParams(HParams):
             raise UsageError(
                 f"{self.noun} 'well_formed': trees cannot also obey min_length or "
                 "no_repeat_ngram_size; leave them out"
+            )
+        if self.well_formed and self.xla_compile:
+            raise UsageError(
+                f"{self.noun} 'xla_compile': XLA would compile the search among trees anew for "
+                "every number of words; leave it out, or set well_formed=false"
             )
 
     def _check_sampling(self) -> None:

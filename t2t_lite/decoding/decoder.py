@@ -13,7 +13,7 @@ from t2t_lite.data.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
 from t2t_lite.decoding import details, long_input
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.details import Details, Scorer, padded
-from t2t_lite.decoding.devices import Replicas
+from t2t_lite.decoding.devices import Replicas, require_xla_decodes_on
 from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.search import make_search, penalty_of
 from t2t_lite.decoding.search_loop import DEAD, SearchLoop
@@ -90,6 +90,9 @@ class Decoder:
         long_input: what `decode` does with sources that are too long: "split" or "truncate".
         with_details: whether hypotheses come with their `details`, which takes another pass.
 
+    Raises:
+        UsageError: the hparams ask for XLA, which cannot use these devices.
+
     Attributes:
         max_input_size: the ids that a source may have, EOS included; 0: any number.
     """
@@ -115,6 +118,8 @@ class Decoder:
         if hparams.max_input_size < 0:
             limits = [m.hparams.max_length for m in models if m.hparams.max_length]
             self.max_input_size = min(limits, default=0)
+        if hparams.xla_compile:
+            require_xla_decodes_on(devices)
         self._replicas = Replicas(models, devices, self._compile)
 
     @classmethod
@@ -136,8 +141,7 @@ class Decoder:
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
-        model = run.build_model()
-        step = run.restore_weights(model, checkpoint)
+        model, step = run.load_model(checkpoint)
         log.info("restored %s after step %d", checkpoint or run.folder, step)
         encoders = run.problem.get_feature_encoders(str(run.folder))
         hparams = hparams or DecodeHParams.of(run.problem)
@@ -428,7 +432,7 @@ def _joined(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
 def _joined_rank(rank: Sequence[Hypothesis]) -> Hypothesis:
     explained = [piece.details for piece in rank if piece.details]
     return Hypothesis(
-        Output(" ".join(piece.output.text for piece in rank if piece.output.text)),
+        Output(long_input.join(piece.output.text for piece in rank)),
         [id_ for piece in rank for id_ in piece.ids],
         sum(piece.score for piece in rank),
         details.joined(explained) if explained else None,

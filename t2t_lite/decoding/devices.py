@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq
 
 # Batches under way on a device at a time: one computes while the other waits for a single core.
@@ -36,6 +36,15 @@ def decoding_devices(worker_gpu: int | None) -> list[str]:
     if worker_gpu is not None and worker_gpu > len(gpus):
         raise UserError(f"--worker_gpu={worker_gpu}, but TensorFlow sees {len(gpus)} GPUs")
     return [device.name for device in gpus[:worker_gpu] or tf.config.list_logical_devices("CPU")]
+
+
+def require_xla_decodes_on(devices: Sequence[str]) -> None:
+    """Raises UsageError if programs that XLA compiles do not run on all these devices."""
+    if len(devices) > 1 and any("CPU" in device for device in devices):
+        # All of XLA's CPU programs run on the first device, where the others' variables are not.
+        raise UsageError(
+            "decode hparam 'xla_compile': XLA cannot decode on several logical CPU devices"
+        )
 
 
 def on_device(name: str) -> contextlib.AbstractContextManager[None]:

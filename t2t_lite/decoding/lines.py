@@ -145,11 +145,15 @@ class _StandardInput:
         return bool(self._lines)
 
     def __iter__(self) -> Iterator[bytes]:
-        rest = b""
+        begun: list[bytes] = []  # parts of a line whose end has not arrived yet
         while chunk := os.read(sys.stdin.fileno(), _BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            self._lines = [line + b"\n" for line in reversed(lines)]
-            while self._lines:
-                yield self._lines.pop()
-        if rest:
-            yield rest
+            end, newline, rest = chunk.rpartition(b"\n")
+            if newline:
+                lines = b"".join([*begun, end]).split(b"\n")
+                begun = []
+                self._lines = [line + b"\n" for line in reversed(lines)]
+                while self._lines:
+                    yield self._lines.pop()
+            begun.append(rest)
+        if last := b"".join(begun):
+            yield last

@@ -1,13 +1,20 @@
 """Lines that are longer than the model takes, in pieces that are not."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 # What a break comes behind, the best first: a sentence, a clause, a word.
 _BREAKS = (
     re.compile(r"""[.!?;]["'”’»)\]]*\s+|[。！？；｡]["'”’»）」』]*\s*"""),
     re.compile(r",\s+|[，、]\s*"),
     re.compile(r"\s+"),
+)
+
+
+# Characters behind which no space is written: Chinese and Japanese ones, full-width punctuation.
+_NO_SPACE_BEHIND = re.compile(
+    "[\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff9f"
+    "\U00020000-\U0003ffff]"
 )
 
 
@@ -29,6 +36,16 @@ def split(text: str, fits: Callable[[str], bool]) -> list[str]:
     at = _nearest_break(text)
     halves = (text[:at].strip(), text[at:].strip())
     return [piece for half in halves if half for piece in split(half, fits)]
+
+
+def join(outputs: Iterable[str]) -> str:
+    """Joins the outputs of a text's pieces, by spaces where their language writes any."""
+    joined = ""
+    for output in filter(None, outputs):
+        if joined and not _NO_SPACE_BEHIND.match(joined[-1]):
+            joined += " "
+        joined += output
+    return joined
 
 
 def _nearest_break(text: str) -> int:

@@ -16,7 +16,7 @@ class _Samples(NamedTuple):
     ids: tf.Tensor  # [B, K, L], 0 behind EOS
     log_probs: tf.Tensor  # [B, K]
     ended: tf.Tensor  # [B, K]
-    draws: tf.Tensor  # [B, greatest limit, K], uniform in [0, 1): one for each token
+    draws: tf.Tensor  # [B, longest, K], uniform in [0, 1): one for each token
     done: tf.Tensor  # [B]: all samples of the sentence have ended, or are at its limit
 
 
@@ -35,6 +35,7 @@ class Sampler(SearchLoop):
         top_p: then among the likeliest whose probabilities add up to so much, as few as can be;
             1: all.
         constraints: what outputs must or must not have.
+        xla_compile: whether XLA compiles the steps.
     """
 
     def __init__(
@@ -46,17 +47,19 @@ class Sampler(SearchLoop):
         top_k: int = 0,
         top_p: float = 1.0,
         constraints: Constraints = NO_CONSTRAINTS,
+        xla_compile: bool = False,
     ) -> None:
-        super().__init__(model, samples)
+        super().__init__(model, samples, xla_compile)
         self._seed = seed
         self._temperature = temperature
         self._top_k = top_k
         self._top_p = top_p
         self._constraints = constraints
 
-    def _begin(self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor) -> _Samples:
+    def _begin(
+        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> _Samples:
         batch, samples = tf.shape(limits)[0], self._beam_size
-        longest = tf.reduce_max(limits)
 
         def draw(sentence: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
             number, limit = sentence

@@ -41,15 +41,17 @@ def make_search(
             top_k=max(h.sampling_keep_top_k, 0),
             top_p=h.sampling_keep_top_p,
             constraints=constraints,
+            xla_compile=h.xla_compile,
         )
     if h.beam_size == 1:
-        return greedy_search(steps, constraints)
+        return greedy_search(steps, constraints, h.xla_compile)
     return BeamSearch(
         steps,
         h.beam_size,
         penalty_of(h),
         stop_early=not h.return_beams,
         constraints=constraints,
+        xla_compile=h.xla_compile,
     )
 
 

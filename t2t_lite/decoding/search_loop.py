@@ -6,6 +6,7 @@ sentences of the batch.
 
 import abc
 import functools
+import itertools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
@@ -64,7 +65,10 @@ class _Search(NamedTuple):
 
 
 class SearchLoop(abc.ABC):
-    """A search, compiled once for batches of all shapes.
+    """A search, traced once for batches of all shapes.
+
+    XLA compiles its steps anew for each shape. All sizes are then powers of two, and there are few:
+    rows of padding, or sentences that are done, fill the batch up.
 
     A subclass says what it remembers of its hypotheses: a NamedTuple of tensors with leading
     dimension B, one of which is `done` [B], whether a sentence's search has ended. It is compiled
@@ -73,20 +77,25 @@ class SearchLoop(abc.ABC):
     Args:
         model: any `Seq2Seq`, or what stands before one.
         beam_size: K, hypotheses of a sentence.
+        xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
     """
 
-    def __init__(self, model: Steps, beam_size: int) -> None:
+    def __init__(self, model: Steps, beam_size: int, xla_compile: bool = False) -> None:
         self._model = model
         self._beam_size = beam_size
+        self._xla_compile = xla_compile
 
     @abc.abstractmethod
-    def _begin(self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor) -> Any:
+    def _begin(
+        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> Any:
         """Returns the hypotheses before the first step.
 
         Args:
             limits: [B], the greatest length of each output.
             numbers: [B], which sentence each is, whatever the batch.
             length: steps to have room for.
+            longest: steps that the search may take in all; no limit is greater.
         """
 
     @abc.abstractmethod
@@ -132,47 +141,62 @@ class SearchLoop(abc.ABC):
         prefixes = np.zeros([batch, 0], np.int32) if prefixes is None else np.asarray(prefixes)
         if (np.count_nonzero(prefixes, axis=1) >= limits).any():
             raise ValueError("max_lengths must leave room for the prefix and EOS")
-        numbers = np.arange(batch) if numbers is None else numbers
-        shape = (batch, self._beam_size, int(limits.max()))
+        numbers = np.arange(batch) if numbers is None else np.asarray(numbers)
+        size, longest = self._size, int(limits.max())
+        shape = (size(batch), self._beam_size, size(longest))
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
-        rows = np.arange(batch)  # where the sentences still searched for belong in `found`
+        rows = np.arange(shape[0])  # where the sentences still searched for belong in `found`
         start, run, go_on = self._compiled
-        length = min(CHUNK, shape[2])
-        arguments = (inputs, limits, prefixes, numbers, length)
+        length = min(CHUNK, longest)
+        # Rows of padding have a limit of one step.
+        features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0))
+        arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
         search = start(*(tf.constant(x, tf.int32) for x in arguments))
         step = tf.constant(0)
         while True:
             search, step = run(search, step, tf.constant(length))
             done = search.hypotheses.done.numpy()
             ids, scores = (x.numpy() for x in self._results(search.hypotheses))
-            found.ids[rows[done], :, :length] = ids[done]
+            found.ids[rows[done], :, : ids.shape[2]] = ids[done]
             found.scores[rows[done]] = scores[done]
-            (kept,) = np.nonzero(~done)
+            if done.all():
+                return Hypotheses(found.ids[:batch, :, :longest], found.scores[:batch])
+            # Those that go on come first; if that is no good size, some that are done fill it up.
+            kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
             rows = rows[kept]
-            if not len(rows):
-                return found
-            length = min(length + CHUNK, shape[2])
-            search = go_on(search, tf.constant(kept, tf.int32), tf.constant(length))
+            length = min(length + CHUNK, longest)
+            search = go_on(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
 
     def in_graph(self, inputs: tf.Tensor, max_lengths: tf.Tensor) -> Hypotheses:
         """The same search as operations of a graph, all its steps in one loop: for export."""
         batch = tf.shape(inputs)[0]
         length = tf.reduce_max(max_lengths)
         no_prefixes = tf.zeros([batch, 0], tf.int32)
-        search = self._start_search(inputs, max_lengths, no_prefixes, tf.range(batch), length)
+        numbers = tf.range(batch)
+        search = self._start_search(inputs, max_lengths, no_prefixes, numbers, length, length)
         search, _ = self._run_steps(search, tf.constant(0), length)
         return self._results(search.hypotheses)
+
+    def _size(self, count: int) -> int:
+        """Returns the size of a dimension that is to hold `count`."""
+        if not self._xla_compile or not count:
+            return count
+        return 1 << (count - 1).bit_length()  # the next power of two
+
+    def _padded(self, x: np.ndarray, value: int) -> np.ndarray:
+        return np.pad(x, [(0, self._size(n) - n) for n in x.shape], constant_values=value)
 
     @functools.cached_property
     def _compiled(self) -> tuple[Callable[..., Any], ...]:
         """The three compiled parts, traced once for all B, S, P and L."""
         scalar, vector, matrix = (tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
-        start = _traced(self._start_search, matrix, vector, matrix, vector, scalar)
+        start = _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
         # Model and subclass alone know their shapes; what varies with B, S, P or L is None there.
         search = tf.nest.map_structure(
             lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
         )
-        run = _traced(self._run_steps, search, scalar, scalar)
+        jit = self._xla_compile or None  # None: TensorFlow decides, as everywhere else
+        run = _traced(self._run_steps, search, scalar, scalar, jit_compile=jit)
         go_on = _traced(self._keep_and_grow, search, vector, scalar)
         return start, run, go_on
 
@@ -183,10 +207,11 @@ class SearchLoop(abc.ABC):
         prefixes: tf.Tensor,
         numbers: tf.Tensor,
         length: tf.Tensor,
+        longest: tf.Tensor,
     ) -> _Search:
         """Encodes the sentences and makes room for `length` steps."""
         state = self._model.start_decoding(inputs, self._beam_size, length)
-        hypotheses = self._begin(limits, numbers, length)
+        hypotheses = self._begin(limits, numbers, length, longest)
         return _Search(Sentences(limits, prefixes), state, hypotheses)
 
     def _keep_and_grow(self, search: _Search, kept: tf.Tensor, length: tf.Tensor) -> _Search:
@@ -217,11 +242,13 @@ class SearchLoop(abc.ABC):
 
 
 def _traced(
-    function: Callable[..., Any], *signature: Any
+    function: Callable[..., Any], *signature: Any, jit_compile: bool | None = None
 ) -> tf.types.experimental.ConcreteFunction:
     """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
     # Loops and conditions are written out: to look for others takes as long as all the rest.
-    traced = tf.function(function, input_signature=signature, autograph=False)
+    traced = tf.function(
+        function, input_signature=signature, autograph=False, jit_compile=jit_compile
+    )
     return traced.get_concrete_function()
 
 

@@ -6,23 +6,33 @@ import shutil
 from collections.abc import Iterator, Sequence
 
 from t2t_lite import files
+from t2t_lite.lock import locked
 from t2t_lite.run_folder import Run
 from t2t_lite.version import __version__
 
 _README = "README.md"
 
 
-def new_folder(export_dir: str, *kinds: str) -> pathlib.Path:
-    """Returns the path, not there yet, of the next version of the first of `kinds`.
+@contextlib.contextmanager
+def new_folder(export_dir: str, *kinds: str) -> Iterator[pathlib.Path]:
+    """Yields the path, not there yet, of the next version of the first of `kinds`.
+
+    While the block writes it, no other process is given one of that kind: it would be the same.
 
     Args:
-        export_dir: the parent of all kinds.
+        export_dir: the parent of all kinds; made if missing.
         *kinds: the folders whose versions are counted together, so that equal ones belong together.
+
+    Raises:
+        UserError: another process is writing a version.
     """
     parent = pathlib.Path(export_dir)
-    there = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
-    last = max((int(name) for name in there if name.isdecimal()), default=0)
-    return parent / kinds[0] / str(last + 1)
+    parent.mkdir(parents=True, exist_ok=True)
+    lock = parent / f"{kinds[0]}.lock"
+    with locked(lock, "t2t-exporter", f"is writing into {parent / kinds[0]}"):
+        there = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
+        last = max((int(name) for name in there if name.isdecimal()), default=0)
+        yield parent / kinds[0] / str(last + 1)
 
 
 @contextlib.contextmanager
@@ -35,9 +45,11 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
 
     Yields:
         The folders to write into, by kind.
+
+    Raises:
+        UserError: another process is writing a version.
     """
-    first = new_folder(export_dir, *kinds)
-    with contextlib.ExitStack() as folders:
+    with new_folder(export_dir, *kinds) as first, contextlib.ExitStack() as folders:
         yield {
             kind: folders.enter_context(files.whole_folder(first.parents[1] / kind / first.name))
             for kind in kinds

@@ -58,7 +58,7 @@ class AttentionConfig:
     value_channels: int  # features of the values of all heads together (paper: h × d_v)
     dropout: float = 0.0  # rate, of the attention weights
     gain: float = 1.0  # scale of the initial variance
-    neighborhood: int = 0  # r: positions that self-attention sees, around each; 0: all
+    neighborhood: int = 0  # r: positions that self-attention sees, see `restrict`; 0: all
 
 
 class _Attention(Layer):
@@ -148,15 +148,20 @@ class SelfAttention(_Attention):
     ) -> keras.KerasTensor:
         """Hides what lies outside the neighbourhood (paper, section 4), if there is one.
 
+        It has r positions with the query's in their middle; if r is even, one more before it than
+        behind.
+
         Args:
             bias: broadcasts to [B, H, Q, N].
             queries: their positions [Q].
-            keys: their positions [N]; seen are those no more than r / 2 away from a query.
+            keys: their positions [N].
         """
-        if not self.config.neighborhood:
+        size = self.config.neighborhood
+        if not size:
             return bias
-        far = ops.abs(queries[:, None] - keys[None, :]) > self.config.neighborhood // 2
-        return bias + ops.where(far, MASKED, 0.0)  # [Q, N]
+        first = queries[:, None] - size // 2  # [Q, 1]
+        seen = (keys >= first) & (keys < first + size)  # [Q, N]
+        return bias + ops.where(seen, 0.0, MASKED)
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
         """A cache for `length` steps: [B, K, H, length, d]."""

@@ -1,20 +1,17 @@
 """Table 3, trained small: a queue of trainings that a kill does not undo."""
 
 import dataclasses
-import json
 import logging
 import math
-import os
 import pathlib
 import statistics
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files, registry, run_folder
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.paper import experiments
 from t2t_lite.paper.parameters import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.table import Column, Table
@@ -103,18 +100,11 @@ def _shrunk(name: str, value: Any) -> Any:
 def trainer_flags(cell: Cell, settings: Settings, data_dir: str, output_dir: str) -> list[str]:
     """Returns the flags of t2t-trainer for a cell."""
     hparams_set, hparams = hparams_flags(cell.row, settings)
+    run_dir = pathlib.Path(output_dir, cell.name)
     return [
-        f"--problem={settings.problem}",
-        "--model=transformer",
-        f"--hparams_set={hparams_set}",
-        f"--hparams={hparams}",
-        f"--data_dir={data_dir}",
-        f"--output_dir={pathlib.Path(output_dir, cell.name)}",
-        f"--train_steps={settings.steps}",
-        # One evaluation, at the end; checkpoints more often, to go on from.
-        f"--local_eval_frequency={settings.steps}",
-        "--save_checkpoints_secs=300",
-        "--keep_checkpoint_max=1",
+        *experiments.trainer_flags(
+            settings.problem, hparams_set, hparams, settings.steps, data_dir, run_dir
+        ),
         "--keep_best_max=0",
         f"--random_seed={cell.seed}",
         "--eval_steps=1000000",
@@ -148,7 +138,7 @@ def train(
         raise UsageError(f"--seeds={seeds}: from 1 to {MOST_SEEDS} are possible")
     folder = pathlib.Path(output_dir)
     path = folder / RESULTS
-    results = _read(path, settings)
+    results = experiments.read_results(path, dataclasses.asdict(settings), ["cells"])
     cells = [Cell(row, seed) for seed in range(1, seeds + 1) for row in rows]
     for cell in cells:
         hparams_flags(cell.row, settings)  # a mistake shows before hours of training
@@ -159,23 +149,14 @@ def train(
         log.info("training %s, %d of %d", cell.name, number, len(cells))
         flags = trainer_flags(cell, settings, data_dir, output_dir)
         results["cells"][cell.name] = _train_one(cell, flags, output_dir)
-        files.write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        experiments.write_results(path, results)
         files.write_text(folder / CHART, chart(results) + "\n")
     return results
 
 
 def _train_one(cell: Cell, flags: Sequence[str], output_dir: str) -> dict[str, Any]:
     """Trains a cell in a process of its own; returns what is recorded of it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "t2t_lite.bin.t2t_trainer", *flags],
-        stdout=sys.stderr,  # standard output is the table's
-        env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
-    )
-    if done.returncode:
-        raise UserError(
-            f"{cell.name}: t2t-trainer ended with code {done.returncode}; its message is above. "
-            "The same command goes on here"
-        )
+    experiments.run_command("t2t-trainer", flags, cell.name)
     folder = pathlib.Path(output_dir, cell.name)
     evaluations = [record for _, record in run_folder.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
@@ -193,22 +174,6 @@ def _train_one(cell: Cell, flags: Sequence[str], output_dir: str) -> dict[str, A
         "seconds": run_folder.read_summary(folder)["train_seconds"],
         "command": " ".join(["t2t-trainer", *flags]),
     }
-
-
-def _read(path: pathlib.Path, settings: Settings) -> dict[str, Any]:
-    """Returns what is there, or the beginning of it."""
-    wanted = dataclasses.asdict(settings)
-    if not path.is_file():
-        return {"settings": wanted, "cells": {}}
-    results = json.loads(path.read_text(encoding="utf-8"))
-    for name, value in wanted.items():
-        there = results["settings"].get(name)
-        if there != value:
-            raise UsageError(
-                f"{path} was made with {name}={there!r}, not {value!r}: say the same, or name "
-                "another --output_dir"
-            )
-    return results
 
 
 def interval(values: Sequence[float]) -> float | None:

@@ -26,7 +26,7 @@ def self_attention(width: int) -> LayerFunction:
 
 
 def restricted(width: int, neighborhood: int = NEIGHBORHOOD) -> LayerFunction:
-    """Every position sees r: itself and those no more than r / 2 away.
+    """Every position sees r, itself in their middle; if r is even, one more before it than behind.
 
     Blocks of r positions see the block before, their own and the one behind, in which a mask leaves
     the neighbourhood. So the cost is 3 r·n·d, not n²·d.
@@ -52,7 +52,8 @@ def _hidden(length: int, blocks: int, neighborhood: int) -> tf.Tensor:
     starts = tf.range(blocks)[:, None, None] * neighborhood
     queries = starts + tf.range(neighborhood)[None, :, None]
     keys = starts + tf.range(-neighborhood, 2 * neighborhood)[None, None, :]
-    far = tf.abs(keys - queries) > neighborhood // 2
+    first = queries - neighborhood // 2
+    far = (keys < first) | (keys >= first + neighborhood)
     return tf.where(far | (keys < 0) | (keys >= length), -1e9, 0.0)
 
 

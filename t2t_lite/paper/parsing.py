@@ -1,7 +1,7 @@
 """Table 4, and what trains its Transformers."""
 
 from t2t_lite.paper.parameters import count
-from t2t_lite.paper.published import TABLE_4
+from t2t_lite.paper.published import TABLE_4, Parser
 from t2t_lite.paper.table import Column, Table, Value
 
 # Of the Transformers, by what they are trained on: section 6.3.
@@ -11,13 +11,23 @@ _HERE = {
 }
 
 
+def published(problem: str) -> Parser:
+    """Returns the paper's Transformer that a problem trains; of any other treebank, the WSJ's."""
+    transformers = [row for row in TABLE_4 if _is_transformer(row)]
+    return next((row for row in transformers if _HERE[row.training][0] == problem), transformers[0])
+
+
+def _is_transformer(row: Parser) -> bool:
+    return row.name.startswith("Transformer")
+
+
 def table() -> Table:
     """Returns Table 4, with the size of the Transformers and what trains them here."""
     command = "t2t-paper table4"
     rows: list[list[Value]] = []
     for row in TABLE_4:
         problem, hparams_set, vocabulary = (
-            _HERE[row.training] if row.name.startswith("Transformer") else ("", "", 0)
+            _HERE[row.training] if _is_transformer(row) else ("", "", 0)
         )
         parameters = count(hparams_set).at(vocabulary) / 1e6 if vocabulary else None
         rows.append([row.name, row.training, row.f1, parameters, problem, hparams_set])
@@ -34,6 +44,7 @@ def table() -> Table:
         "of words and another of symbols, so that three matrices take its place.",
         "F1 here: t2t-trainer --problem=PROBLEM --model=transformer --hparams_set=HPARAMS_SET, "
         "then t2t-decoder --decode_hparams=beam_size=21,alpha=0.3,extra_length=300 "
-        "--eval_use_test_set; docs/paper.md has the whole commands.",
+        "--eval_use_test_set; docs/paper.md has the whole commands. t2t-paper parsing-search "
+        "chooses dropout, learning rate and beam.",
     ]
     return Table("Table 4: WSJ, section 23", columns, rows, notes)

@@ -64,16 +64,20 @@ class _Endpoints:
         raise HTTPException(504, f"no answer within {self._config.timeout:g} seconds")
 
     async def _body(self, request: HTTPRequest) -> bytes:
-        """Reads a body; one that is too long to its end, or the client might not hear of it."""
+        """Reads a body; one that is refused to its end, too, or the client might not hear why."""
         body, limit = bytearray(), self._config.max_body_size
+        refusal = self._worker.refusal()
         try:
             async for chunk in request.stream():
-                if len(body) <= limit:
+                if refusal is None:
                     body += chunk
+                    if len(body) > limit:
+                        message = f"the body is too long: at most {limit} bytes are allowed"
+                        refusal = HTTPException(413, message)
         except ClientDisconnect as error:
             raise HTTPException(400, "the body is cut short") from error
-        if len(body) > limit:
-            raise HTTPException(413, f"the body is too long: at most {limit} bytes are allowed")
+        if refusal:
+            raise refusal
         return bytes(body)
 
 

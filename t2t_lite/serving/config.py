@@ -15,5 +15,6 @@ class ServerConfig:
     max_body_size: int = 1 << 20  # bytes of a request
     max_texts: int = 128  # texts of a request
     max_text_length: int = 10_000  # characters of a text
+    max_subwords: int = 20_000  # subwords of a request, all texts together
     queue_size: int = 256  # requests that may wait; more are answered 429
     timeout: float = 60.0  # seconds that a request may take, waiting included

@@ -34,7 +34,7 @@ def run(config: ServerConfig) -> None:
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
     metrics = Metrics()
     worker = Worker(
-        lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics, config.timeout),
+        lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics, config),
         config.queue_size,
     )
     metrics.queue_length.set_function(lambda: worker.waiting)

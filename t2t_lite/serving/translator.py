@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder, Hypothesis, Source
 from t2t_lite.decoding.outputs import fields_of
 from t2t_lite.errors import DataError
+from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request
 
@@ -28,14 +28,14 @@ class Translator:
     Args:
         decoder: finds the best outputs; those for n-best and attention are made to share its model.
         metrics: counts texts and subwords.
-        timeout: seconds after which nobody waits any more for what is called now.
+        limits: `max_subwords` holds; `timeout` seconds after a call nobody waits for it any more.
     """
 
-    def __init__(self, decoder: Decoder, metrics: Metrics, timeout: float = math.inf) -> None:
+    def __init__(self, decoder: Decoder, metrics: Metrics, limits: ServerConfig) -> None:
         self._decoders = {(decoder.hparams.return_beams, False): decoder}
         self._plain = decoder
         self._metrics = metrics
-        self._timeout = timeout
+        self._limits = limits
 
     @classmethod
     def load(
@@ -44,7 +44,7 @@ class Translator:
         checkpoint: str,
         hparams: DecodeHParams,
         metrics: Metrics,
-        timeout: float,
+        limits: ServerConfig,
     ) -> "Translator":
         """Restores a model, the newest of the run if no checkpoint is named, and compiles it.
 
@@ -53,7 +53,7 @@ class Translator:
         """
         decoder = Decoder.from_run(run, checkpoint or None, hparams)
         decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
-        return cls(decoder, metrics, timeout)
+        return cls(decoder, metrics, limits)
 
     def __call__(self, requests: Sequence[Request]) -> list[bytes | HTTPException]:
         """Translates all texts, together where the same search serves them.
@@ -61,7 +61,7 @@ class Translator:
         Raises:
             TimeoutError: it takes so long that the rest would be for nobody.
         """
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + self._limits.timeout
         answers: dict[int, bytes | HTTPException] = {}
         groups: dict[tuple[bool, bool], dict[int, list[Source]]] = defaultdict(dict)
         for number, request in enumerate(requests):
@@ -89,9 +89,11 @@ class Translator:
             sources = self._plain.encode(request.texts, "text")
         except DataError as error:
             raise HTTPException(422, str(error)) from error
-        subwords = request.n_best * sum(len(source.ids) for source in sources)
-        if request.attention and subwords > _MOST_ATTENTION:
-            message = f"attention to {subwords} subwords (times n_best)"
+        subwords, most = sum(len(source.ids) for source in sources), self._limits.max_subwords
+        if subwords > most:
+            raise HTTPException(413, f"{subwords} subwords: at most {most} are allowed")
+        if request.attention and request.n_best * subwords > _MOST_ATTENTION:
+            message = f"attention to {request.n_best * subwords} subwords (times n_best)"
             raise HTTPException(413, f"{message}: at most {_MOST_ATTENTION} are allowed")
         return sources
 

@@ -68,18 +68,25 @@ class Worker:
     def submit(self, request: Request) -> "Future[bytes]":
         """Queues a request; if its future is cancelled before its turn, it is passed over.
 
+        Only one thread may: the event loop's.
+
         Raises:
             HTTPException: 503: the model is not loaded yet; 429: the queue is full.
         """
-        if not self.is_ready:
-            raise HTTPException(503, "the model is being loaded", {"Retry-After": "5"})
+        if refusal := self.refusal():
+            raise refusal
         job = _Job(request, Future())
-        try:
-            self._queue.put_nowait(job)
-        except queue.Full:
-            message = f"{self._queue.maxsize} requests are waiting already: come again later"
-            raise HTTPException(429, message, {"Retry-After": "1"}) from None
+        self._queue.put_nowait(job)
         return job.answer
+
+    def refusal(self) -> HTTPException | None:
+        """Returns what `submit` would raise now."""
+        if not self.is_ready:
+            return HTTPException(503, "the model is being loaded", {"Retry-After": "5"})
+        if self._queue.full():
+            message = f"{self._queue.maxsize} requests are waiting already: come again later"
+            return HTTPException(429, message, {"Retry-After": "1"})
+        return None
 
     def _run(self) -> None:
         try:

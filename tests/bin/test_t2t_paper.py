@@ -6,6 +6,14 @@ import pytest
 
 from t2t_lite.bin import t2t_paper
 
+SEARCH = [
+    "parsing-search",
+    "--output_dir=x",
+    "--problem=parsing_craft",
+    "--data_dir=x",
+    "--steps=1",
+]
+
 
 def run(*argv: str) -> int:
     with pytest.raises(SystemExit) as end:
@@ -30,7 +38,10 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "which table? Write one of table1, table2, table3, table4; got nothing"),
+        (
+            [],
+            "which table? Write one of table1, table2, table3, table4, parsing-search; got nothing",
+        ),
         (["table5"], "got table5"),
         (["table2", "--scale=tiny"], "--scale: nothing of table2 is measured here"),
         (["table1", "--scale=tiny"], "--output_dir is missing"),
@@ -46,6 +57,18 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
             ],
             "did you mean 'translate_ende_multi30k'",
         ),
+        (["parsing-search", "--output_dir=x", "--problem=parsing_craft"], "--data_dir is missing"),
+        (["table1", "--rows=base"], "--rows has no effect on table1: it goes with table3 --scale"),
+        (["table3", "--output_dir=x"], "it goes with table1 --scale, table3 --scale, parsing"),
+        (
+            ["table3", "--params", "--scale=full"],
+            "no effect on table3 --scale: it goes with table3",
+        ),
+        (["table4", "--beam_sizes=4"], "no effect on table4: it goes with parsing-search"),
+        (["parsing-search", "--seeds=2"], "no effect on parsing-search: it goes with table3 --sc"),
+        ([*SEARCH, "--beam_sizes=4,2.5"], "--beam_sizes=4,2.5: expected whole numbers"),
+        ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers, with commas"),
+        ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not from 0 to below 1"),
     ],
 )
 def test_mistakes_are_told_in_a_line(

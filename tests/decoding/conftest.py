@@ -1,9 +1,11 @@
 import contextlib
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_lite import registry
 from t2t_lite.decoding.search_loop import DEAD
 from t2t_lite.models.seq2seq import DecodeState
 
@@ -49,3 +51,21 @@ class ByHand:
 @pytest.fixture(scope="session")
 def by_hand():
     return ByHand
+
+
+def make_decided(name, seed, targets=12, ending=4.0):
+    """Returns a small model; the greater the logit `ending` of EOS, the sooner its outputs end."""
+    keras.utils.set_random_seed(seed)
+    hparams_set = {"transformer": "transformer_test", "lstm_seq2seq_attention": "lstm_attention"}
+    hparams = registry.hparams(hparams_set[name]).copy(hidden_size=16, num_hidden_layers=1)
+    model = registry.model(name)(hparams, 20, targets)
+    matrix = model.softmax_embedding.matrix.numpy() * 4.0
+    # Never 0, which scoring takes for padding.
+    bias = np.array([-1e9, ending, *[0.0] * (targets - 2)], np.float32)
+    model.project = lambda hidden, kernel=None: hidden @ matrix.T + bias
+    return model
+
+
+@pytest.fixture(scope="session")
+def decided():
+    return make_decided

@@ -26,6 +26,7 @@ from t2t_lite.errors import UsageError
         ("sampling_method=random,coverage_penalty=0.2", "0.2 counts only in beam search"),
         ("beam_size=1,coverage_penalty=0.2", "0.2 counts only in beam search"),
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
+        ("well_formed=true,xla_compile=true", "XLA would compile the search among trees anew"),
     ],
 )
 def test_mistakes(changes, message):

@@ -4,6 +4,7 @@ import types
 
 import pytest
 
+from t2t_lite.decoding import lines
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.lines import Row, Rows
 from t2t_lite.errors import DataError
@@ -48,6 +49,15 @@ def test_standard_input_is_not_waited_for(pipe):
     os.close(pipe)
     assert next(windows) == [Row("no end")]
     assert next(windows, None) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_lines_of_standard_input_arrive_in_whatever_parts(pipe, monkeypatch, size):
+    monkeypatch.setattr(lines, "_BYTES", size)
+    os.write(pipe, b"\n\none long line\nb\n\nthe last one")
+    os.close(pipe)
+    rows = [Row(""), Row(""), Row("one long line"), Row("b"), Row(""), Row("the last one")]
+    assert list(Rows(DecoderConfig(decode_from_file="-"))) == rows
 
 
 def test_what_is_no_text_on_standard_input_is_named(pipe):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.decoding.long_input import split
+from t2t_lite.decoding.long_input import join, split
 
 
 def words(limit):
@@ -46,3 +46,20 @@ def test_a_very_long_line_without_a_break():
 def test_the_only_sentence_end_far_from_the_middle():
     text = "Hm. " + "a b, " * 2000
     assert all(map(words(50), split(text.strip(), words(50))))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "joined"),
+    [
+        ([], ""),
+        (["", ""], ""),
+        (["", "One.", "", "Two,", "three", ""], "One. Two, three"),
+        (["今日は。", "明日は？", "昨日は"], "今日は。明日は？昨日は"),
+        (["一", "二，", "(三)", "four"], "一二，(三) four"),
+        (["アｱ", "々", "ー", "𠮷", "「あ」"], "アｱ々ー𠮷「あ」"),
+        (["안녕.", "나는", "간다"], "안녕. 나는 간다"),
+        (["ภาษา", "😀", "x"], "ภาษา 😀 x"),
+    ],
+)
+def test_outputs_are_joined_as_their_language_writes(outputs, joined):
+    assert join(outputs) == joined

@@ -1,11 +1,9 @@
 """What holds for every search over both models of the spine, and for ensembles of them."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry
 from t2t_lite.decoding import search_loop
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.ensemble import Ensemble
@@ -24,23 +22,11 @@ SETTINGS = {
 }
 
 
-def make(name, seed, targets=12):
-    keras.utils.set_random_seed(seed)
-    hparams_set = {"transformer": "transformer_test", "lstm_seq2seq_attention": "lstm_attention"}
-    hparams = registry.hparams(hparams_set[name]).copy(hidden_size=16, num_hidden_layers=1)
-    model = registry.model(name)(hparams, 20, targets)
-    # Decided enough that outputs end now and then; and never 0, which scoring takes for padding.
-    matrix = model.softmax_embedding.matrix.numpy() * 4.0
-    bias = np.array([-1e9, 4.0, *[0.0] * (targets - 2)], np.float32)
-    model.project = lambda hidden, kernel=None: hidden @ matrix.T + bias
-    return model
-
-
 @pytest.fixture(scope="module")
-def models():
+def models(decided):
     return {
-        "transformer": make("transformer", 1),
-        "lstm_seq2seq_attention": make("lstm_seq2seq_attention", 2),
+        "transformer": decided("transformer", 1),
+        "lstm_seq2seq_attention": decided("lstm_seq2seq_attention", 2),
     }
 
 
@@ -132,9 +118,9 @@ def test_an_ensemble_says_the_mean_probability(models, batch):
     np.testing.assert_allclose(attention, np.mean(parts, axis=0), **CLOSE)
 
 
-def test_an_ensemble_must_agree_on_the_vocabularies(models):
+def test_an_ensemble_must_agree_on_the_vocabularies(models, decided):
     with pytest.raises(UsageError, match="model 2 of the ensemble has vocabularies of 20 and 9"):
-        Ensemble([models["transformer"], make("lstm_seq2seq_attention", 3, targets=9)])
+        Ensemble([models["transformer"], decided("lstm_seq2seq_attention", 3, targets=9)])
 
 
 @pytest.mark.parametrize(

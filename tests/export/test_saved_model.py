@@ -203,6 +203,11 @@ class TestVersions:
             export(self.run, tmp_path, "sampling_method=random")
         assert not self.names(tmp_path)
 
+    def test_xla_is_refused(self, tmp_path):
+        with pytest.raises(UsageError, match="xla_compile: an exported search is one graph"):
+            export(self.run, tmp_path, "xla_compile=true")
+        assert not self.names(tmp_path)
+
     def test_a_checkpoint_that_is_not_there(self, tmp_path):
         with pytest.raises(UserError, match="gone is not there"):
             saved_model.export(self.run, "gone", str(tmp_path), DecodeHParams())

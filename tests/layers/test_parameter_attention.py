@@ -65,18 +65,21 @@ def _restricted(neighborhood, seeds):
     return SelfAttention(AttentionConfig(4, 2, 4, 4, neighborhood=neighborhood), seeds)
 
 
-@pytest.mark.parametrize("neighborhood", [1, 2, 3, 5])
-def test_positions_see_their_neighbourhood_alone(neighborhood, seeds):
+@pytest.mark.parametrize(
+    ("neighborhood", "before", "behind"),
+    [(1, 0, 0), (2, 1, 0), (3, 1, 1), (4, 2, 1), (5, 2, 2)],
+)
+def test_positions_see_their_neighbourhood_alone(neighborhood, before, behind, seeds):
     layer = _restricted(neighborhood, seeds)
     seen = []
     layer.watch = seen.append
     layer(np.random.RandomState(0).normal(size=(1, 8, 4)), padding_bias(np.ones((1, 8))))
     weights = ops.convert_to_numpy(seen[0])[0]
-    distances = np.abs(np.subtract.outer(np.arange(8), np.arange(8)))
-    near = np.broadcast_to(distances <= neighborhood // 2, weights.shape)
+    distances = np.subtract.outer(np.arange(8), np.arange(8))  # query - key
+    near = np.broadcast_to((distances <= before) & (distances >= -behind), weights.shape)
     assert (weights[near] > 0).all()
     assert (weights[~near] == 0).all()
-    assert near[0].sum(axis=1).max() == 2 * (neighborhood // 2) + 1
+    assert near[0].sum(axis=1).max() == neighborhood
 
 
 def test_a_negative_neighbourhood_is_the_users_error(seeds):

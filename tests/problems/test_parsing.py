@@ -123,6 +123,7 @@ def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, me
         ("wsj_parsing", r"wsjTrain\.trees is missing; it should hold bracketed trees"),
         ("parsing_wsj_16k", r"no files wsj_02NN\.mrg, .*; put the Penn Treebank's folder"),
         ("parsing_wsj_semi_32k", r"no extra sentences there; put them there as extra\*\.trees, or"),
+        ("parsing_tmpdir_16k", r"train\.trees is missing; it should hold bracketed trees"),
         ("parsing_treebank_sample", r"no files wsj_00NN\.mrg, .*; put NLTK's folder"),
         ("parsing_craft", r"craft-treebank-penn-train\.tgz is missing; it should hold"),
     ],

@@ -31,6 +31,10 @@ _CRAFT_TRAIN, _CRAFT_DEV = "craft-treebank-penn-train.tgz", "craft/craft-treeban
             },
         ),
         ("wsj_parsing", {"wsjTrain.trees": "train", "wsjEval.trees.gz": "eval"}),
+        (
+            "parsing_tmpdir_16k",
+            {"train.trees.gz": "train", "eval.trees": "eval", "test.trees": "test"},
+        ),
         ("parsing_treebank_sample", _PARSING),
         ("parsing_treebank_sample", dict.fromkeys(_PARSING) | {_SAMPLE: "train"}),
         ("parsing_craft", {_CRAFT_TRAIN: "train", _CRAFT_DEV: "eval"}),

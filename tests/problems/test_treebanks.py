@@ -129,6 +129,30 @@ def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, 
         assert len(example["targets"]) == len(symbols) + 1
 
 
+def test_your_own_treebank_is_taken_as_the_journal_is(tmp_path):
+    write_mrg(tmp_path, 200, 201)
+    joined = "".join(path.read_text() for path in sorted(tmp_path.rglob("*.mrg")))
+    (tmp_path / "train.trees").write_text(joined)
+    (tmp_path / "eval.trees.gz").write_bytes(gzip.compress(f"{TREE}\n".encode()))
+    (tmp_path / "test.trees").write_text(f"{TREE}\n{TREE[:-1]}\n")
+    words = [s["inputs"] for s in samples("parsing_tmpdir_16k", tmp_path, "train")]
+    assert words == ["a 200 runs", "a 201 runs"]
+    (sample,) = samples("parsing_tmpdir_16k", tmp_path, "eval")
+    assert sample == {"inputs": "a dog runs", "targets": SYMBOLS}
+    with pytest.raises(DataError, match=r"test\.trees, line 2: closing brackets missing"):
+        samples("parsing_tmpdir_16k", tmp_path, "test")
+
+
+@pytest.mark.parametrize(("name", "size"), [("16k", 16_384), ("32k", 32_768)])
+def test_your_own_treebank_has_the_papers_vocabularies(name, size):
+    problem = registry.problem(f"parsing_tmpdir_{name}")
+    assert problem.vocab_files() == [
+        f"vocab.parsing_tmpdir_{name}.{size}.bpe.model",
+        f"vocab.parsing_tmpdir_{name}.symbols.tokens",
+        f"vocab.parsing_tmpdir_{name}.lexicon.tsv",
+    ]
+
+
 # ---- with the 17 M sentences of the paper
 
 

@@ -102,13 +102,15 @@ def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve):
         assert answer.status == 429
         assert int(answer.headers["Retry-After"]) >= 1
         assert "3 requests are waiting" in json.loads(answer.content)["error"]
+        wrong = server.ask("POST", "/translate", b"no JSON, and too long" * 100_000)
+        assert wrong.status == 429, "nothing is done for those who must come again"
         gate.opened.set()
         for i, future in enumerate([first, *others]):
             assert future.result() == (200, {"texts": [str(i)]})
         assert [sorted(batch) for batch in gate.batches] == [["0"], ["1", "2", "3"]]
         assert server.metric('t2t_requests_total{code="200"}') == 4
-        assert server.metric('t2t_requests_total{code="429"}') == 1
-        assert server.metric("t2t_request_seconds_count") == 5
+        assert server.metric('t2t_requests_total{code="429"}') == 2
+        assert server.metric("t2t_request_seconds_count") == 6
         assert server.metric("t2t_queue_length") == 0
 
 
@@ -163,7 +165,7 @@ def crowd(server, seconds: float) -> Counter[int]:
             is_too_long = (number + statuses.total()) % 10 == 0
             text = f"{number}: {statuses.total()}" + is_too_long * 10_000 * "x"
             status, answer = server.translate(text=text)
-            assert status in ([413] if is_too_long else [200, 429])
+            assert status in (413 if is_too_long else 200, 429)
             assert status != 200 or answer == {"texts": [text]}
             statuses[status] += 1
         return statuses
@@ -176,7 +178,7 @@ def crowd(server, seconds: float) -> Counter[int]:
 def test_fifty_clients_lose_nothing(serve, seconds):
     with serve(slow_echo, queue_size=10) as server:
         answers = crowd(server, seconds)
-        assert set(answers) == {200, 413, 429}
+        assert {200, 429} <= set(answers)
         for status, count in answers.items():
             assert server.metric(f't2t_requests_total{{code="{status}"}}') == count
 

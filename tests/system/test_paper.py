@@ -1,7 +1,8 @@
-"""t2t-paper trains a row of Table 3 and shows it beside the published one."""
+"""t2t-paper trains a row of Table 3, and searches a parser's settings."""
 
 import json
 import pathlib
+import time
 
 import pytest
 
@@ -40,3 +41,48 @@ def test_a_miniature_row_of_table_3(command, tmp_path: pathlib.Path):
     # Done is done: the table again, without training.
     (out / "a1-seed1" / "hparams.json").unlink()
     assert json.loads(command("t2t-paper", *flags)) == table
+
+
+@pytest.mark.slow
+def test_a_miniature_search_goes_on_after_a_kill(command, start, tmp_path: pathlib.Path):
+    text, data, out = tmp_path / "text", tmp_path / "data", tmp_path / "out"
+    text.mkdir()
+    subjects = ["(NP-SBJ (DT the) (NN dog))", "(NP-SBJ (PRP she))", "(NP (DT a) (JJ big) (NN cat))"]
+    verbs = ["(VP (VBZ runs))", "(VP (VBZ sees) (NP (PRP him) (NN tree)))", "(VP (VBZ eats))"]
+    trees = [f"( (S {subject} {verb} (. .)))\n" for subject in subjects for verb in verbs]
+    for split, count in {"train": 9, "eval": 5, "test": 6}.items():
+        (text / f"{split}.trees").write_text("".join(trees[:count]), "utf-8")
+    registry.problem("parsing_tmpdir_16k").generate_data(str(data), str(text))
+    flags = [
+        "parsing-search",
+        "--problem=parsing_tmpdir_16k",
+        "--hparams_set=transformer_test",
+        "--steps=2",
+        "--hparams=batch_size=256,max_length=64",
+        f"--data_dir={data}",
+        f"--output_dir={out}",
+        "--dropouts=0.0",
+        "--learning_rates=2.0",
+        "--beam_sizes=2",
+        "--format=json",
+    ]
+    killed = start("t2t-paper", *flags)
+    path = out / "parsing_search.json"
+    while not path.is_file():
+        assert killed.poll() is None
+        time.sleep(0.1)
+    killed.kill()
+    summary = out / "dropout0.0-rate2.0" / "summary.json"
+    trained = summary.stat()
+    dev, test = json.loads(command("t2t-paper", *flags))["rows"]
+    assert summary.stat() == trained
+    assert (dev["split"], dev["beam"], dev["F1"]) == ("dev, chosen", "2", None)
+    assert (test["split"], test["beam"], test["F1"]) == ("test", "2", 91.3)
+    # What t2t-decoder says of the same search.
+    printed = command(
+        "t2t-decoder",
+        f"--output_dir={summary.parent}",
+        "--eval_use_test_set",
+        "--decode_hparams=beam_size=2,alpha=0.3,extra_length=300",
+    )
+    assert f"Bracketing F1 = {test['F1 here']:6.2f}" in printed
