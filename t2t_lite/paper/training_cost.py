@@ -1,4 +1,4 @@
-"""Table 2's training cost, by the paper's method and by counting operations."""
+"""Table 2's training cost, by the paper's method and by counting operations and bytes."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.paper.parameters import outlined
+from t2t_lite.paper.parameters import count, outlined
 from t2t_lite.paper.published import (
     BATCH_TOKENS,
     SUSTAINED,
@@ -23,13 +23,18 @@ from t2t_lite.training.flops import ForwardFlops
 # queries with keys, and of weights with values, depend on it.
 SENTENCE_LENGTH = 27
 
+# What a device keeps of a parameter in float32: weight, gradient and Adam's two averages.
+BYTES_OF_PARAMETER = 4 * 4
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingCost:
-    """Floating-point operations of a training."""
+    """Floating-point operations of a training, and the memory that does not depend on batches."""
 
+    updates: int
     by_time: float  # time × GPUs × what a GPU sustains; section 6.1
     by_count: float  # multiplications and additions of all matrix products
+    state: float  # bytes of weights, gradients and optimizer on each device
 
     @classmethod
     def of(cls, training: Training) -> "TrainingCost":
@@ -42,12 +47,23 @@ class TrainingCost:
         sentence = tf.ones((1, SENTENCE_LENGTH), tf.int32)
         by_sentence = float(flops.training({"inputs": sentence, "targets": sentence}))
         sentences = training.steps * BATCH_TOKENS / SENTENCE_LENGTH
-        return cls(by_time, sentences * by_sentence)
+        state = BYTES_OF_PARAMETER * count(training.hparams_set).at(VOCABULARY)
+        return cls(training.steps, by_time, sentences * by_sentence, state)
 
     @property
     def utilisation(self) -> float:
         """The ratio of the two: how much of what the GPUs sustain went into products."""
         return self.by_count / self.by_time
+
+    @property
+    def by_update(self) -> float:
+        """Counted operations of an update."""
+        return self.by_count / self.updates
+
+    @property
+    def teraflop_hours(self) -> float:
+        """Hours at 10¹² counted operations a second, all devices together."""
+        return self.by_count / 1e12 / 3600.0
 
 
 @functools.cache
@@ -69,9 +85,7 @@ def table() -> Table:
                 row.enfr,
                 row.ende_flops,
                 row.enfr_flops,
-                found.by_time if found else None,
-                found.by_count if found else None,
-                found.utilisation if found else None,
+                *(_computed(found) if found else [None] * 6),
             ]
         )
     columns = [
@@ -83,8 +97,22 @@ def table() -> Table:
         Column("FLOPs by time", "computed", ".2e", command),
         Column("FLOPs by count", "computed", ".2e", command),
         Column("ratio", "computed", ".2f", command),
+        Column("FLOPs an update", "computed", ".2e", command),
+        Column("h at 1 TFLOP/s", "computed", ",.1f", command),
+        Column("state, MiB", "computed", ",.0f", command),
     ]
     return Table("Table 2: newstest2014 and the cost of training", columns, rows, _notes())
+
+
+def _computed(found: TrainingCost) -> list[float]:
+    return [
+        found.by_time,
+        found.by_count,
+        found.utilisation,
+        found.by_update,
+        found.teraflop_hours,
+        found.state / 2**20,
+    ]
 
 
 def _notes() -> list[str]:
@@ -96,4 +124,10 @@ def _notes() -> list[str]:
         f"for {training.hparams_set}."
         for name, training in TRAININGS.items()
     ]
-    return [*methods, "ratio: by count over by time, the share of the rate that products took."]
+    return [
+        *methods,
+        "ratio: by count over by time, the share of the rate that products took.",
+        "h at 1 TFLOP/s: hours, if all GPUs together do 10¹² of the counted operations a second; "
+        "to be divided by GPUs × TFLOP/s of one × the share of that which it reaches in training.",
+        "state: weights, gradients and Adam's two averages on each GPU, in float32.",
+    ]

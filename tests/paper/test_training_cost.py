@@ -1,12 +1,16 @@
 """Table 2's cost: the paper's own figure, and the operations counted by hand."""
 
+import math
+
 import pytest
+import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.paper.parameters import outlined
-from t2t_lite.paper.published import TABLE_2
+from t2t_lite.paper.published import TABLE_2, VOCABULARY
 from t2t_lite.paper.training_cost import SENTENCE_LENGTH, cost, table
 from t2t_lite.training.flops import ForwardFlops
+from t2t_lite.training.optimizers import make_optimizer
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,21 @@ def test_cost_of_the_transformers(system: str, d: int, d_ff: int, steps: float):
     # A product is a multiplication and an addition; the backward pass has two for each.
     assert found.by_count == pytest.approx(steps * 25_000 * 3 * 2 * (encoder + decoder), rel=1e-6)
     assert found.utilisation == found.by_count / found.by_time
+    # 8 P100 that reach that share of the paper's rate take the paper's hours.
+    hours = found.teraflop_hours / (8 * 9.5 * found.utilisation)
+    assert hours == pytest.approx({1e5: 12, 3e5: 84}[steps])
+
+
+def test_an_update_and_what_a_device_keeps():
+    base = cost("Transformer (base model)")
+    assert base.by_update * 100_000 == pytest.approx(base.by_count)
+    hparams = registry.hparams("transformer_paper_base")
+    weights = outlined(hparams, VOCABULARY).trainable_variables
+    with tf.Graph().as_default():
+        adam = make_optimizer(hparams)
+        adam.build(weights)
+    numbers = sum(math.prod(one.shape) for one in [*weights, *weights, *adam.variables])
+    assert base.state == pytest.approx(4 * numbers, abs=16)  # a counter and the learning rate
 
 
 def test_other_systems_have_no_computed_cost():
