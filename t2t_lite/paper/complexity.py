@@ -46,18 +46,21 @@ class Sizes:
         width: d for those.
         widths: values of d, rising, at a length of `length`.
         length: n for those.
+        batch: sequences; a step of recurrence multiplies a row of each, and few make it wait for
+            memory, not for its d² multiplications.
     """
 
     lengths: tuple[int, ...]
     width: int
     widths: tuple[int, ...]
     length: int
+    batch: int = 8
 
 
 SCALES: dict[str, dict[str, Sizes]] = {
     "full": {
         "self_attention": Sizes((1024, 1536, 2048, 3072, 4096), 512, (512, 1024, 2048, 4096), 1024),
-        "recurrent": Sizes((32, 64, 128, 256), 1024, (1024, 1536, 2048), 32),
+        "recurrent": Sizes((32, 64, 128, 256), 512, (1024, 1536, 2048, 3072), 32, batch=64),
         "convolutional": Sizes((1024, 2048, 4096, 8192), 512, (512, 768, 1024, 1536, 2048), 512),
         # d must be far above k, for all that single multiplications take longer than matrices'.
         "separable": Sizes((1024, 2048, 4096, 8192), 512, (1536, 2048, 3072, 4096), 512),
@@ -65,7 +68,6 @@ SCALES: dict[str, dict[str, Sizes]] = {
     },
     "tiny": dict.fromkeys(LAYERS, Sizes((32, 64), 16, (16, 32), 32)),
 }
-BATCH = 8  # sequences: recurrence multiplies a row of each at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +103,9 @@ def sequential_operations(layer: LayerFunction, length: int, width: int) -> int:
     return max(depth.values())
 
 
-def measure(name: str, axis: str, length: int, width: int, at_least: float = 0.0) -> Measured:
+def measure(
+    name: str, axis: str, length: int, width: int, batch: int = 8, at_least: float = 0.0
+) -> Measured:
     """Runs a layer of Table 1 at one size.
 
     Args:
@@ -109,9 +113,10 @@ def measure(name: str, axis: str, length: int, width: int, at_least: float = 0.0
         axis: which size is varied, for the record.
         length: n.
         width: d.
+        batch: sequences.
         at_least: seconds to go on measuring for.
     """
-    x = tf.random.stateless_normal((BATCH, length, width), (0, 0))
+    x = tf.random.stateless_normal((batch, length, width), (0, 0))
     run = _traced(LAYERS[name](width), x.shape)
     run(x)[0, 0, 0].numpy()  # warms up
     seconds: list[float] = []
@@ -131,7 +136,7 @@ def measure_all(scale: str) -> list[Measured]:
         points = [("n", length, sizes.width) for length in sizes.lengths]
         points += [("d", sizes.length, width) for width in sizes.widths]
         for point in points:
-            found.append(measure(name, *point, _SECONDS[scale]))
+            found.append(measure(name, *point, sizes.batch, _SECONDS[scale]))
             one = found[-1]
             log.info(
                 "%s n=%d d=%d: %.3f ms, %.2f MiB",
@@ -182,8 +187,9 @@ def table(measured: Sequence[Measured] = ()) -> Table:
             row.append(exponent([p.size for p in points], [getattr(p, what) for p in points]))
         rows.append(row)
     notes = [
-        f"Here k = {KERNEL}, r = {NEIGHBORHOOD}; {BATCH} sequences at a time. Sequential "
-        "operations: the longest path of operations that compute, in the layer's graph.",
+        f"Here k = {KERNEL}, r = {NEIGHBORHOOD}; {Sizes.batch} sequences at a time, "
+        f"{SCALES['full']['recurrent'].batch} by the recurrent layer.",
+        "Sequential operations: the longest path of operations that compute, in the layer's graph.",
         "Memory: the bytes of all tensors in that graph, which training would keep.",
         "The paper has no row for separable convolutions; section 4 gives their complexity.",
     ]
