@@ -67,21 +67,32 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
         raise UserError(f"{final} is there already: remove it, or name another folder")
     temporary = final.with_name(final.name + INCOMPLETE)
-    missing = [parent for parent in final.parents if not parent.exists()]
     shutil.rmtree(temporary, ignore_errors=True)  # what a kill has left
-    temporary.mkdir(parents=True)
+    with made_folder(final.parent):
+        temporary.mkdir()
+        try:
+            yield temporary
+            for written in temporary.rglob("*"):
+                sync_folder(written)  # a file's contents are synced just as a folder's names are
+            sync_folder(temporary)
+            temporary.replace(final)
+            sync_folder(final.parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def made_folder(path: pathlib.Path) -> Iterator[None]:
+    """Makes a folder and its parents if they are missing; if the block fails, they go again."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
     try:
-        yield temporary
-        for written in temporary.rglob("*"):
-            sync_folder(written)  # a file's contents are synced just as a folder's names are
-        sync_folder(temporary)
-        temporary.replace(final)
-        sync_folder(final.parent)
+        yield
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):  # somebody else may have put something there
-            for parent in missing:
-                parent.rmdir()
+            for folder in missing:
+                folder.rmdir()
         raise
 
 

@@ -27,9 +27,11 @@ def new_folder(export_dir: str, *kinds: str) -> Iterator[pathlib.Path]:
         UserError: another process is writing a version.
     """
     parent = pathlib.Path(export_dir)
-    parent.mkdir(parents=True, exist_ok=True)
     lock = parent / f"{kinds[0]}.lock"
-    with locked(lock, "t2t-exporter", f"is writing into {parent / kinds[0]}"):
+    with (
+        files.made_folder(parent),
+        locked(lock, "t2t-exporter", f"is writing into {parent / kinds[0]}"),
+    ):
         there = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
         last = max((int(name) for name in there if name.isdecimal()), default=0)
         yield parent / kinds[0] / str(last + 1)

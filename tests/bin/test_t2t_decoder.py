@@ -93,6 +93,7 @@ def test_t2ts_search_defaults():
         "batch_size": 0,
         "return_beams": False,
         "write_beam_scores": False,
+        "xla_compile": False,
         "max_input_size": -1,
     }
 
