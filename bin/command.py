@@ -91,16 +91,15 @@ REGISTRY_FLAGS = (
 )
 
 
-RUN_FLAGS = (
-    Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
-    Flag(
-        "checkpoint_path",
-        pathlib.Path,
-        "",
-        "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
-        "averaged (the one made last), a number of updates or a name in --output_dir.",
-    ),
+OUTPUT_DIR = Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer.")
+CHECKPOINT_PATH = Flag(
+    "checkpoint_path",
+    pathlib.Path,
+    "",
+    "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
+    "averaged (the one made last), a number of updates or a name in --output_dir.",
 )
+RUN_FLAGS = (OUTPUT_DIR, CHECKPOINT_PATH)
 
 
 class Command:

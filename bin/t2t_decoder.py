@@ -7,7 +7,14 @@ import types
 from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import (
+    CHECKPOINT_PATH,
+    OUTPUT_DIR,
+    REGISTRY_FLAGS,
+    Command,
+    Flag,
+    quiet_import,
+)
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
@@ -23,14 +30,11 @@ COMMAND = Command(
     ],
     {
         "The trained model": (
-            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
-            Flag(
-                "checkpoint_path",
-                pathlib.Path,
-                "",
-                "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
-                "averaged (the one made last), a number of updates or a name in --output_dir. "
-                "Several, separated by commas, decode together as an ensemble.",
+            OUTPUT_DIR,
+            dataclasses.replace(
+                CHECKPOINT_PATH,
+                help=f"{CHECKPOINT_PATH.help} Several, separated by commas, decode together as an "
+                "ensemble.",
             ),
             Flag("problem", str, "", "Must agree with the run folder, if given."),
             Flag("model", str, "", "Must agree with the run folder, if given."),

@@ -50,14 +50,8 @@ def usr_dir(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def made_data(tmp_path_factory, usr_dir) -> pathlib.Path:
-    text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
-    for split, count in (("train", 300), ("eval", 6)):
-        for side in ("inputs", "targets"):
-            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(count))
-            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
-    registry.problem("few_files").generate_data(str(data), str(text))
-    return data
+def made_data(generate_pairs, usr_dir) -> pathlib.Path:
+    return generate_pairs("few_files", 300)
 
 
 @pytest.fixture
