@@ -13,7 +13,7 @@ INCOMPLETE = ".incomplete"
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[pathlib.Path]:
     """Yields a temporary path beside `path`; renames it to `path` if the block succeeds.
 
     The contents reach the disk before the name does, so that a crash of the program or of the
@@ -21,6 +21,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
     Args:
         path: the file to write; missing parent folders are made.
+        durable: False: do not wait for the disk. A crash of the program still leaves a whole file,
+            one of the machine may not: for files that are checked before they are used again.
 
     Yields:
         The path to write to.
@@ -36,10 +38,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     temporary = final.with_name(final.name + INCOMPLETE)
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        if durable:
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
         temporary.replace(final)
-        sync_folder(final.parent)
+        if durable:
+            sync_folder(final.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:

@@ -2,18 +2,27 @@
 
 A chunk file holds the framed records of some consecutive samples, grouped by the shard that each
 belongs to: (number of shards + 1) offsets as uint64, then the records. Its name has a digest of the
-samples, so that what a killed run left is used again only if nothing has changed.
+samples, so that what a killed run left is used again only if nothing has changed. Nobody waits for
+it to reach the disk: what a crash of the machine has torn shows by its checksums and is made anew.
 """
 
 import dataclasses
 import hashlib
+import io
 import itertools
 import pathlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.data.records import frame, pack, serialize_packed, shuffled, split_records
+from t2t_lite.data.records import (
+    frame,
+    framed_records,
+    pack,
+    serialize_packed,
+    shuffled,
+    split_records,
+)
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.errors import DataError
 from t2t_lite.files import whole_file
@@ -146,7 +155,7 @@ class ChunkFolder:
     shards: int
 
     def write_chunk(self, chunk: Chunk) -> ChunkFile:
-        """Encodes a chunk into its file, unless that is there.
+        """Encodes a chunk into its file, unless that is there and sound.
 
         Raises:
             DataError: a side of a sample is empty.
@@ -154,18 +163,36 @@ class ChunkFolder:
         """
         name, count = chunk.name(self.shards), len(chunk)
         path = self.path / name
-        start = _OFFSET.size * (self.shards + 1)
-        if path.is_file():
-            with path.open("rb") as file:
-                offsets = [offset for (offset,) in _OFFSET.iter_unpack(file.read(start))]
-            sizes = [end - begin for begin, end in itertools.pairwise(offsets)]
+        if path.is_file() and (sizes := self._sound_sizes(path, count)) is not None:
             return ChunkFile(name, count, is_new=False, sizes=sizes)
         groups = self.encoder.encode_chunk(chunk, self.shards)
         sizes = [sum(map(len, group)) for group in groups]
-        with whole_file(path) as temporary, temporary.open("wb") as out:
-            out.writelines(map(_OFFSET.pack, itertools.accumulate(sizes, initial=start)))
+        with whole_file(path, durable=False) as temporary, temporary.open("wb") as out:
+            out.writelines(map(_OFFSET.pack, itertools.accumulate(sizes, initial=self._start)))
             out.writelines(itertools.chain.from_iterable(groups))
         return ChunkFile(name, count, is_new=True, sizes=sizes)
+
+    @property
+    def _start(self) -> int:
+        """Where the records of a chunk file begin."""
+        return _OFFSET.size * (self.shards + 1)
+
+    def _sound_sizes(self, path: pathlib.Path, samples: int) -> list[int] | None:
+        """Returns the bytes that a chunk file has for each shard; None: it is damaged."""
+        contents = path.read_bytes()
+        head = contents[: self._start]
+        if len(head) < self._start:
+            return None
+        offsets = [offset for (offset,) in _OFFSET.iter_unpack(head)]
+        if offsets[0] != self._start or offsets[-1] != len(contents) or offsets != sorted(offsets):
+            return None
+        spans = list(itertools.pairwise(offsets))
+        segments = (io.BytesIO(contents[begin:end]) for begin, end in spans)
+        try:
+            records = sum(1 for part in segments for _ in framed_records(part, path.name))
+        except DataError:
+            return None
+        return [end - begin for begin, end in spans] if records == samples else None
 
     def write_shard(self, shard: Shard) -> None:
         """Puts the records of all chunks that belong to a shard together in its file.
@@ -182,7 +209,7 @@ class ChunkFolder:
     def _records(self, shard: Shard) -> Iterator[bytes]:
         """Yields the framed records of a shard in the order of their samples."""
         for chunk in shard.chunks:
-            # Chunk files appear whole, and checksums are for those who read the shards.
+            # This run has written or checked the file; checksums are for those who read the shards.
             yield from split_records(self._segment(chunk, shard.index))
 
     def _segment(self, chunk: str, index: int) -> bytes:

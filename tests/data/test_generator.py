@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -7,6 +8,7 @@ import pathlib
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -237,6 +239,44 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(
     assert encoded == [0, 50, 100, 150, 0, 0]
     assert "small train: 2 chunks of 50 samples are there already" in caplog.messages
     assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+def torn(contents: bytes) -> Iterator[bytes]:
+    """Yields what a crash of the machine may leave of a file: cut, or blocks never written."""
+    size = len(contents)
+    for end in range(size):
+        yield contents[:end]
+    for start, length in itertools.product(range(size), (1, 16, size)):
+        hole = bytes(len(contents[start : start + length]))
+        yield contents[:start] + hole + contents[start + length :]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_torn_chunks_are_encoded_again(data, tmp_path, encoded, digests):
+    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
+    with pytest.raises(DataError, match="the next line is bad"):
+        generate(Stopping(train=200), data, num_workers=1)
+    _, second = sorted(data.glob("small-train-chunks.incomplete/0*"))
+    second.write_bytes(second.read_bytes()[:-1])
+    del encoded[:]
+    generate(Small(train=200), data, num_workers=1)
+    assert encoded == [50, 100, 150, 0, 0]
+    assert digests(data) == digests(tmp_path / "undisturbed")
+
+
+def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
+    encoder = ByteTextEncoder()
+    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
+    folder = chunks.ChunkFolder(examples, tmp_path, shards=3)
+    chunk = chunks.Chunk(0, ["a", "b", "c", "d"], ["e", "f", "g", "h"])
+    made = folder.write_chunk(chunk)
+    path = tmp_path / made.name
+    whole = path.read_bytes()
+    assert folder.write_chunk(chunk) == dataclasses.replace(made, is_new=False)
+    for contents in torn(whole):
+        path.write_bytes(contents)
+        assert folder.write_chunk(chunk).is_new or contents == whole
+        assert path.read_bytes() == whole
 
 
 @pytest.mark.usefixtures("small_chunks")
