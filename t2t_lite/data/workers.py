@@ -1,7 +1,8 @@
-"""Worker processes that work through an endless row of tasks, a bounded number of them at a time.
+"""Processes that work through an endless row of tasks, a bounded number of them at a time.
 
-They are started fresh ("spawn"): a fork would copy the locks and threads of whatever library the
-caller has loaded.
+The caller's process is one of them: it gives the others enough to do and does the rest itself, so
+that no core waits and that work does not travel. The others are started fresh ("spawn"): a fork
+would copy the locks and threads of whatever library the caller has loaded.
 """
 
 import collections
@@ -28,12 +29,15 @@ Job = TypeVar("Job")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# So that a worker always finds its next task, while memory holds but a few.
-_TASKS_PER_WORKER = 2
+# One to work at, and two that bridge the time in which the caller's process makes and does one.
+_TASKS_PER_WORKER = 3
+
+# That may wait for an earlier one: so much is done here while the other processes start.
+_RESULTS_PER_WORKER = 32
 
 
 class Workers(Generic[Job]):
-    """Calls methods of one object, here or in worker processes that each hold a copy of it.
+    """Calls methods of one object, here and in worker processes that each hold a copy of it.
 
         with Workers(job, folder, 4) as workers:
             for result in workers.map(Job.method, tasks): ...
@@ -42,7 +46,7 @@ class Workers(Generic[Job]):
         job: the object; picklable if there is more than one worker.
         folder: where processes find the job, in a file that this one removes unless it is killed,
             and the next one with the same folder writes over; made if missing.
-        num_workers: how many; 0: one for each core. One means: no process but this one.
+        num_workers: how many processes, this one counted; 0: one for each core.
     """
 
     def __init__(self, job: Job, folder: pathlib.Path, num_workers: int = 0) -> None:
@@ -70,7 +74,7 @@ class Workers(Generic[Job]):
         """Yields `method(job, task)` of each task, in their order.
 
         Processes are started as soon as there are two tasks. Tasks are taken from the iterator
-        only as the work goes on.
+        only as the work goes on, and done here when each of the others has its share before it.
 
         Args:
             method: a function at the top of a module, or of a class there.
@@ -88,14 +92,19 @@ class Workers(Generic[Job]):
             yield from map(functools.partial(_do, method, self._job), all_tasks)
             return
         pool = self._started_pool()
-        running: collections.deque[Future[Result]] = collections.deque()
+        share = _TASKS_PER_WORKER * (self._num_workers - 1)
+        most = _RESULTS_PER_WORKER * self._num_workers
+        results: collections.deque[Future[Result]] = collections.deque()
         try:
             for task in all_tasks:
-                running.append(pool.submit(_call, method, task))
-                if len(running) >= _TASKS_PER_WORKER * self._num_workers:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
+                if sum(not result.done() for result in results) < share:
+                    results.append(pool.submit(_call, method, task))
+                else:
+                    results.append(_done(method, self._job, task))
+                while results and (results[0].done() or len(results) == most):
+                    yield results.popleft().result()
+            while results:
+                yield results.popleft().result()
         except BrokenProcessPool:
             raise UserError(
                 "a worker process died: it was killed, perhaps because memory ran out, or could "
@@ -118,7 +127,7 @@ class Workers(Generic[Job]):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_bytes(pickled)
             self._pool = ProcessPoolExecutor(
-                self._num_workers,
+                self._num_workers - 1,
                 multiprocessing.get_context("spawn"),
                 initializer=_start,
                 initargs=(self._path,),
@@ -152,6 +161,16 @@ def garbage_collector_paused() -> Iterator[None]:
 def _do(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Result:
     with garbage_collector_paused():
         return method(job, task)
+
+
+def _done(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Future[Result]:
+    """Calls the method here; an error waits for its turn among the results."""
+    future: Future[Result] = Future()
+    try:
+        future.set_result(_do(method, job, task))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 # ---- in a worker process
