@@ -1,7 +1,7 @@
 """Data generation: samples of a problem become encoded TFRecord files.
 
 Samples go round-robin to the files of a split, as in T2T, so that all files are alike. This process
-reads them in chunks, which worker processes encode into chunk files; those are then put together,
+reads them in chunks, which it and others encode into chunk files; those are then put together,
 shuffled for training. Neither the number of workers nor an interruption changes a byte: what is
 done stays, and the next run makes the rest. Memory does not grow with the corpus; on disk the
 records take twice their size until a split is finished.
