@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, Flag, quiet_import
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:
+    from t2t_lite.paper.experiments import Places
     from t2t_lite.paper.table import Table
 
 Number = TypeVar("Number", int, float)
@@ -18,15 +19,16 @@ TABLES = ("table1", "table2", "table3", "table4", "parsing-search")
 
 # Each use of the command: the flags that it needs, and others that it reads; --format is for all.
 _TRAININGS = ("output_dir", "problem", "data_dir", "steps")
+_CHANGES = ("hparams", "t2t_usr_dir")
 _SEARCHED = ("dropouts", "learning_rates", "beam_sizes")
 _USES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "table1": ((), ()),
     "table1 --scale": (("output_dir",), ("scale",)),
     "table2": ((), ()),
     "table3": ((), ("params",)),
-    "table3 --scale": (_TRAININGS, ("scale", "hparams", "rows", "seeds")),
+    "table3 --scale": (_TRAININGS, ("scale", "rows", "seeds", *_CHANGES)),
     "table4": ((), ()),
-    "parsing-search": (_TRAININGS, ("hparams", "hparams_set", *_SEARCHED)),
+    "parsing-search": (_TRAININGS, ("hparams_set", *_SEARCHED, *_CHANGES)),
 }
 
 COMMAND = Command(
@@ -96,6 +98,7 @@ COMMAND = Command(
             ),
             Flag("beam_sizes", str, "4,10,21", "Beams to try with each training."),
         ),
+        "Registries": REGISTRY_FLAGS,
     },
     words="|".join(TABLES),
 )
@@ -160,7 +163,7 @@ def _table3(args: types.SimpleNamespace) -> "Table":
         return parameters.table() if args.params else variations.table()
     rows = args.rows.split(",") if args.rows else [row.name for row in TABLE_3]
     settings = ablation.Settings(args.problem, args.scale, args.steps, args.hparams)
-    results = ablation.train(rows, args.seeds, settings, args.data_dir, args.output_dir)
+    results = ablation.train(rows, args.seeds, settings, _places(args))
     return ablation.table(results)
 
 
@@ -179,8 +182,14 @@ def _parsing_search(args: types.SimpleNamespace) -> "Table":
         learning_rates=_numbers(args, "learning_rates", float),
         beam_sizes=_numbers(args, "beam_sizes", int),
     )
-    results = parsing_search.search(settings, grid, args.data_dir, args.output_dir)
+    results = parsing_search.search(settings, grid, _places(args))
     return parsing_search.table(results)
+
+
+def _places(args: types.SimpleNamespace) -> "Places":
+    from t2t_lite.paper.experiments import Places
+
+    return Places(args.data_dir, args.output_dir, args.t2t_usr_dir)
 
 
 def _numbers(args: types.SimpleNamespace, name: str, kind: Callable[[str], Number]) -> list[Number]:

@@ -12,6 +12,7 @@ from t2t_lite import files, registry, run_folder
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.paper import experiments
+from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.parameters import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.table import Column, Table
@@ -97,13 +98,12 @@ def _shrunk(name: str, value: Any) -> Any:
     return value // _DIVISORS[name] if name in _DIVISORS else value
 
 
-def trainer_flags(cell: Cell, settings: Settings, data_dir: str, output_dir: str) -> list[str]:
+def trainer_flags(cell: Cell, settings: Settings, places: Places) -> list[str]:
     """Returns the flags of t2t-trainer for a cell."""
     hparams_set, hparams = hparams_flags(cell.row, settings)
-    run_dir = pathlib.Path(output_dir, cell.name)
     return [
         *experiments.trainer_flags(
-            settings.problem, hparams_set, hparams, settings.steps, data_dir, run_dir
+            settings.problem, hparams_set, hparams, settings.steps, places, cell.name
         ),
         "--keep_best_max=0",
         f"--random_seed={cell.seed}",
@@ -112,17 +112,14 @@ def trainer_flags(cell: Cell, settings: Settings, data_dir: str, output_dir: str
     ]
 
 
-def train(
-    rows: Sequence[str], seeds: int, settings: Settings, data_dir: str, output_dir: str
-) -> dict[str, Any]:
+def train(rows: Sequence[str], seeds: int, settings: Settings, places: Places) -> dict[str, Any]:
     """Trains all cells that are not done yet, the first seed of every row first.
 
     Args:
         rows: names of rows of Table 3.
         seeds: trainings of each, seeds 1 to `seeds`.
         settings: the same in all of them.
-        data_dir: folder of t2t-datagen's files.
-        output_dir: folder for table3.json, table3.svg and a run folder for each cell.
+        places: its folder of results gets table3.json, table3.svg and the run folder of each cell.
 
     Returns:
         What table3.json holds.
@@ -136,7 +133,7 @@ def train(
         raise UsageError(f"--problem={settings.problem} is not scored by BLEU, as Table 3 is")
     if not 1 <= seeds <= MOST_SEEDS:
         raise UsageError(f"--seeds={seeds}: from 1 to {MOST_SEEDS} are possible")
-    folder = pathlib.Path(output_dir)
+    folder = pathlib.Path(places.output_dir)
     path = folder / RESULTS
     results = experiments.read_results(path, dataclasses.asdict(settings), ["cells"])
     cells = [Cell(row, seed) for seed in range(1, seeds + 1) for row in rows]
@@ -147,17 +144,16 @@ def train(
             log.info("%s is done already", cell.name)
             continue
         log.info("training %s, %d of %d", cell.name, number, len(cells))
-        flags = trainer_flags(cell, settings, data_dir, output_dir)
-        results["cells"][cell.name] = _train_one(cell, flags, output_dir)
+        flags = trainer_flags(cell, settings, places)
+        results["cells"][cell.name] = _train_one(cell, flags, folder / cell.name)
         experiments.write_results(path, results)
         files.write_text(folder / CHART, chart(results) + "\n")
     return results
 
 
-def _train_one(cell: Cell, flags: Sequence[str], output_dir: str) -> dict[str, Any]:
-    """Trains a cell in a process of its own; returns what is recorded of it."""
+def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
+    """Trains a cell in a process of its own; returns what is recorded of its run folder."""
     experiments.run_command("t2t-trainer", flags, cell.name)
-    folder = pathlib.Path(output_dir, cell.name)
     evaluations = [record for _, record in run_folder.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.open_run(str(folder))

@@ -1,5 +1,6 @@
 """What queues of experiments share: results that outlive a kill, and commands to run."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -10,6 +11,26 @@ from typing import Any
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Folders of a queue: results do not depend on where they are.
+
+    Attributes:
+        data_dir: t2t-datagen's files.
+        output_dir: for the results, and a run folder for each training.
+        t2t_usr_dir: what the user has registered; "": nothing.
+    """
+
+    data_dir: str
+    output_dir: str
+    t2t_usr_dir: str = ""
+
+    def flags(self) -> list[str]:
+        """Returns the flags that every command of an experiment needs."""
+        usr_dir = [f"--t2t_usr_dir={self.t2t_usr_dir}"] if self.t2t_usr_dir else []
+        return [f"--data_dir={self.data_dir}", *usr_dir]
 
 
 def read_results(
@@ -44,16 +65,16 @@ def write_results(path: pathlib.Path, results: Mapping[str, Any]) -> None:
 
 
 def trainer_flags(
-    problem: str, hparams_set: str, hparams: str, steps: int, data_dir: str, run_dir: pathlib.Path
+    problem: str, hparams_set: str, hparams: str, steps: int, places: Places, name: str
 ) -> list[str]:
-    """Returns the flags of t2t-trainer for a training that nobody watches."""
+    """Returns the flags of t2t-trainer for a training of that name, which nobody watches."""
     return [
         f"--problem={problem}",
         "--model=transformer",
         f"--hparams_set={hparams_set}",
         f"--hparams={hparams}",
-        f"--data_dir={data_dir}",
-        f"--output_dir={run_dir}",
+        *places.flags(),
+        f"--output_dir={pathlib.Path(places.output_dir, name)}",
         f"--train_steps={steps}",
         # One evaluation at most, at the end; checkpoints more often, to go on from.
         f"--local_eval_frequency={steps}",

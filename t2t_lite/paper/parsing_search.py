@@ -18,6 +18,7 @@ from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.paper import experiments, parsing
+from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.table import Column, Table, Value
 
 log = logging.getLogger(__name__)
@@ -117,25 +118,22 @@ def _decode_hparams(beam_size: int) -> str:
     return f"beam_size={beam_size},alpha=0.3,extra_length=300"
 
 
-def trainer_flags(
-    cell: Cell, settings: Settings, data_dir: str, run_dir: pathlib.Path
-) -> list[str]:
+def trainer_flags(cell: Cell, settings: Settings, places: Places) -> list[str]:
     """Returns the flags of t2t-trainer for a training."""
     hparams = _hparams(cell, settings)
     common = experiments.trainer_flags(
-        settings.problem, settings.hparams_set, hparams, settings.steps, data_dir, run_dir
+        settings.problem, settings.hparams_set, hparams, settings.steps, places, cell.name
     )
     return [*common, "--schedule=train", f"--random_seed={_SEED}"]
 
 
-def search(settings: Settings, grid: Grid, data_dir: str, output_dir: str) -> dict[str, Any]:
+def search(settings: Settings, grid: Grid, places: Places) -> dict[str, Any]:
     """Trains and decodes what is not done yet, then decodes test as was best on dev.
 
     Args:
         settings: the same in all trainings.
         grid: what to try; what was tried there before with other grids is chosen from, too.
-        data_dir: folder of t2t-datagen's files.
-        output_dir: folder for parsing_search.json and a run folder for each training.
+        places: its folder of results gets parsing_search.json and the run folder of each training.
 
     Returns:
         What parsing_search.json holds.
@@ -151,7 +149,7 @@ def search(settings: Settings, grid: Grid, data_dir: str, output_dir: str) -> di
             f"--problem={settings.problem} is no parsing: its outputs are scored by "
             f"{problem.metric}, not by {_METRIC}"
         )
-    queue = _Queue(settings, data_dir, output_dir)
+    queue = _Queue(settings, places)
     for beam_size in grid.beam_sizes:
         DecodeHParams.of(problem, _decode_hparams(beam_size))
     cells = trainings(settings, grid)
@@ -172,10 +170,10 @@ def search(settings: Settings, grid: Grid, data_dir: str, output_dir: str) -> di
 class _Queue:
     """The trainings and decodings of a search, each of them once."""
 
-    def __init__(self, settings: Settings, data_dir: str, output_dir: str) -> None:
+    def __init__(self, settings: Settings, places: Places) -> None:
         self._settings = settings
-        self._data_dir = data_dir
-        self._folder = pathlib.Path(output_dir)
+        self._places = places
+        self._folder = pathlib.Path(places.output_dir)
         self._path = self._folder / RESULTS
         self.results = experiments.read_results(
             self._path,
@@ -187,12 +185,11 @@ class _Queue:
         if cell.name in self.results["cells"]:
             log.info("%s is trained already", cell.name)
             return
-        run_dir = self._folder / cell.name
-        flags = trainer_flags(cell, self._settings, self._data_dir, run_dir)
+        flags = trainer_flags(cell, self._settings, self._places)
         experiments.run_command("t2t-trainer", flags, cell.name)
         trained = {
             **dataclasses.asdict(cell),
-            "seconds": run_folder.read_summary(run_dir)["train_seconds"],
+            "seconds": run_folder.read_summary(self._folder / cell.name)["train_seconds"],
             "command": " ".join(["t2t-trainer", *flags]),
         }
         self._record("cells", cell.name, trained)
@@ -204,7 +201,7 @@ class _Queue:
             return
         flags = [
             f"--output_dir={self._folder / cell.name}",
-            f"--data_dir={self._data_dir}",
+            *self._places.flags(),
             f"--decode_hparams={_decode_hparams(beam_size)}",
             "--output_format=json",
         ]

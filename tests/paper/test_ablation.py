@@ -10,6 +10,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.paper import ablation
 from t2t_lite.paper.ablation import Cell, Settings, chart, hparams_flags, interval, table, train
+from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.published import TABLE_3
 
 TINY = Settings("algorithmic_reverse_decimal40", "tiny", 50)
@@ -55,8 +56,9 @@ def trainings(monkeypatch):
     done: list[str] = []
     killed: set[str] = set()
 
-    def train_one(cell, flags, output_dir):
-        assert f"--random_seed={cell.seed}" in flags
+    def train_one(cell, flags, folder):
+        assert {f"--random_seed={cell.seed}", f"--output_dir={folder}"} <= set(flags)
+        assert folder.name == cell.name
         if cell.name in killed:
             raise KeyboardInterrupt
         done.append(cell.name)
@@ -78,20 +80,20 @@ def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path:
     done, killed = trainings
     killed.add("base-seed2")
     with pytest.raises(KeyboardInterrupt):
-        train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+        train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
     assert done == ["base-seed1", "a1-seed1"]
     killed.clear()
-    results = train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+    results = train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
     assert done == ["base-seed1", "a1-seed1", "base-seed2", "a1-seed2"]
     assert json.loads((tmp_path / "table3.json").read_text("utf-8")) == results
     ET.parse(tmp_path / "table3.svg")
 
 
 def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
-    train(["base"], 1, TINY, "data", str(tmp_path))
+    train(["base"], 1, TINY, Places("data", str(tmp_path)))
     other = Settings(TINY.problem, "tiny", 60)
     with pytest.raises(UsageError, match=r"made with steps=50, not 60: .*another --output_dir"):
-        train(["base"], 1, other, "data", str(tmp_path))
+        train(["base"], 1, other, Places("data", str(tmp_path)))
 
 
 def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
@@ -99,21 +101,21 @@ def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
 ):
     done, _ = trainings
     with pytest.raises(UsageError, match="no row 'a5': its rows are base, a1"):
-        train(["base", "a5"], 1, TINY, "data", str(tmp_path))
+        train(["base", "a5"], 1, TINY, Places("data", str(tmp_path)))
     with pytest.raises(UsageError, match="--seeds=11: from 1 to 10"):
-        train(["base"], 11, TINY, "data", str(tmp_path))
+        train(["base"], 11, TINY, Places("data", str(tmp_path)))
     assert done == []
 
 
 def test_a_problem_without_bleu_is_refused(tmp_path: pathlib.Path):
     settings = Settings("parsing_wsj_16k", "tiny", 50)
     with pytest.raises(UsageError, match="parsing_wsj_16k is not scored by BLEU"):
-        train(["base"], 1, settings, "data", str(tmp_path))
+        train(["base"], 1, settings, Places("data", str(tmp_path)))
 
 
 def test_a_failed_training_is_named(tmp_path: pathlib.Path):
     with pytest.raises(UserError, match="base-seed1: t2t-trainer ended with code 2"):
-        ablation._train_one(Cell("base", 1), ["--no_such_flag"], str(tmp_path))
+        ablation._train_one(Cell("base", 1), ["--no_such_flag"], tmp_path)
 
 
 def test_intervals_are_students():
@@ -124,7 +126,7 @@ def test_intervals_are_students():
 
 
 def test_the_table_and_the_chart(trainings, tmp_path: pathlib.Path):
-    results = train(["base", "a1"], 2, TINY, "data", str(tmp_path))
+    results = train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
     shown = table(results)
     row = dict(zip([c.name for c in shown.columns], shown.rows[0], strict=True))
     assert row["variation"] == "base"

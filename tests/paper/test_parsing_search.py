@@ -8,6 +8,7 @@ import pytest
 
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.paper import experiments, parsing, parsing_search
+from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.parsing_search import Cell, Grid, Settings, search, table, trainings
 
 SETTINGS = Settings("parsing_tmpdir_16k", "transformer_paper_parsing", 50)
@@ -63,7 +64,7 @@ EVERYTHING = [
 
 
 def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pathlib.Path):
-    results = search(SETTINGS, GRID, "data", str(tmp_path))
+    results = search(SETTINGS, GRID, Places("data", str(tmp_path)))
     assert commands.done == EVERYTHING
     assert parsing_search.chosen(results) == "dropout0.3-rate0.05-beam21"
     assert json.loads((tmp_path / "parsing_search.json").read_text("utf-8")) == results
@@ -73,16 +74,16 @@ def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pa
 def test_a_killed_search_goes_on_where_it_was(commands, tmp_path: pathlib.Path, killed: str):
     commands.killed = killed
     with pytest.raises(KeyboardInterrupt):
-        search(SETTINGS, GRID, "data", str(tmp_path))
+        search(SETTINGS, GRID, Places("data", str(tmp_path)))
     assert commands.done == EVERYTHING[: EVERYTHING.index(killed)]
     commands.killed = ""
-    search(SETTINGS, GRID, "data", str(tmp_path))
+    search(SETTINGS, GRID, Places("data", str(tmp_path)))
     assert commands.done == EVERYTHING
 
 
 def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
-    search(SETTINGS, GRID, "data", str(tmp_path))
-    results = search(SETTINGS, Grid([0.5], [0.05], [1]), "data", str(tmp_path))
+    search(SETTINGS, GRID, Places("data", str(tmp_path)))
+    results = search(SETTINGS, Grid([0.5], [0.05], [1]), Places("data", str(tmp_path)))
     added = ["dropout0.5-rate0.05", "dropout0.5-rate0.05-beam1, eval"]
     assert commands.done == EVERYTHING + added
     assert [row[:4] for row in table(results).rows] == [
@@ -96,7 +97,7 @@ def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
 
 
 def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pathlib.Path):
-    shown = table(search(SETTINGS, GRID, "data", str(tmp_path)))
+    shown = table(search(SETTINGS, GRID, Places("data", str(tmp_path))))
     named = [
         dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows
     ]
@@ -115,28 +116,29 @@ def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pa
 
 def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path: pathlib.Path):
     settings = Settings("parsing_craft", "transformer_paper_parsing", 50)
-    results = search(settings, GRID, "data", str(tmp_path))
+    results = search(settings, GRID, Places("data", str(tmp_path)))
     assert commands.done == EVERYTHING[:-1]
     assert [row[0] for row in table(results).rows] == ["dev"] * 3 + ["dev, chosen"]
 
 
 def test_a_folder_of_other_settings_is_refused(commands, tmp_path: pathlib.Path):
-    search(SETTINGS, GRID, "data", str(tmp_path))
+    search(SETTINGS, GRID, Places("data", str(tmp_path)))
     other = Settings(SETTINGS.problem, "transformer_paper_parsing_semi", 50)
     with pytest.raises(UsageError, match="made with hparams_set='transformer_paper_parsing', not"):
-        search(other, GRID, "data", str(tmp_path))
+        search(other, GRID, Places("data", str(tmp_path)))
 
 
 def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path: pathlib.Path):
     flags = parsing_search.trainer_flags(
         Cell(0.3, 0.1),
         Settings("p", "transformer_paper_parsing", 9, "batch_size=512"),
-        "data",
-        tmp_path,
+        Places("data", str(tmp_path), "mine"),
     )
     changes = "layer_prepostprocess_dropout=0.3,attention_dropout=0.3,learning_rate=0.1"
     assert f"--hparams={changes},batch_size=512" in flags
     assert {"--schedule=train", "--random_seed=1", "--train_steps=9"} <= set(flags)
+    run_dir = tmp_path / "dropout0.3-rate0.1"
+    assert {"--data_dir=data", "--t2t_usr_dir=mine", f"--output_dir={run_dir}"} <= set(flags)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_mistakes_show_before_any_training(
     commands, tmp_path: pathlib.Path, settings: Settings, beams: list[int], message: str
 ):
     with pytest.raises(UsageError, match=message):
-        search(settings, Grid([0.1], [], beams), "data", str(tmp_path))
+        search(settings, Grid([0.1], [], beams), Places("data", str(tmp_path)))
     assert commands.done == []
     assert not list(tmp_path.iterdir())
 

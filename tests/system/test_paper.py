@@ -8,24 +8,36 @@ import pytest
 
 from t2t_lite import registry
 
+_MINE = """
+from t2t_lite import registry
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
+
+
+@registry.register_problem
+class MyLines(Text2textTmpdir):
+    pass
+"""
+
 
 @pytest.mark.slow
-def test_a_miniature_row_of_table_3(command, tmp_path: pathlib.Path):
-    text, data, out = tmp_path / "text", tmp_path / "data", tmp_path / "out"
+def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path: pathlib.Path):
+    text, data, out, mine = (tmp_path / name for name in ("text", "data", "out", "mine"))
     text.mkdir()
+    mine.mkdir()
+    (mine / "__init__.py").write_text(_MINE, "utf-8")
     lines = [f"line {i} of some words {i * i}" for i in range(200)]
     for split in ("train", "eval"):
         for side in ("inputs", "targets"):
             path = text / f"{side}.{split}.txt"
             path.write_text("\n".join(lines[:: 1 if split == "train" else 50]) + "\n", "utf-8")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
+    own = ["--problem=my_lines", f"--t2t_usr_dir={mine}", f"--data_dir={data}"]
+    command("t2t-datagen", f"--tmp_dir={text}", *own)
     flags = [
         "table3",
-        "--problem=text2text_tmpdir",
+        *own,
         "--scale=tiny",
         "--steps=2",
         "--hparams=batch_size=256,max_length=32,num_hidden_layers=1",
-        f"--data_dir={data}",
         f"--output_dir={out}",
         "--rows=a1",
         "--format=json",
