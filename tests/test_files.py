@@ -17,6 +17,21 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_durable_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch, durable):
+    synced = []
+
+    def fsync(descriptor):
+        synced.append((os.stat(descriptor).st_ino, path.exists()))
+
+    path = tmp_path / "file"
+    monkeypatch.setattr(os, "fsync", fsync)
+    with files.whole_file(path, durable) as temporary:
+        temporary.write_text("text")
+    wanted = [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+    assert synced == (wanted if durable else [])
+
+
 def fail_beside(folder, other):
     with files.whole_folder(folder):
         other.touch()

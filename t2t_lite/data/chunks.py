@@ -1,23 +1,24 @@
 """The work of data generation's processes: samples become chunk files, and these become shards.
 
 A chunk file holds the framed records of some consecutive samples, grouped by the shard that each
-belongs to: (number of shards + 1) offsets as uint64, then the records. Its name has a digest of the
+belongs to: (number of shards + 1) offsets as uint64, then the records of one shard after the other;
+the offsets and each shard's records are followed by their checksum. Its name has a digest of the
 samples, so that what a killed run left is used again only if nothing has changed. Nobody waits for
-it to reach the disk: what a crash of the machine has torn shows by its checksums and is made anew.
+it to reach the disk: what a crash of the machine has torn is noticed and made anew.
 """
 
+import contextlib
 import dataclasses
 import hashlib
-import io
 import itertools
 import pathlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from t2t_lite.data.records import (
     frame,
-    framed_records,
+    masked_crc,
     pack,
     serialize_packed,
     shuffled,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _EOS = pack([EOS_ID])
 _OFFSET = struct.Struct("<Q")
 _SPAN = struct.Struct("<QQ")  # two offsets that follow each other
+_CHECKSUM_SIZE = len(masked_crc(b""))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,41 +165,24 @@ class ChunkFolder:
         """
         name, count = chunk.name(self.shards), len(chunk)
         path = self.path / name
-        if path.is_file() and (sizes := self._sound_sizes(path, count)) is not None:
-            return ChunkFile(name, count, is_new=False, sizes=sizes)
-        groups = self.encoder.encode_chunk(chunk, self.shards)
-        sizes = [sum(map(len, group)) for group in groups]
+        if path.is_file():
+            with contextlib.suppress(DataError):
+                sizes = [len(self._segment(name, index)) for index in range(self.shards)]
+                return ChunkFile(name, count, is_new=False, sizes=sizes)
+        groups = [b"".join(group) for group in self.encoder.encode_chunk(chunk, self.shards)]
+        segments = [_sealed(group) for group in groups]
+        offsets = itertools.accumulate(map(len, segments), initial=self._header_size)
+        header = _sealed(b"".join(map(_OFFSET.pack, offsets)))
         with whole_file(path, durable=False) as temporary, temporary.open("wb") as out:
-            out.writelines(map(_OFFSET.pack, itertools.accumulate(sizes, initial=self._start)))
-            out.writelines(itertools.chain.from_iterable(groups))
-        return ChunkFile(name, count, is_new=True, sizes=sizes)
-
-    @property
-    def _start(self) -> int:
-        """Where the records of a chunk file begin."""
-        return _OFFSET.size * (self.shards + 1)
-
-    def _sound_sizes(self, path: pathlib.Path, samples: int) -> list[int] | None:
-        """Returns the bytes that a chunk file has for each shard; None: it is damaged."""
-        contents = path.read_bytes()
-        head = contents[: self._start]
-        if len(head) < self._start:
-            return None
-        offsets = [offset for (offset,) in _OFFSET.iter_unpack(head)]
-        if offsets[0] != self._start or offsets[-1] != len(contents) or offsets != sorted(offsets):
-            return None
-        spans = list(itertools.pairwise(offsets))
-        segments = (io.BytesIO(contents[begin:end]) for begin, end in spans)
-        try:
-            records = sum(1 for part in segments for _ in framed_records(part, path.name))
-        except DataError:
-            return None
-        return [end - begin for begin, end in spans] if records == samples else None
+            out.write(header)
+            out.writelines(segments)
+        return ChunkFile(name, count, is_new=True, sizes=[len(group) for group in groups])
 
     def write_shard(self, shard: Shard) -> None:
         """Puts the records of all chunks that belong to a shard together in its file.
 
         Raises:
+            DataError: a chunk file is damaged.
             OSError: the disk is full, say; the file is not there then.
         """
         with whole_file(shard.path) as temporary, temporary.open("wb") as out:
@@ -209,13 +194,39 @@ class ChunkFolder:
     def _records(self, shard: Shard) -> Iterator[bytes]:
         """Yields the framed records of a shard in the order of their samples."""
         for chunk in shard.chunks:
-            # This run has written or checked the file; checksums are for those who read the shards.
             yield from split_records(self._segment(chunk, shard.index))
 
     def _segment(self, chunk: str, index: int) -> bytes:
-        """Returns the records of a chunk file that belong to a shard."""
-        with (self.path / chunk).open("rb", buffering=0) as file:
-            file.seek(_OFFSET.size * index)
-            start, end = _SPAN.unpack(file.read(_SPAN.size))
+        """Returns the records of a chunk file that belong to a shard.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+        path = self.path / chunk
+        with path.open("rb", buffering=0) as file:
+            header = _read_sealed(file, self._header_size, path)
+            start, end = _SPAN.unpack_from(header, _OFFSET.size * index)
             file.seek(start)
-            return file.read(end - start)
+            return _read_sealed(file, end - start, path)
+
+    @property
+    def _header_size(self) -> int:
+        """Bytes of the offsets in a chunk file and of their checksum."""
+        return _OFFSET.size * (self.shards + 1) + _CHECKSUM_SIZE
+
+
+def _sealed(contents: bytes) -> bytes:
+    return contents + masked_crc(contents)
+
+
+def _read_sealed(file: IO[bytes], size: int, path: pathlib.Path) -> bytes:
+    """Returns what was sealed in the next bytes of a file.
+
+    Raises:
+        DataError: something else stands there.
+    """
+    sealed = file.read(size)
+    contents = sealed[:-_CHECKSUM_SIZE]
+    if len(sealed) != size or sealed != _sealed(contents):
+        raise DataError(f"{path} is damaged; run the command again, which makes it anew")
+    return contents

@@ -107,16 +107,16 @@ def _varint(number: int) -> bytes:
 
 def frame(record: bytes) -> bytes:
     """Returns a record as it stands in a TFRecord file, between its length and its checksum."""
-    return _header(len(record)) + record + _masked_crc(record)
+    return _header(len(record)) + record + masked_crc(record)
 
 
 @functools.lru_cache(maxsize=4096)  # most records are short
 def _header(length: int) -> bytes:
     packed = _LENGTH.pack(length)
-    return packed + _masked_crc(packed)
+    return packed + masked_crc(packed)
 
 
-def _masked_crc(data: bytes) -> bytes:
+def masked_crc(data: bytes) -> bytes:
     """CRC-32C, rotated and shifted so that a checksum of checksums is no weaker (TFRecord)."""
     crc = google_crc32c.value(data)
     return _CHECKSUM.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
@@ -170,7 +170,7 @@ def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
         if header != _header(length):  # before a damaged length is believed
             raise _damaged(name, number)
         record, checksum = file.read(length), file.read(_CHECKSUM.size)
-        if checksum != _masked_crc(record):
+        if checksum != masked_crc(record):
             raise _damaged(name, number)
         yield header + record + checksum
 

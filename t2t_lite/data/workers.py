@@ -74,33 +74,50 @@ class Workers(Generic[Job]):
         """Yields `method(job, task)` of each task, in their order.
 
         Processes are started as soon as there are two tasks. Tasks are taken from the iterator
-        only as the work goes on, and done here when each of the others has its share before it.
+        only as the work goes on, no more than 32 for each process ahead of a missing result; one is
+        done here when each of the others has its share before it.
 
         Args:
-            method: a function at the top of a module, or of a class there.
+            method: a function at the top of a module, or of a class there; its results are small.
             tasks: picklable.
             here: the tasks are too small for other processes.
 
         Raises:
             UserError: a worker process died, or the job is not picklable.
-            Exception: whatever the method or the iterator raises.
+            Exception: whatever the method or the iterator raises, after the results of all tasks
+                before.
         """
-        remaining = iter(tasks)
+        failures: list[Exception] = []
+        remaining = _until_failure(tasks, failures)
         first = list(itertools.islice(remaining, 2))
         all_tasks = itertools.chain(first, remaining)
         if here or self._num_workers == 1 or len(first) < 2:
             yield from map(functools.partial(_do, method, self._job), all_tasks)
-            return
+        else:
+            yield from self._share_out(method, all_tasks)
+        if failures:
+            raise failures[0]
+
+    def _share_out(
+        self, method: Callable[[Job, Task], Result], tasks: Iterator[Task]
+    ) -> Iterator[Result]:
+        """As `map`, by all processes."""
         pool = self._started_pool()
-        share = _TASKS_PER_WORKER * (self._num_workers - 1)
+        others = self._num_workers - 1
         most = _RESULTS_PER_WORKER * self._num_workers
+        own: collections.deque[Task] = collections.deque()  # not given away yet
         results: collections.deque[Future[Result]] = collections.deque()
         try:
-            for task in all_tasks:
-                if sum(not result.done() for result in results) < share:
-                    results.append(pool.submit(_call, method, task))
+            while True:
+                own.extend(itertools.islice(tasks, _TASKS_PER_WORKER - len(own)))
+                if not own:
+                    break
+                # The last tasks are given away one by one, so that all processes end together.
+                share = _TASKS_PER_WORKER if len(own) == _TASKS_PER_WORKER else 1
+                if sum(not result.done() for result in results) < share * others:
+                    results.append(pool.submit(_call, method, own.popleft()))
                 else:
-                    results.append(_done(method, self._job, task))
+                    results.append(_done(method, self._job, own.popleft()))
                 while results and (results[0].done() or len(results) == most):
                     yield results.popleft().result()
             while results:
@@ -156,6 +173,14 @@ def garbage_collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _until_failure(tasks: Iterable[Task], failures: list[Exception]) -> Iterator[Task]:
+    """Yields tasks up to an error of their iterator, which `failures` gets."""
+    try:
+        yield from tasks
+    except Exception as error:
+        failures.append(error)
 
 
 def _do(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Result:

@@ -264,6 +264,20 @@ def test_torn_chunks_are_encoded_again(data, tmp_path, encoded, digests):
     assert digests(data) == digests(tmp_path / "undisturbed")
 
 
+def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
+    encoder = ByteTextEncoder()
+    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
+    folder = chunks.ChunkFolder(examples, tmp_path, shards=1)
+    made = folder.write_chunk(chunks.Chunk(0, ["a"], ["b"]))
+    path = tmp_path / made.name
+    path.write_bytes(path.read_bytes()[:-6] + bytes(6))
+    for seed in (None, "1"):
+        shard = chunks.Shard(0, tmp_path / "shard", made.sizes[0], [made.name], seed)
+        with pytest.raises(DataError, match=f"{made.name} is damaged; run the command again"):
+            folder.write_shard(shard)
+        assert not shard.path.exists()
+
+
 def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
     encoder = ByteTextEncoder()
     examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})

@@ -37,18 +37,19 @@ def test_processes_have_the_whole_work_between_them(tmp_path):
         assert 1.0 <= time.monotonic() - start < 1.9
 
 
+@pytest.mark.parametrize(("num_workers", "tasks"), [(2, 2), (2, 4), (2, 10), (3, 3), (3, 6)])
+def test_this_process_works_too_and_all_end_together(tmp_path, num_workers, tasks):
+    with Workers(None, tmp_path, num_workers) as workers:
+        while len(set(workers.map(process, [0.05] * 3 * num_workers))) < num_workers:
+            pass  # not all have started
+        done = collections.Counter(workers.map(process, [0.3] * tasks))
+    assert done[os.getpid()] >= 1
+    assert max(done.values()) <= tasks // num_workers + 1
+
+
 def process(job, task):
     time.sleep(task)
     return os.getpid()
-
-
-def test_this_process_works_too_while_the_others_have_enough_to_do(tmp_path):
-    with Workers(None, tmp_path, 3) as workers:
-        for _ in range(2):  # while the others start, and then
-            done = collections.Counter(workers.map(process, [0.05] * 60))
-        assert len(done) == 3
-        assert min(done.values()) >= 10
-        assert os.getpid() in done
 
 
 def test_tasks_are_taken_only_as_the_work_goes_on(tmp_path):
@@ -62,7 +63,21 @@ def test_tasks_are_taken_only_as_the_work_goes_on(tmp_path):
 
     with Workers(1, tmp_path, 2) as workers:
         for number, _ in enumerate(workers.map(operator.add, tasks()), 1):
-            assert taken - number < 64
+            assert taken - number < 64 + 3
+
+
+def test_results_come_as_soon_as_they_are_there(tmp_path):
+    done = []
+
+    def tasks():
+        for _ in range(20):
+            yield 0.1
+            done.append(None)
+
+    with Workers(time.sleep, tmp_path, 2) as workers:
+        list(workers.map(operator.call, [0.0] * 4))
+        next(workers.map(operator.call, tasks()))
+        assert len(done) < 10
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
@@ -72,6 +87,39 @@ def test_errors_of_the_work_reach_the_caller(tmp_path, num_workers):
         with pytest.raises(ZeroDivisionError):
             list(results)
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("num_workers", [1, 2, 3])
+@pytest.mark.parametrize("bad", range(8))
+def test_the_first_error_is_raised_after_the_results_before_it(tmp_path, num_workers, bad):
+    def tasks():
+        for number in range(8):
+            if number == bad + 1:
+                raise ValueError
+            yield 0 if number == bad else 1
+
+    seen: list[int] = []
+    with Workers(1, tmp_path, num_workers) as workers, pytest.raises(ZeroDivisionError):
+        collect(workers.map(operator.floordiv, tasks()), seen)
+    assert seen == [1] * bad
+
+
+def collect(results, seen: list[int]) -> None:
+    for result in results:
+        seen.append(result)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("count", range(6))
+def test_an_error_of_the_tasks_comes_after_the_results_before_it(tmp_path, num_workers, count):
+    def tasks():
+        yield from range(count)
+        raise ValueError
+
+    seen: list[int] = []
+    with Workers(0, tmp_path, num_workers) as workers, pytest.raises(ValueError, match=r"^$"):
+        collect(workers.map(operator.add, tasks()), seen)
+    assert seen == list(range(count))
 
 
 def test_a_worker_that_dies_is_an_error(tmp_path):
