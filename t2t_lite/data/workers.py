@@ -74,7 +74,7 @@ class Workers(Generic[Job]):
         """Yields `method(job, task)` of each task, in their order.
 
         Processes are started as soon as there are two tasks. Tasks are taken from the iterator
-        only as the work goes on, no more than 32 for each process ahead of a missing result; one is
+        only as the work goes on, about 32 a process ahead of a missing result at most; one is
         done here when each of the others has its share before it.
 
         Args:

@@ -1,6 +1,5 @@
 """What training and search rely on, held for every model."""
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -282,7 +281,6 @@ for kind in kinds:
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 def test_another_process_and_backend_computes_the_same(make_model, features, tmp_path):
     kinds = ("pre_norm", "bahdanau")
     np.savez(tmp_path / "features.npz", **features)
