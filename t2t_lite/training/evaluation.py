@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import smoothed_cross_entropy
-from t2t_lite.training.train_step import Features
+from t2t_lite.training.train_step import Features, features_spec
 
 
 class _Sums(NamedTuple):
@@ -31,7 +31,8 @@ class Evaluation:
     def __init__(self, strategy: tf.distribute.Strategy, model: Seq2Seq) -> None:
         self.strategy = strategy
         self.model = model
-        self._compiled = tf.function(self._sums, reduce_retracing=True)
+        spec = features_spec(strategy.num_replicas_in_sync)
+        self._compiled = tf.function(self._sums, input_signature=(spec,))
 
     def __call__(
         self, batches: Iterable[Features], limit: int | None

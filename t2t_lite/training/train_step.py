@@ -23,6 +23,12 @@ from t2t_lite.training.losses import summed_cross_entropy
 Features = dict[str, tf.Tensor]
 
 
+def features_spec(*parts: int) -> dict[str, tf.TensorSpec]:
+    """Returns what a function is traced for once: `inputs` and `targets` [*parts, B, L]."""
+    spec = tf.TensorSpec([*parts, None, None], tf.int32)
+    return {"inputs": spec, "targets": spec}
+
+
 class Totals(NamedTuple):
     """Sums over the tokens of some batches; all float64 scalars."""
 
@@ -93,13 +99,14 @@ class TrainStep:
         if self._shapes:
             _refuse_what_xla_cannot_do(model, strategy)
             self._replica = tf.function(self._replica_sums, jit_compile=True)
-        # XLA needs to know all sizes.
+        # One trace serves all sizes, which XLA alone needs to know.
+        scalar = tf.TensorSpec([], tf.int64)
+        signature = (features_spec(parts), scalar, tf.TensorSpec([], tf.bool))
         self._compiled: Callable[..., tf.Tensor] = tf.function(
-            self._step, reduce_retracing=not self._shapes
+            self._step, input_signature=None if self._shapes else signature
         )
-
         self._compiled_losses: Callable[..., tf.Tensor] = tf.function(
-            self._sentence_losses, reduce_retracing=True
+            self._sentence_losses, input_signature=(features_spec(), scalar)
         )
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
@@ -182,8 +189,12 @@ class TrainStep:
         """Adds up one replica's micro-batches."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         first = replica * self.accumulate
-        sums = self._micro_batch(features, step, first, scale)
-        for part in tf.range(first + 1, first + self.accumulate):
+        if self.accumulate == 1:
+            return self._micro_batch(features, step, first, scale)
+        # From zeros, so that model and gradients are traced once, in the loop alone.
+        zero = tf.constant(0.0)
+        sums = _Sums([tf.zeros(v.shape) for v in self.variables], zero, zero, zero)
+        for part in tf.range(first, first + self.accumulate):
             more = self._micro_batch(features, step, part, scale)
             sums = tf.nest.map_structure(tf.add, sums, more)
         return sums

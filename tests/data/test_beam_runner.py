@@ -18,6 +18,8 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
 from t2t_lite.errors import DataError, UsageError, UserError
 
+pytestmark = pytest.mark.integration
+
 filesystem = pytest.importorskip("apache_beam.io.filesystem")
 localfilesystem = pytest.importorskip("apache_beam.io.localfilesystem")
 

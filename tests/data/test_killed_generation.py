@@ -19,6 +19,8 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.problems.algorithmic import AlgorithmicReverseDecimal40
 
+pytestmark = pytest.mark.integration
+
 
 class Small(AlgorithmicReverseDecimal40):
     """2,000 pairs to train, in 40 files."""

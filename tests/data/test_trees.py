@@ -334,6 +334,7 @@ def test_without_words_there_is_an_empty_tree():
     assert trees.delinearize([], SYMBOLS) == (Tree("TOP", ()), 9)
 
 
+@pytest.mark.integration
 def test_every_tree_of_both_treebanks_comes_back(treebank_folder):
     paths = sorted([*treebank_folder.rglob("*.mrg"), *treebank_folder.rglob("*.tree")])
     count = 0

@@ -11,6 +11,8 @@ import pytest
 from t2t_lite.data.workers import Workers, available_cores
 from t2t_lite.errors import UserError
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.parametrize("num_workers", [0, 1, 3])
 def test_results_come_in_the_order_of_the_tasks(tmp_path, num_workers):

@@ -118,9 +118,10 @@ def up_to_eos(ids):
     "t2t_folder",
     [
         "base_v1",
-        "base_v3",
-        "relative",
-        "two_vocabs",
+        *(
+            pytest.param(name, marks=pytest.mark.integration)
+            for name in ("base_v3", "relative", "two_vocabs")
+        ),
         # All logits of these are compared with T2T's, too, and so are the steps with the whole.
         *(
             pytest.param(name, marks=pytest.mark.slow)
@@ -291,7 +292,10 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     assert model.traces == traces
 
 
-@pytest.mark.parametrize("layers", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize(
+    "layers",
+    [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.integration)],
+)
 @pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
 def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
     """For stacks of every height: some make TensorFlow's optimizer build unlike graphs."""

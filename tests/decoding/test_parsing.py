@@ -19,6 +19,8 @@ from t2t_lite.problems.parsing import TreebankProblem
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 
+pytestmark = pytest.mark.integration
+
 SUBJECTS = ["(NP-SBJ (DT the) (NN dog))", "(NP-SBJ (PRP she))", "(NP-SBJ (DT a) (JJ big) (NN cat))"]
 VERBS = [
     "(VP (VBZ runs))",

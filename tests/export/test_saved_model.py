@@ -85,6 +85,7 @@ def without_padding(ids: list[int]) -> list[int]:
     return ids
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("model", "problem", "changes", "needs_text"), CASES)
 def test_another_process_gives_what_the_decoder_gives(
     make_run, tmp_path, model, problem, changes, needs_text

@@ -1,5 +1,7 @@
 """Small models of every kind, with weights that are the same on every machine."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_model():
     """Builds a model: `make_model(kind, inputs_vocab_size, targets_vocab_size, hparam=value)`."""
 
@@ -46,9 +48,15 @@ def make_model():
     return make
 
 
+@pytest.fixture(scope="session")
+def models(make_model):
+    """Returns the model of a kind, made once for all tests: they must leave its weights alone."""
+    return functools.cache(make_model)
+
+
 @pytest.fixture
-def model(kind, make_model):
-    return make_model(kind)
+def model(kind, models):
+    return models(kind)
 
 
 @pytest.fixture

@@ -159,6 +159,16 @@ def test_embeddings_are_shared_as_asked(kind, make_model, shared, softmax_too, s
 # ---- training
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "post_norm",
+        *(
+            pytest.param(kind, marks=pytest.mark.integration)
+            for kind in ("pre_norm", "bahdanau", "luong")
+        ),
+    ],
+)
 def test_keras_fit_learns(kind, make_model, features):
     model = make_model(kind, num_hidden_layers=1, **dict.fromkeys(_dropouts(kind), 0.0))
     model.compile(
@@ -281,6 +291,7 @@ for kind in kinds:
 """
 
 
+@pytest.mark.integration
 def test_another_process_and_backend_computes_the_same(make_model, features, tmp_path):
     kinds = ("pre_norm", "bahdanau")
     np.savez(tmp_path / "features.npz", **features)

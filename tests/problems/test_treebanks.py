@@ -108,6 +108,7 @@ def test_the_sample_is_split_by_file_number(shared_data, tmp_path):
         assert samples("parsing_treebank_sample", tmp_path, split) == from_archive
 
 
+@pytest.mark.integration
 def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, tmp_path):
     problem = SmallSample()
     problem.generate_data(str(tmp_path), str(shared_data / "treebank"))
@@ -282,6 +283,7 @@ def test_bad_trees_are_counted_once_beside_phrases_and_craft(tmp_path, caplog, n
 # ---- CRAFT
 
 
+@pytest.mark.integration
 def test_craft(shared_data):
     development = samples("parsing_craft", shared_data / "craft", "eval")
     assert len(development) == 2780

@@ -303,6 +303,7 @@ REAL = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", REAL)
 def test_real_text_through_t2t_datagen(shared_data, few_shards, tmp_path, monkeypatch, name):
     """Real texts in the place of upstream's, in archives laid out like upstream's."""

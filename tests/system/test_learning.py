@@ -5,6 +5,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 SYMBOLS, LONGEST = 12, 8
 
 PROBLEMS = f'''

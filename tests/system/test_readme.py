@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 

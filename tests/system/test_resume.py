@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.integration
+
 PAIRS = 400
 KILL, TERM, SLOW = signal.SIGKILL, signal.SIGTERM, pytest.mark.slow
 EXIT_CODES = {KILL: -KILL, TERM: 75}

@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.integration
+
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = {"t2t_lite": "t2t_lite", "t2t_lite.problems": "problems"}
 FOLDERS |= {"t2t_lite.hparams": "hparams", "t2t_lite.bin": "bin"}

@@ -10,6 +10,8 @@ from t2t_lite.bin import t2t_eval
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 
+pytestmark = pytest.mark.integration
+
 HPARAMS = (
     "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1,"
     "learning_rate_schedule=constant"

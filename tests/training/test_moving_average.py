@@ -14,6 +14,8 @@ from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
+pytestmark = pytest.mark.integration
+
 DECAY, PARTS, VOCAB = 0.75, 2, 12
 SETTINGS = (
     "num_hidden_layers=1,hidden_size=8,filter_size=8,learning_rate_constant=0.05,"

@@ -17,6 +17,8 @@ from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.train_step import TrainStep
 
+pytestmark = pytest.mark.integration
+
 STEPS = 5
 TRIAL = 1  # the first call of the step tries the largest batch
 

@@ -66,7 +66,7 @@ def test_gradients(golden, t2t_weights, config):
         pytest.param("base_v3", "adam", marks=pytest.mark.slow),
         pytest.param("base_v3", "clip", marks=pytest.mark.slow),
         pytest.param("relative", "adam", marks=pytest.mark.slow),
-        ("base_v3", "multistep"),
+        pytest.param("base_v3", "multistep", marks=pytest.mark.integration),
     ],
 )
 def test_trainings(golden, t2t_weights, config, run):
@@ -167,7 +167,14 @@ def recorded_here(overrides):
     return {"losses": losses, "gradient_norms": norms}
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param("clip", marks=pytest.mark.integration),
+        "multistep",
+        pytest.param("accumulated", marks=pytest.mark.integration),
+    ],
+)
 def test_trainings_recorded_here(run):
     """Holds the numbers where T2T's are not at hand; those are held by the tests above."""
     found = recorded_here(RUNS[run])

@@ -162,6 +162,7 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path):
         trainer.run(config(copy, tmp_path / "run"))
 
 
+@pytest.mark.integration
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch):
     def no_space(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
