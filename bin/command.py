@@ -28,6 +28,11 @@ log = logging.getLogger("t2t_lite.bin")
 _HELP = {"-h", "-help", "--help"}
 _INTERRUPTED = 130  # the shell's 128 + SIGINT
 _SILENT = "3"  # of TF_CPP_MIN_LOG_LEVEL: what matters reaches us as a Python exception
+# Flags with the names of files that TensorFlow reads or writes: for it, a name is UTF-8.
+_TENSORFLOW_PATHS = {
+    *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
+    *("t2t_dir", "vocab_dir", "warm_start_from"),
+}
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
 
@@ -186,7 +191,7 @@ class Command:
         for old in accepted:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
-        found = {name: _expanded(flag, values[name].value) for name, flag in self.flags.items()}
+        found = {name: _checked(flag, values[name].value) for name, flag in self.flags.items()}
         if self._words:
             found["words"] = words
         return types.SimpleNamespace(**found)
@@ -220,8 +225,8 @@ class Command:
 
     def require_run(self, values: types.SimpleNamespace) -> None:
         """Raises UsageError unless --output_dir was given, or no --checkpoint_path needs it."""
-        names = map(str.strip, values.checkpoint_path.split(","))
-        if not all("/" in name or run_folder.is_whole(name) for name in names):
+        names = checkpoint_names(values)
+        if not names or not all("/" in name or run_folder.is_whole(name) for name in names):
             self.require(values, "output_dir")
 
     def _dispatch(
@@ -251,6 +256,28 @@ class Command:
     def _fail(self, message: str, code: int) -> int:
         print(f"{self.name}: error: {' '.join(message.split())}", file=sys.stderr)
         return code
+
+
+def checkpoint_names(values: types.SimpleNamespace) -> list[str]:
+    """Returns the names in --checkpoint_path; none if it was not given."""
+    return run_folder.split_checkpoints(values.checkpoint_path, values.output_dir)
+
+
+def checkpoint_name(values: types.SimpleNamespace) -> str:
+    """Returns the one name in --checkpoint_path; "" if it was not given.
+
+    Raises:
+        UsageError: there are several.
+    """
+    names = checkpoint_names(values)
+    if len(names) > 1:
+        raise UsageError(f"--checkpoint_path={values.checkpoint_path}: name one checkpoint")
+    return names[0] if names else ""
+
+
+def is_utf8(text: str) -> bool:
+    """Whether the bytes on the command line were UTF-8: Python hides others in surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @contextlib.contextmanager
@@ -304,7 +331,16 @@ def _log_lines() -> Iterator[None]:
         logger.propagate = propagate
 
 
-def _expanded(flag: Flag, value: Any) -> Any:
+def _checked(flag: Flag, value: Any) -> Any:
+    """Returns a flag's value, with the home folder for `~` in a path.
+
+    Raises:
+        UsageError: it names a file of TensorFlow's in bytes that are not UTF-8.
+    """
+    if flag.name in _TENSORFLOW_PATHS and not is_utf8(value):
+        raise UsageError(
+            f"--{flag.name}={value!a} is not UTF-8, which TensorFlow cannot read: rename the folder"
+        )
     return os.path.expanduser(value) if flag.kind is pathlib.Path else value
 
 

@@ -84,7 +84,7 @@ def _run(args: types.SimpleNamespace) -> None:
         from t2t_lite.training import averaging, selection
     run = run_folder.open_run(args.output_dir)
     if args.checkpoints:
-        names = [name.strip() for name in args.checkpoints.split(",")]
+        names = run_folder.split_checkpoints(args.checkpoints, args.output_dir)
         paths = [
             str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
             for name in names

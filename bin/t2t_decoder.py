@@ -1,7 +1,6 @@
 """t2t-decoder: the outputs of a trained model for a file, a data split, or what is typed."""
 
 import dataclasses
-import os
 import pathlib
 import types
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     Command,
     Flag,
+    checkpoint_names,
     quiet_import,
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
@@ -131,9 +131,8 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.decoding import jobs
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    names = [name.strip() for name in config.checkpoint_path.split(",") if name.strip()]
-    paths = [named_checkpoint(name, config.output_dir) for name in map(os.path.expanduser, names)]
-    jobs.run(dataclasses.replace(config, checkpoint_path=",".join(paths)))
+    paths = [named_checkpoint(name, config.output_dir) for name in checkpoint_names(args)]
+    jobs.run(dataclasses.replace(config, checkpoint_path=tuple(paths)))
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:

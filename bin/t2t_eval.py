@@ -7,7 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, checkpoint_names, quiet_import
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 
@@ -60,16 +60,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    names = [name.strip() for name in args.checkpoint_path.split(",")]
-    if not all("/" in name for name in names):
-        COMMAND.require(args, "output_dir")
+    COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     with quiet_import():
         from t2t_lite.training import checkpoint_scores, devices
     strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
     # Two names may mean one checkpoint.
     paths = dict.fromkeys(
-        checkpoint_scores.named_checkpoint(name, args.output_dir) for name in names
+        checkpoint_scores.named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
     split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
     scored = checkpoint_scores.score_checkpoints(

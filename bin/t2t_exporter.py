@@ -5,7 +5,14 @@ import types
 from collections.abc import Sequence
 
 from t2t_lite import run_folder
-from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import (
+    REGISTRY_FLAGS,
+    RUN_FLAGS,
+    Command,
+    Flag,
+    checkpoint_name,
+    quiet_import,
+)
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
 
@@ -72,7 +79,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.export import folder, keras_archive, saved_model
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    checkpoint = named_checkpoint(args.checkpoint_path or "newest", args.output_dir)
+    checkpoint = named_checkpoint(checkpoint_name(args) or "newest", args.output_dir)
     run = run_folder.open_run(args.output_dir or str(pathlib.Path(checkpoint).parent))
     export_dir = args.export_dir or str(run.folder / "export")
     if args.format == _SAVED_MODEL:

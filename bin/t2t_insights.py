@@ -6,7 +6,15 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import (
+    REGISTRY_FLAGS,
+    RUN_FLAGS,
+    Command,
+    Flag,
+    checkpoint_name,
+    is_utf8,
+    quiet_import,
+)
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
@@ -76,7 +84,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.insights import job
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    checkpoint = config.checkpoint_path
+    checkpoint = checkpoint_name(args)
     if checkpoint:
         checkpoint = named_checkpoint(checkpoint, config.output_dir)
     print(job.run(dataclasses.replace(config, checkpoint_path=checkpoint)))
@@ -92,7 +100,7 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
     COMMAND.require(args, "text")
     COMMAND.require_run(args)
     for name in ("text", "target"):
-        if not _is_utf8(getattr(args, name)):
+        if not is_utf8(getattr(args, name)):
             raise UsageError(f"--{name} is not UTF-8: the shell's words must be")
     DecodeHParams().override(args.decode_hparams)
     for name in ("attention", "layer", "heads"):
@@ -104,11 +112,6 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
         raise UserError("--format=png needs another package: pip install 't2t_lite[png]'")
     fields = dataclasses.fields(InsightsConfig)
     return InsightsConfig(**{field.name: vars(args)[field.name] for field in fields})
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether the bytes on the command line were UTF-8: Python hides others in surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 if __name__ == "__main__":

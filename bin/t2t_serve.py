@@ -5,7 +5,14 @@ import importlib.util
 import types
 from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, RUN_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import (
+    REGISTRY_FLAGS,
+    RUN_FLAGS,
+    Command,
+    Flag,
+    checkpoint_name,
+    quiet_import,
+)
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.serving.config import ServerConfig
@@ -107,8 +114,8 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.serving import server
         from t2t_lite.training.checkpoint_scores import named_checkpoint
-    if args.checkpoint_path:
-        path = named_checkpoint(args.checkpoint_path, args.output_dir)
+    if name := checkpoint_name(args):
+        path = named_checkpoint(name, args.output_dir)
         config = dataclasses.replace(config, checkpoint_path=path)
     server.run(config)
 

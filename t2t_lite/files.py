@@ -1,15 +1,22 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all, and names that others would misread."""
 
 import contextlib
+import glob
+import hashlib
 import os
 import pathlib
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 
 from t2t_lite.errors import UserError
 
 # A file under this suffix is still being written: no reader of this package looks at it.
 INCOMPLETE = ".incomplete"
+
+# What makes a name, read as a pattern of names, no longer match itself; * and ? do not.
+_MISREAD = re.compile(r"[\[\\]")
 
 
 @contextlib.contextmanager
@@ -98,6 +105,42 @@ def made_folder(path: pathlib.Path) -> Iterator[None]:
             for folder in missing:
                 folder.rmdir()
         raise
+
+
+def is_misread(path: str) -> bool:
+    """Whether TensorFlow, which takes some paths for patterns, finds nothing at this one."""
+    return bool(_MISREAD.search(path))
+
+
+@contextlib.contextmanager
+def plain_prefix(prefix: str) -> Iterator[str]:
+    """Yields a prefix by which TensorFlow finds the files `prefix.*`, for reading.
+
+    It takes the prefix of a checkpoint that it reads for a pattern, and has no way to quote one.
+    Where that would find nothing, the files have other names within the block: links in a folder
+    of their own.
+
+    Args:
+        prefix: a path without the ends of the names.
+
+    Yields:
+        `prefix` itself, or the links'.
+    """
+    if not is_misread(prefix):
+        yield prefix
+        return
+    parent = "/tmp" if is_misread(tempfile.gettempdir()) else None
+    with tempfile.TemporaryDirectory(prefix="t2t-", dir=parent) as folder:
+        plain = os.path.join(folder, "files")
+        for path in glob.glob(glob.escape(prefix) + ".*"):
+            os.symlink(os.path.abspath(path), plain + path.removeprefix(prefix))
+        yield plain
+
+
+def digest(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(folder: pathlib.Path) -> None:

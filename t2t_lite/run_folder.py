@@ -16,6 +16,7 @@ import dataclasses
 import importlib.metadata
 import json
 import logging
+import os
 import pathlib
 import platform
 import re
@@ -183,7 +184,27 @@ def checkpoints(folder: pathlib.Path) -> list[str]:
 
 def is_whole(path: str) -> bool:
     """Whether all files of a checkpoint have been written, be they sound or not."""
-    return pathlib.Path(path + CHECKPOINT_INDEX).is_file()
+    return os.path.isfile(path + CHECKPOINT_INDEX)
+
+
+def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
+    """Splits the names of checkpoints at commas, except those in the path of one that is there.
+
+    Args:
+        text: what a flag was given; in each name, `~` is the home folder.
+        output_dir: a run folder, where some of the names may be; may be empty.
+    """
+    names, parts = [], text.split(",")
+    while parts:
+        name, used = parts[0].strip(), 1
+        for count in range(len(parts), 0, -1):
+            joined = os.path.expanduser(",".join(parts[:count]))
+            if is_whole(joined) or is_whole(os.path.join(output_dir, joined)):
+                name, used = joined, count
+                break
+        names.append(os.path.expanduser(name))
+        del parts[:used]
+    return list(filter(None, names))
 
 
 def step_of(path: str) -> int:
@@ -196,7 +217,7 @@ def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None
 
     Args:
         folder: the run folder.
-        read: restores all of its variables from a prefix.
+        read: restores all of its variables from a prefix, which may be another name of the files.
 
     Returns:
         The prefix that was read; None if the folder holds no checkpoint.
@@ -219,23 +240,34 @@ def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None
     return None
 
 
+def damage(path: str) -> str | None:
+    """Reads all of a checkpoint; returns why it is torn or corrupt, None if it is neither."""
+    return _unreadable(path, _read_all)
+
+
 def _unreadable(path: str, read: Callable[[str], None]) -> str | None:
     """Reads a checkpoint; returns why its files are torn or corrupt, None if it has been read.
 
     Raises:
         UserError: the files are whole, but hold other variables.
     """
+    with files.plain_prefix(path) as plain:
+        return _reading_failed(path, plain, read)
+
+
+def _reading_failed(path: str, plain: str, read: Callable[[str], None]) -> str | None:
+    """Does what `_unreadable` does, by another name of the files."""
     import tensorflow as tf
 
     # TensorFlow raises IndexError where a file of values is too short.
     damage = (tf.errors.OpError, IndexError)
     try:
-        read(path)
+        read(plain)
     except (*damage, ValueError, AssertionError) as error:
         try:
-            _read_all(path)
+            _read_all(plain)
         except damage as found:
-            return first_line(found)
+            return first_line(found).replace(plain, path)
         raise UserError(
             f"checkpoint {path} does not fit the model, {HPARAMS} and vocabulary of this run: name "
             "another checkpoint, or bring back the files that it was trained with "
@@ -344,7 +376,7 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / FLAGS).is_file():
         old = open_run(str(folder))
-        _refuse_another_run(old, flags, hparams)
+        refuse_another_run(old, flags, hparams)
         if flags.get("schedule") == "evaluate":  # the run's own settings stay
             return old
     write_run(folder, flags, hparams, data_dir)
@@ -373,7 +405,12 @@ def write_run(
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
 
 
-def _refuse_another_run(old: Run, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
+def refuse_another_run(old: Run, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
+    """Compares a run that is there with what it should be.
+
+    Raises:
+        UserError: problem, model or hyperparameters differ.
+    """
     differences = [
         f"{name}: {was!r} != {flags[name]!r}"
         for name, was in (

@@ -17,6 +17,7 @@ Needs the extra `beam`.
 
 import contextlib
 import dataclasses
+import glob
 import io
 import itertools
 import json
@@ -101,8 +102,8 @@ def generate_problem(
                 log.info("%s: all files exist, skipped", run.title)
             else:
                 incomplete.append(run)
-        remains = FileSystems.join(data_dir, f"{problem.base_name}-*{INCOMPLETE}")
-        _delete(remains)
+        remains = f"{problem.base_name}-*{INCOMPLETE}"
+        _delete(data_dir, remains)
         try:
             with _copied_back(view, data_dir):
                 tasks = [
@@ -114,7 +115,7 @@ def generate_problem(
                 encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(str(view)))
                 _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
         finally:
-            _delete(remains)
+            _delete(data_dir, remains)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +243,7 @@ def _local_view(data_dir: str) -> Iterator[pathlib.Path]:
         yield pathlib.Path(data_dir)
         return
     with tempfile.TemporaryDirectory() as folder:
-        for path in _matches(FileSystems.join(data_dir, "*")):
+        for path in _matches(data_dir, "*"):
             copy = pathlib.Path(folder, FileSystems.split(path)[1])
             copy.touch()
             if _is_small(copy):
@@ -289,11 +290,11 @@ def _write_whole(path: str, contents: Iterable[bytes]) -> None:
     FileSystems.rename([temporary], [path])
 
 
-def _delete(pattern: str) -> None:
-    if paths := _matches(pattern):
+def _delete(folder: str, pattern: str) -> None:
+    if paths := _matches(folder, pattern):
         FileSystems.delete(paths)
 
 
-def _matches(pattern: str) -> list[str]:
-    (found,) = FileSystems.match([pattern])
+def _matches(folder: str, pattern: str) -> list[str]:
+    (found,) = FileSystems.match([FileSystems.join(glob.escape(folder), pattern)])
     return [metadata.path for metadata in found.metadata_list]

@@ -124,7 +124,7 @@ def guard_splits(
             the message names them. Or files without an entry are incomplete.
     """
     vocabulary = {
-        name: _sha256(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
+        name: files.digest(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
         for name in problem.vocab_files()
     }
     parts = []
@@ -289,14 +289,9 @@ def _sources(
         status = path.stat()
         source = known.get(name)
         if source is None or (source.size, source.mtime_ns) != (status.st_size, status.st_mtime_ns):
-            source = Source(status.st_size, status.st_mtime_ns, _sha256(path))
+            source = Source(status.st_size, status.st_mtime_ns, files.digest(path))
         sources[name] = source
     return sources
-
-
-def _sha256(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _versions() -> dict[str, str]:

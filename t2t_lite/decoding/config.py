@@ -10,7 +10,8 @@ class DecoderConfig:
     """One run of `jobs.run`; an empty name or path means "not given"."""
 
     output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
-    checkpoint_path: str = ""  # prefixes, "," between them: an ensemble; empty: the newest
+    # Prefixes, several for an ensemble, as a tuple or with "," between them; empty: the newest.
+    checkpoint_path: str | tuple[str, ...] = ""
     problem: str = ""  # must agree with the run folder; empty: what stands there
     model: str = ""  # must agree with the run folder; empty: what stands there
     hparams_set: str = ""  # must agree with the run folder; empty: what stands there

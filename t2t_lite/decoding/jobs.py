@@ -19,7 +19,7 @@ from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder, Hypothesis, Source, best_output
 from t2t_lite.decoding.examples import read_examples
 from t2t_lite.decoding.lines import Row, Rows, require_pair
-from t2t_lite.decoding.loading import Trained, digest, find_trained, load_decoder
+from t2t_lite.decoding.loading import Trained, find_trained, load_decoder
 from t2t_lite.decoding.outputs import score_writer, writer
 from t2t_lite.decoding.part_file import PartFile, Record
 from t2t_lite.errors import DataError
@@ -179,7 +179,7 @@ def _origin(
     return {
         "release": __version__,
         "task": "score" if config.score_file else "decode",
-        "input": [digest(pathlib.Path(path)) for path in lines.rows.files],
+        "input": [files.digest(path) for path in lines.rows.files],
         "checkpoint": [one.origin() for one in trained],
         "decode_hparams": decoder.hparams.to_dict(),
         "long_input": config.long_input,

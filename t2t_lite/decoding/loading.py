@@ -1,13 +1,12 @@
 """The trained models that a decoding run is told to use."""
 
 import dataclasses
-import hashlib
 import logging
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from t2t_lite import run_folder
+from t2t_lite import files, run_folder
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
@@ -40,13 +39,7 @@ class Trained:
         names = [self.run.folder / name for name in self.run.problem.vocab_files()]
         # A checkpoint's index has a checksum of every value.
         paths = [pathlib.Path(self.checkpoint + run_folder.CHECKPOINT_INDEX), *names]
-        return {"hparams": self.run.hparams.to_dict(), "files": [digest(path) for path in paths]}
-
-
-def digest(path: pathlib.Path) -> str:
-    """Returns the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return {"hparams": self.run.hparams.to_dict(), "files": [files.digest(p) for p in paths]}
 
 
 def find_trained(config: DecoderConfig) -> list[Trained]:
@@ -56,8 +49,10 @@ def find_trained(config: DecoderConfig) -> list[Trained]:
         UserError: a run folder or checkpoint is missing, or problems or vocabularies differ.
         UsageError: a setting contradicts a run folder.
     """
-    paths = config.checkpoint_path.split(",") if config.checkpoint_path else [""]
-    trained = [_find(path.strip(), config) for path in paths]
+    given = config.checkpoint_path
+    if isinstance(given, str):
+        given = tuple(run_folder.split_checkpoints(given, config.output_dir))
+    trained = [_find(path, config) for path in given or [""]]
     first = trained[0].run
     for other in trained[1:]:
         if other.run.problem.name != first.problem.name:

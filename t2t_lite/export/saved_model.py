@@ -16,7 +16,7 @@ from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.decoding.search import make_search
 from t2t_lite.decoding.search_loop import SearchLoop
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.folder import accompany, new_folders, origin
 from t2t_lite.export.graph_text import (
     GraphTokenizer,
@@ -181,13 +181,19 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
         hparams: how to search.
 
     Raises:
-        UserError: the checkpoint cannot be read, or does not fit.
+        UserError: the checkpoint cannot be read, or does not fit; or TensorFlow could not load what
+            lies in a folder of this name.
         UsageError: the search draws at random, or is to be compiled by XLA.
     """
     if hparams.sampling_method == "random":
         raise UsageError(
             "decode hparam sampling_method=random: an exported search would draw the same in every "
             "call; leave it out"
+        )
+    if files.is_misread(export_dir):
+        raise UserError(
+            f"TensorFlow could not load a SavedModel from {export_dir}: it takes a [ or \\ in the "
+            "name of a folder for a pattern; name another --export_dir"
         )
     if hparams.xla_compile:
         raise UsageError(

@@ -107,14 +107,16 @@ def _newest(folder: pathlib.Path) -> str:
 
 def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
     """Reads a checkpoint without what only training needs; returns its step and values by name."""
-    try:
-        reader = tf.train.load_checkpoint(path)
-        names = sorted(reader.get_variable_to_shape_map())
-        arrays = {n: reader.get_tensor(n) for n in names if not _OF_TRAINING.fullmatch(n)}
-        step = int(reader.get_tensor(_STEP)) if _STEP in names else 0
-    # TensorFlow raises IndexError where a file of values is too short.
-    except (tf.errors.OpError, ValueError, IndexError) as error:
-        raise UserError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
+    with files.plain_prefix(path) as plain:
+        try:
+            reader = tf.train.load_checkpoint(plain)
+            names = sorted(reader.get_variable_to_shape_map())
+            arrays = {n: reader.get_tensor(n) for n in names if not _OF_TRAINING.fullmatch(n)}
+            step = int(reader.get_tensor(_STEP)) if _STEP in names else 0
+        # TensorFlow raises IndexError where a file of values is too short.
+        except (tf.errors.OpError, ValueError, IndexError) as error:
+            reason = first_line(error).replace(plain, path)
+            raise UserError(f"checkpoint {path} cannot be read: {reason}") from error
     log.info("%d variables read, %d of training left out", len(arrays), len(names) - len(arrays))
     return step, arrays
 

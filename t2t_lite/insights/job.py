@@ -31,12 +31,10 @@ def run(config: InsightsConfig) -> str:
     """
     settings = DecoderConfig(
         output_dir=config.output_dir,
-        checkpoint_path=config.checkpoint_path,
+        checkpoint_path=(config.checkpoint_path,) if config.checkpoint_path else (),
         decode_hparams=config.decode_hparams,
     )
     trained = find_trained(settings)
-    if len(trained) > 1:
-        raise UsageError(f"--checkpoint_path={config.checkpoint_path}: name one checkpoint")
     decoder = load_decoder(settings, trained)
     views, output = look(decoder, config.text, config.target)
     log.info("target: %s", output)

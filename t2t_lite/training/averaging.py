@@ -1,22 +1,30 @@
 """The mean of several checkpoints' weights, which often translates better than any one of them.
 
-It has no optimizer and no place in the data: it is marked as being for inference only.
+It has no optimizer and no place in the data: it is marked as being for inference only. It says
+itself which checkpoints it was made of, so that it is never taken for the mean of others.
 """
 
+import contextlib
+import json
 import logging
 import os
 import pathlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite import files, run_folder
 from t2t_lite.errors import UserError, first_line
-from t2t_lite.training.checkpoints import whole_checkpoint
+from t2t_lite.lock import locked
+from t2t_lite.training.checkpoints import delete_checkpoint, list_checkpoints, whole_checkpoint
 
 log = logging.getLogger(__name__)
+
+_MADE_OF = "made_of"  # the variable of a mean that names its checkpoints, in JSON
+_MADE_OF_KEY = f"{_MADE_OF}/.ATTRIBUTES/VARIABLE_VALUE"  # what TensorFlow calls it in the file
 
 
 def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -> list[str]:
@@ -84,11 +92,70 @@ def refuse_average(folder: pathlib.Path) -> None:
 
 def is_inference_only(checkpoint: str) -> bool:
     """Whether a checkpoint has weights alone: a mean of others, say; False if it is unreadable."""
-    try:
-        names = [name for name, _ in tf.train.list_variables(checkpoint)]
-    except (tf.errors.OpError, ValueError):
-        return False
-    return any(name.startswith(run_folder.INFERENCE_ONLY) for name in names)
+    return any(name.startswith(run_folder.INFERENCE_ONLY) for name in _variables(checkpoint))
+
+
+def _is_of_training(checkpoint: str) -> bool:
+    """Whether a checkpoint has more than weights; False if it is unreadable or not there."""
+    return bool(_variables(checkpoint)) and not is_inference_only(checkpoint)
+
+
+def _variables(checkpoint: str) -> list[str]:
+    """Returns the names in a checkpoint; none if it is unreadable."""
+    with files.plain_prefix(checkpoint) as plain:
+        try:
+            return [name for name, _ in tf.train.list_variables(plain)]
+        except (tf.errors.OpError, ValueError):
+            return []
+
+
+def made_of(mean: str) -> dict[str, Any] | None:
+    """Returns what a mean was made of; None if it does not say so, or is unreadable.
+
+    Returns:
+        `n`, the number of checkpoints, and `checkpoints`, for each its name and the SHA-256 of its
+        index file, which has a checksum of every value.
+    """
+    with files.plain_prefix(mean) as plain:
+        try:
+            reader = tf.train.load_checkpoint(plain)
+            if not reader.has_tensor(_MADE_OF_KEY):
+                return None
+            return json.loads(reader.get_tensor(_MADE_OF_KEY))
+        # TensorFlow raises IndexError where a file of values is too short.
+        except (tf.errors.OpError, ValueError, IndexError):
+            return None
+
+
+def _recipe(checkpoints: Sequence[str]) -> dict[str, Any]:
+    """Returns what `made_of` will say of the mean of these."""
+    digests = [
+        [os.path.basename(path), files.digest(path + run_folder.CHECKPOINT_INDEX)]
+        for path in checkpoints
+    ]
+    return {"n": len(checkpoints), "checkpoints": digests}
+
+
+def has_other_sources(mean: str, folder: pathlib.Path) -> bool:
+    """Whether a checkpoint in `folder` is not the one of that name which a mean was made of."""
+    recipe = made_of(mean)
+    return recipe is not None and any(
+        files.digest(path + run_folder.CHECKPOINT_INDEX) != digest
+        for path, digest in _sources(recipe, folder)
+    )
+
+
+def _has_sources(mean: str, folder: pathlib.Path) -> bool:
+    """Whether `folder` has a checkpoint of the name of one which a mean was made of."""
+    recipe = made_of(mean)
+    return recipe is not None and any(_sources(recipe, folder))
+
+
+def _sources(recipe: Mapping[str, Any], folder: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Yields those checkpoints of a recipe that are in `folder`, by name, and their digests."""
+    for name, digest in recipe["checkpoints"]:
+        if run_folder.is_whole(str(folder / name)):
+            yield str(folder / name), digest
 
 
 def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = "") -> str:
@@ -107,20 +174,20 @@ def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = 
         The new prefix.
 
     Raises:
-        UserError: a checkpoint is missing or does not fit the run; `output_path` is one of the
-            run's own checkpoints; the new one cannot be written.
+        UserError: a checkpoint is missing or does not fit the run; `output_path` is a checkpoint
+            of a run; the new one cannot be written.
     """
     own = {os.path.abspath(path) for path in (*checkpoints, *_whole(run.folder))}
-    if output_path and os.path.abspath(output_path) in own:
+    if output_path and (os.path.abspath(output_path) in own or _is_of_training(output_path)):
         raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
     mean = _Mean(run)
     step = mean.take(checkpoints)
     output_path = output_path or str(run.folder / f"averaged.ckpt-{step}")
-    try:
-        with whole_checkpoint(output_path) as prefix:
-            mean.checkpoint.write(prefix)
-    except (tf.errors.OpError, OSError) as error:
-        raise _not_written(output_path, error) from error
+    old = made_of(output_path)
+    if old and old != _recipe(checkpoints):
+        log.warning("%s was the mean of %s, and is made anew", output_path, _names(old))
+    with _writing(pathlib.Path(output_path).parent, os.path.basename(output_path)):
+        mean.write(output_path)
     return output_path
 
 
@@ -130,7 +197,9 @@ def average_all(run: run_folder.Run, output_dir: str, count: int, min_steps: int
     Args:
         run: the run.
         output_dir: the folder to write to: a run folder for decoding, with checkpoints of the
-            names of those that each mean ends with. Those that are there are not made again.
+            names of those that each mean ends with. Those that are there, and say that they were
+            made of the same checkpoints, are not made again; of those that were made of others,
+            none stays.
         count: checkpoints in a mean.
         min_steps: earlier checkpoints are passed over.
 
@@ -139,41 +208,137 @@ def average_all(run: run_folder.Run, output_dir: str, count: int, min_steps: int
 
     Raises:
         UserError: there are not enough checkpoints, or one does not fit the run; `output_dir`
-            holds a run that can be trained; a mean cannot be written.
+            holds a run that can be trained, or means of a run with other settings; a mean cannot
+            be written.
     """
-    if not all(map(is_inference_only, run_folder.checkpoints(pathlib.Path(output_dir)))):
-        raise UserError(f"{output_dir} holds checkpoints of a run: name another --output_dir")
+    folder = pathlib.Path(output_dir)
+    _refuse_other_folder(run, folder)
     paths = [path for path in _whole(run.folder) if run_folder.step_of(path) >= min_steps]
     if len(paths) < count:
         raise UserError(
             f"{run.folder} holds {len(paths)} checkpoints from step {min_steps} on, fewer than "
             f"{count}: lower --n, or train with a larger --keep_checkpoint_max"
         )
+    wanted = {
+        str(folder / os.path.basename(paths[end - 1])): paths[end - count : end]
+        for end in range(count, len(paths) + 1)
+    }
     mean = _Mean(run)
+    with _writing(folder, "averages"):
+        _copy_run(run, folder)
+        _delete_others(run, folder, wanted, count)
+        missing = [path for path in wanted if not run_folder.is_whole(path)]
+        for path in missing:
+            mean.take(wanted[path])
+            mean.write(path)
+        list_checkpoints(folder, _whole(folder))
+    return missing
+
+
+def _refuse_other_folder(run: run_folder.Run, folder: pathlib.Path) -> None:
+    """Makes sure that a folder is for means of such a run, or for nothing yet.
+
+    Raises:
+        UserError: it is another run's.
+    """
+    there = run_folder.checkpoints(folder)
+    if (
+        any(map(_is_of_training, there))
+        or (folder / run_folder.METRICS).is_file()
+        or os.path.realpath(folder) == os.path.realpath(run.folder)
+    ):
+        raise UserError(f"{folder} holds checkpoints of a run: name another --output_dir")
+    if there and (folder / run_folder.FLAGS).is_file():
+        old = run_folder.open_run(str(folder))
+        run_folder.refuse_another_run(old, run.flags, run.hparams)
+        run.refuse_other_vocabulary(str(folder))
+
+
+def _delete_others(
+    run: run_folder.Run, folder: pathlib.Path, wanted: Mapping[str, Sequence[str]], count: int
+) -> None:
+    """Deletes the means in a folder that are of other checkpoints, and says so.
+
+    Args:
+        run: the run that the means should be of.
+        folder: where they are.
+        wanted: the checkpoints of each mean that there should be, by its prefix.
+        count: checkpoints in a mean.
+    """
+    there = run_folder.checkpoints(folder)
+    is_of_several_runs = any(has_other_sources(path, run.folder) for path in there)
+    unknown = 0
+    for path in there:
+        fault = _fault(path, run, wanted.get(path), count)
+        is_known = path in wanted or _has_sources(path, run.folder)
+        if is_of_several_runs and not is_known:
+            fault = fault or "was made of checkpoints that are not here"
+        if fault:
+            fate = "made anew" if path in wanted else "deleted"
+            log.warning("%s %s: it is %s", path, fault, fate)
+            delete_checkpoint(path)
+        elif not is_known:
+            unknown += 1
+    if unknown:
+        log.info("%d averages stay whose checkpoints are no longer in %s", unknown, run.folder)
+
+
+def _fault(path: str, run: run_folder.Run, wanted: Sequence[str] | None, count: int) -> str:
+    """Returns why a mean is not what it should be; "" if it is, or if nothing tells.
+
+    Args:
+        path: its prefix.
+        run: the run that it should be of.
+        wanted: the checkpoints that it should be of; None: any of the run.
+        count: how many it should be of.
+    """
+    if reason := run_folder.damage(path):
+        return f"cannot be read ({reason})"
+    recipe = made_of(path)
+    if recipe is None:
+        return "does not say what it was made of" if wanted else ""
+    if wanted:
+        is_right = recipe == _recipe(wanted)
+    else:
+        is_right = recipe["n"] == count and not has_other_sources(path, run.folder)
+    return "" if is_right else f"was made of others ({_names(recipe)})"
+
+
+def _names(recipe: Mapping[str, Any]) -> str:
+    return ", ".join(name for name, _ in recipe["checkpoints"])
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path, name: str) -> Iterator[None]:
+    """Makes a folder, and keeps others from writing what is called `name` there.
+
+    Raises:
+        UserError: another process is at it, or the block could not write.
+    """
     try:
-        _copy_run(run, pathlib.Path(output_dir))
-        manager = tf.train.CheckpointManager(
-            mean.checkpoint, output_dir, None, checkpoint_name=run_folder.CHECKPOINT_NAME
-        )
-        there = {os.path.basename(path) for path in manager.checkpoints}
-        return [
-            manager.save(mean.take(paths[end - count : end]))
-            for end in range(count, len(paths) + 1)
-            if os.path.basename(paths[end - 1]) not in there
-        ]
+        lock = folder / f".{name}.lock"
+        with (
+            files.made_folder(folder),
+            locked(lock, "averaging command", f"is writing {folder / name}"),
+        ):
+            yield
     except (tf.errors.OpError, OSError) as error:
-        raise _not_written(output_dir, error) from error
+        raise UserError(f"cannot write {folder / name}: {first_line(error)}") from error
 
 
 class _Mean:
-    """A model whose weights are means, and the checkpoint to write it by."""
+    """A model whose weights are means, which writes itself as a checkpoint."""
 
     def __init__(self, run: run_folder.Run) -> None:
         self._run = run
         self._model = run.build_model()
         self._step = tf.Variable(0, dtype=tf.int64)
-        self.checkpoint = tf.train.Checkpoint(
-            model=self._model, step=self._step, **{run_folder.INFERENCE_ONLY: tf.Variable(True)}
+        with tf.device("CPU:0"):  # no other device holds text
+            self._made_of = tf.Variable("")
+        self._checkpoint = tf.train.Checkpoint(
+            model=self._model,
+            step=self._step,
+            **{run_folder.INFERENCE_ONLY: tf.Variable(True), _MADE_OF: self._made_of},
         )
 
     def take(self, checkpoints: Sequence[str]) -> int:
@@ -189,7 +354,13 @@ class _Mean:
         for total, variable in zip(sums, variables, strict=True):
             variable.assign(total / len(checkpoints))
         self._step.assign(max(steps))
+        self._made_of.assign(json.dumps(_recipe(checkpoints)))
         return max(steps)
+
+    def write(self, path: str) -> None:
+        """Writes the mean that was taken last, whole or not at all."""
+        with whole_checkpoint(path) as prefix:
+            self._checkpoint.write(prefix)
 
 
 def _copy_run(run: run_folder.Run, folder: pathlib.Path) -> None:
@@ -199,7 +370,3 @@ def _copy_run(run: run_folder.Run, folder: pathlib.Path) -> None:
     for name in (*run.problem.vocab_files(), *settings):
         with files.whole_file(folder / name) as temporary:
             shutil.copyfile(run.folder / name, temporary)
-
-
-def _not_written(path: str, error: Exception) -> UserError:
-    return UserError(f"cannot write {path}: {first_line(error)}")

@@ -16,6 +16,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import Resampled, paired_bootstrap
+from t2t_lite.training.averaging import has_other_sources
 from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.selection import Metric, best_checkpoints
 
@@ -151,4 +152,10 @@ def named_checkpoint(name: str, output_dir: str) -> str:
         if newest is None:
             raise UserError(f"{output_dir} holds no average: t2t-avg-checkpoints makes it")
         name = newest.stem
+        if has_other_sources(str(run.folder / name), run.folder):
+            raise UserError(
+                f"{run.folder / name} was made of other checkpoints than those of the same names "
+                "that are there now: make it anew (t2t-avg-checkpoints), or name it by "
+                f"--checkpoint_path={name} to use it all the same"
+            )
     return str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))

@@ -131,9 +131,9 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             with whole_checkpoint(str(self._folder / f"{CHECKPOINT_NAME}-{step}")) as prefix:
                 snapshot.write(prefix)
             there = self._up_to(step)
-            self._list(there[-self._keep :])
+            list_checkpoints(self._folder, there[-self._keep :])
             for path in there[: -self._keep]:
-                _delete(path)
+                delete_checkpoint(path)
         except (tf.errors.OpError, OSError) as error:
             kept = f"the last good one is {before[-1]}" if before else "there is none before it"
             raise UserError(
@@ -153,13 +153,6 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             for path in run_folder.checkpoints(self._folder)
             if run_folder.step_of(path) <= step
         ]
-
-    def _list(self, paths: Sequence[str]) -> None:
-        """Writes the file by which TensorFlow finds checkpoints, a CheckpointState in text."""
-        names = [os.path.basename(path) for path in paths]
-        lines = [f'model_checkpoint_path: "{names[-1]}"']
-        lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-        files.write_text(self._folder / "checkpoint", "\n".join(lines) + "\n")
 
 
 class Snapshot(NamedTuple):
@@ -228,7 +221,16 @@ def whole_checkpoint(path: str) -> Iterator[str]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _delete(path: str) -> None:
+def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
+    """Writes the file by which TensorFlow finds checkpoints, a CheckpointState in text."""
+    names = [os.path.basename(path) for path in paths]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    files.write_text(folder / "checkpoint", "\n".join(lines) + "\n")
+
+
+def delete_checkpoint(path: str) -> None:
+    """Deletes the files of a checkpoint, torn or not."""
     # The index first: what is left by a kill must not look like a checkpoint.
     pathlib.Path(path + _INDEX).unlink(missing_ok=True)
     pathlib.Path(path + _DATA).unlink(missing_ok=True)

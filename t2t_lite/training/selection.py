@@ -161,7 +161,7 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
     """
     for step in steps:
         best, own = (f"{folder}/{name}-{step}" for name in _NAMES)
-        if is_whole(own) and not is_whole(best):
+        if is_whole(own) and not _is_copy(best, own):
             _link(own, best)
     names = {f"{BEST_NAME}-{step}" for step in steps}
     for path in sorted(folder.glob(f"{BEST_NAME}-*"), reverse=True):
@@ -191,8 +191,16 @@ def _prefix(folder: pathlib.Path, step: int) -> str | None:
     return next(filter(is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
 
 
+def _is_copy(best: str, own: str) -> bool:
+    """Whether a kept checkpoint is there, and of the same values as the run's own."""
+    return is_whole(best) and (
+        files.digest(best + CHECKPOINT_INDEX) == files.digest(own + CHECKPOINT_INDEX)
+    )
+
+
 def _link(own: str, best: str) -> None:
     """Gives the files of a checkpoint second names, or copies them where there are no links."""
+    pathlib.Path(best + CHECKPOINT_INDEX).unlink(missing_ok=True)  # old names, new values: neither
     for path in sorted(glob.glob(glob.escape(own) + ".*")):  # ".data" comes before ".index"
         kept = best + path.removeprefix(own)
         pathlib.Path(kept).unlink(missing_ok=True)

@@ -43,8 +43,8 @@ def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
     assert run(folder, "--checkpoint_path=averaged, 7,/else/where/model.ckpt-1") == 0
     assert run(folder) == 0
     assert [config.checkpoint_path for config in found] == [
-        f"{tmp_path}/averaged.ckpt-3,{tmp_path}/model.ckpt-7,/else/where/model.ckpt-1",
-        "",
+        (f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", "/else/where/model.ckpt-1"),
+        (),
     ]
 
 
