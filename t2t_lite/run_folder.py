@@ -196,14 +196,12 @@ def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
     """
     names, parts = [], text.split(",")
     while parts:
-        name, used = parts[0].strip(), 1
-        for count in range(len(parts), 0, -1):
-            joined = os.path.expanduser(",".join(parts[:count]))
-            if is_whole(joined) or is_whole(os.path.join(output_dir, joined)):
-                name, used = joined, count
+        for count in range(len(parts), 0, -1):  # at last, the text up to the first comma
+            name = os.path.expanduser(",".join(parts[:count]).strip())
+            if is_whole(name) or is_whole(os.path.join(output_dir, name)):
                 break
-        names.append(os.path.expanduser(name))
-        del parts[:used]
+        names.append(name)
+        del parts[:count]
     return list(filter(None, names))
 
 

@@ -1,6 +1,10 @@
 """t2t-avg-all: a run folder of sliding averages."""
 
+import hashlib
+import json
+import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import tensorflow as tf
 
 from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_avg_all
+from t2t_lite.training import averaging
 
 FLAGS = {
     "random_seed": 1,
@@ -24,15 +29,21 @@ def average_all(*argv: str) -> int:
     return end.value.code
 
 
+@pytest.fixture(scope="module")
+def model():
+    """One model for all that is read and written here: building it takes most of the time."""
+    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
+    return registry.model("transformer")(hparams.freeze(), 16, 16)
+
+
 @pytest.fixture
-def add(tmp_path: pathlib.Path):
+def add(tmp_path: pathlib.Path, model, monkeypatch):
     """Returns a function that adds a checkpoint, all weights of one value, to the run `run`."""
     folder = tmp_path / "run"
     hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
-    run = run_folder.create_run(
-        FLAGS | {"output_dir": str(folder)}, hparams.freeze(), str(tmp_path)
-    )
-    model, step = run.build_model(), tf.Variable(0, dtype=tf.int64)
+    run_folder.create_run(FLAGS | {"output_dir": str(folder)}, hparams.freeze(), str(tmp_path))
+    monkeypatch.setattr(run_folder.Run, "build_model", lambda self: model)
+    step = tf.Variable(0, dtype=tf.int64)
     manager = tf.train.CheckpointManager(
         tf.train.Checkpoint(model=model, step=step),
         str(folder),
@@ -97,3 +108,150 @@ def test_what_a_user_can_mend_is_one_line(add, tmp_path, capsys, flags, message)
     assert message in capsys.readouterr().err
     assert sorted(path.name for path in run.iterdir()) == before
     assert not (tmp_path / "avg").exists()
+
+
+# ---- what a mean is made of
+
+
+def flags(tmp_path: pathlib.Path, count: int = 2, run: str = "run") -> tuple[str, ...]:
+    return f"--model_dir={tmp_path / run}", f"--output_dir={tmp_path / 'avg'}", f"--n={count}"
+
+
+def test_a_mean_says_what_it_is_made_of(add, tmp_path):
+    assert average_all(*flags(tmp_path)) == 0
+    index = tmp_path / "run" / "model.ckpt-10.index"
+    said = averaging.made_of(str(tmp_path / "avg" / "model.ckpt-10"))
+    assert said["n"] == 2
+    assert [name for name, _ in said["checkpoints"]] == ["model.ckpt-3", "model.ckpt-10"]
+    assert said["checkpoints"][1][1] == hashlib.sha256(index.read_bytes()).hexdigest()
+
+
+def test_means_of_another_number_are_made_anew(add, tmp_path, capsys):
+    assert average_all(*flags(tmp_path)) == 0
+    capsys.readouterr()
+    assert average_all(*flags(tmp_path, 3)) == 0
+    printed = capsys.readouterr()
+    assert [pathlib.Path(line).name for line in printed.out.splitlines()] == [
+        "model.ckpt-3",
+        "model.ckpt-10",
+    ]
+    assert "model.ckpt-3 was made of others (model.ckpt-2, model.ckpt-3): it is" in printed.err
+    assert "model.ckpt-2 was made of others (model.ckpt-1, model.ckpt-2): it is" in printed.err
+    found = means(tmp_path / "avg")
+    assert found == {3: {1.0}, 10: {float(np.float32(8 / 3))}}
+
+
+def test_means_of_another_run_are_made_anew_and_none_of_them_stays(add, tmp_path, capsys):
+    add(11, 0.0)
+    add(12, 2.0)
+    assert average_all(*flags(tmp_path)) == 0
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    for step in (3, 10, 11, 12):
+        for path in (tmp_path / "other").glob(f"model.ckpt-{step}.*"):
+            path.unlink()
+    change(tmp_path / "other", 2, 8.0)
+    capsys.readouterr()
+    assert average_all(*flags(tmp_path, run="other")) == 0
+    assert "model.ckpt-12 was made of checkpoints that are not here: it is deleted" in (
+        capsys.readouterr().err
+    )
+    assert means(tmp_path / "avg") == {2: {4.5}}
+
+
+def change(folder: pathlib.Path, step: int, value: float) -> None:
+    """Writes one of a run's checkpoints anew."""
+    run = run_folder.open_run(str(folder))
+    model = run.build_model()
+    for variable in model.trainable_variables:
+        variable.assign(tf.fill(variable.shape, value))
+    saved = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64))
+    saved.write(f"{folder}/model.ckpt-{step}")
+
+
+def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
+    assert average_all(*flags(tmp_path)) == 0
+    for step in (1, 2):
+        for path in (tmp_path / "run").glob(f"model.ckpt-{step}.*"):
+            path.unlink()
+    assert average_all(*flags(tmp_path)) == 0
+    assert "1 averages stay whose checkpoints are no longer in" in capsys.readouterr().err
+    assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
+
+
+def test_means_of_older_releases_are_made_anew(add, tmp_path, capsys):
+    assert average_all(*flags(tmp_path)) == 0
+    folder = tmp_path / "avg"
+    run = run_folder.open_run(str(folder))
+    model = run.build_model()
+    saved = tf.train.Checkpoint(
+        model=model, step=tf.Variable(3, dtype=tf.int64), inference_only=tf.Variable(True)
+    )
+    tf.train.CheckpointManager(saved, str(folder), None, checkpoint_name="model.ckpt").save(3)
+    capsys.readouterr()
+    assert average_all(*flags(tmp_path)) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == [str(folder / "model.ckpt-3")]
+    assert "model.ckpt-3 does not say what it was made of: it is made anew" in printed.err
+    assert means(folder) == {2: {2.5}, 3: {1.0}, 10: {2.0}}
+
+
+@pytest.mark.parametrize("left", ["no index", "no values", "half the values", "half the index"])
+def test_a_half_written_mean_blocks_nothing(add, tmp_path, left):
+    assert average_all(*flags(tmp_path)) == 0
+    path = tmp_path / "avg" / "model.ckpt-3"
+    index, values = pathlib.Path(f"{path}.index"), pathlib.Path(f"{path}.data-00000-of-00001")
+    torn = index if "index" in left else values
+    if "half" in left:
+        torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
+    else:
+        torn.unlink()
+    assert average_all(*flags(tmp_path)) == 0
+    assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
+    assert sorted(file.name for file in (tmp_path / "avg").glob("model*")) == [
+        f"model.ckpt-{step}.{end}"
+        for step in (10, 2, 3)
+        for end in ("data-00000-of-00001", "index")
+    ]
+
+
+@pytest.mark.parametrize("writes", [0, 3, 4, 5, 6])  # three are of settings
+def test_a_kill_at_any_moment_leaves_what_is_made_good(add, tmp_path, monkeypatch, writes):
+    class KilledError(BaseException):
+        pass
+
+    done = []
+
+    def replace(*paths, replace=os.replace):
+        if len(done) == writes:
+            raise KilledError
+        done.append(replace(*paths))
+
+    assert average_all(*flags(tmp_path, 3)) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(KilledError):
+            t2t_avg_all.main(flags(tmp_path))
+    assert average_all(*flags(tmp_path)) == 0
+    assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "the run itself", "settings"])
+def test_folders_of_other_runs_are_left_alone(add, tmp_path, capsys, name):
+    folder = tmp_path / "avg"
+    if name == "metrics.jsonl":
+        folder.mkdir()
+        (folder / "model.ckpt-2.index").write_bytes(b"torn")
+        (folder / name).write_text("")
+    elif name == "settings":
+        assert average_all(*flags(tmp_path)) == 0
+        hparams = json.loads((folder / "hparams.json").read_text()) | {"max_length": 9}
+        (folder / "hparams.json").write_text(json.dumps(hparams))
+    else:
+        folder.symlink_to(tmp_path / "run")
+        for path in (tmp_path / "run").glob("model.ckpt-*"):
+            if path.suffix == ".index":
+                path.write_bytes(b"torn")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert average_all(*flags(tmp_path)) == 1
+    assert "name another --output_dir" in capsys.readouterr().err.lower()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -11,7 +11,8 @@ import tensorflow as tf
 from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_avg_checkpoints
 from t2t_lite.errors import UserError
-from t2t_lite.training import averaging
+from t2t_lite.training import averaging, selection
+from t2t_lite.training.checkpoint_scores import named_checkpoint
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 SETS = {"model": "transformer", "hparams_set": "transformer_test"}
@@ -194,3 +195,36 @@ def test_what_a_user_can_mend_is_one_line(run, capsys, flags, code, message):
     assert message in line
     assert all(earlier.startswith("INFO") for earlier in log)
     assert not list(run.folder.glob("averaged*"))
+
+
+def test_an_average_says_what_it_is_made_of(run, capsys):
+    for what in ("--checkpoints=100,300", "--checkpoints=200,300"):
+        assert average(f"--output_dir={run.folder}", what) == 0
+    said = averaging.made_of(str(run.folder / "averaged.ckpt-300"))
+    assert said["n"] == 2
+    assert [name for name, _ in said["checkpoints"]] == ["model.ckpt-200", "model.ckpt-300"]
+    line = "averaged.ckpt-300 was the mean of model.ckpt-100, model.ckpt-300, and is made anew"
+    assert line in capsys.readouterr().err
+
+
+def test_a_stale_average_is_not_taken_for_one_of_the_run(run, capsys):
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    path = named_checkpoint("averaged", str(run.folder))
+    other = run.folder / "model.ckpt-100.index"
+    (run.folder / "model.ckpt-300.index").write_bytes(other.read_bytes())
+    with pytest.raises(UserError, match=r"averaged\.ckpt-300 was made of other checkpoints"):
+        named_checkpoint("averaged", str(run.folder))
+    assert named_checkpoint("averaged.ckpt-300", str(run.folder)) == path
+    for file in run.folder.glob("model.ckpt-*"):
+        file.unlink()
+    assert named_checkpoint("averaged", str(run.folder)) == path, "they may be gone"
+
+
+def test_a_kept_best_or_another_runs_checkpoint_is_never_overwritten(run, capsys):
+    selection.keep_best(run.folder, [300])
+    path = run.folder / "best.ckpt-300"
+    before = pathlib.Path(f"{path}.index").read_bytes()
+    flags = f"--output_dir={run.folder}", "--checkpoints=100,200", f"--output_path={path}"
+    assert average(*flags) == 1
+    assert "is a checkpoint of the run" in capsys.readouterr().err
+    assert pathlib.Path(f"{path}.index").read_bytes() == before

@@ -193,3 +193,13 @@ def test_too_few_checkpoints(tmp_path):
     assert selection.best_checkpoints(tmp_path, metric, 1) == [str(tmp_path / "model.ckpt-20")]
     with pytest.raises(UserError, match=r"1 checkpoints with a bleu .* fewer than 2"):
         selection.best_checkpoints(tmp_path, metric, 2)
+
+
+def test_a_kept_checkpoint_of_another_training_is_replaced(tmp_path):
+    evaluated(tmp_path, 3, bleu=1.0)
+    selection.keep_best(tmp_path, [3])
+    forget(tmp_path, 3)
+    for end in ("index", "data-00000-of-00001"):
+        (tmp_path / f"model.ckpt-3.{end}").write_text(f"other {end}")
+    selection.keep_best(tmp_path, [3])
+    assert set(kept(tmp_path).values()) == {"other index", "other data-00000-of-00001"}
