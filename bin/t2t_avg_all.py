@@ -25,7 +25,8 @@ COMMAND = Command(
                 "output_dir",
                 pathlib.Path,
                 "avg/",
-                "Folder to write to; averages that are there are not made again.",
+                "Folder to write to. Averages of the same checkpoints are not made again; those of "
+                "others, such as another --n, are replaced.",
             ),
         ),
         "Registries": REGISTRY_FLAGS,

@@ -43,3 +43,23 @@ def test_a_folder_that_fails_leaves_no_parents_but_those_in_use(tmp_path, other,
     with pytest.raises(ValueError, match=r"^$"):
         fail_beside(tmp_path / "a" / "b", tmp_path / other)
     assert sorted(tmp_path.rglob("*")) == [tmp_path / name for name in left]
+
+
+@pytest.mark.parametrize("name", ["plain", "a,b*?{c} ü"])
+def test_a_prefix_that_is_read_literally_stays(tmp_path, name):
+    with files.plain_prefix(str(tmp_path / name)) as prefix:
+        assert prefix == str(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["[a]", "[", "a\\b", "new\n[line]"])
+def test_a_prefix_that_would_be_misread_has_another_name_for_a_while(tmp_path, monkeypatch, name):
+    for end in (".index", ".data-00000-of-00001", "0.index"):
+        (tmp_path / (name + end)).write_text(end)
+    monkeypatch.chdir(tmp_path)
+    with files.plain_prefix(name) as prefix:
+        assert not files.is_misread(prefix)
+        folder = pathlib.Path(prefix).parent
+        found = {path.name: path.read_text() for path in folder.iterdir()}
+        assert found == {f"files{end}": end for end in (".index", ".data-00000-of-00001")}
+    assert not folder.exists()
+    assert len(list(tmp_path.iterdir())) == 3

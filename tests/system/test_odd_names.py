@@ -1,0 +1,84 @@
+"""All that is done with a run, in folders whose names hold what patterns and lists are made of."""
+
+import json
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite.bin import (
+    t2t_avg_all,
+    t2t_avg_checkpoints,
+    t2t_datagen,
+    t2t_decoder,
+    t2t_eval,
+    t2t_exporter,
+    t2t_insights,
+    t2t_trainer,
+)
+
+NAME = "[lr=0.1],{a b}*?\\ü %s#'"
+HPARAMS = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=256"
+
+
+@pytest.fixture
+def call(capsys):
+    """Returns a function that runs a command and returns what it printed."""
+
+    def finish(module, *argv: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as end:
+            module.main(argv)
+        printed = capsys.readouterr()
+        assert end.value.code == code, printed.err
+        return printed.err if code else printed.out
+
+    return finish
+
+
+@pytest.mark.integration
+def test_every_command_works_in_folders_of_odd_names(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, data, run = (pathlib.Path(NAME, name + NAME) for name in ("text", "data", "run"))
+    text.mkdir(parents=True)
+    for split in ("train", "eval"):
+        for side in ("inputs", "targets"):
+            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(30))
+            (text / f"{side}.{split}.txt").write_text(lines)
+    call(t2t_datagen, "--problem=text2text_tmpdir", f"--tmp_dir={text}", f"--data_dir={data}")
+    train = (
+        *("--problem=text2text_tmpdir", "--model=transformer", "--hparams_set=transformer_test"),
+        *(f"--hparams={HPARAMS}", f"--data_dir={data}", f"--output_dir={run}"),
+        *("--local_eval_frequency=1", "--eval_steps=1", "--worker_gpu=0"),
+        *("--decode_hparams=beam_size=1,extra_length=2", "--keep_best_max=1"),
+    )
+    call(t2t_trainer, *train, "--train_steps=2")
+    call(t2t_trainer, *train, "--train_steps=3")
+    steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()]
+    assert steps == sorted(steps)
+    assert max(steps) == 3
+    call(t2t_avg_checkpoints, f"--output_dir={run}", "--num_last_checkpoints=2")
+    averages = pathlib.Path(NAME, "averages")
+    assert call(t2t_avg_all, f"--model_dir={run}", f"--output_dir={averages}", "--n=2")
+
+    search = "--decode_hparams=beam_size=2,extra_length=2"
+    every = f"--checkpoint_path=newest,best,averaged,{averages}/model.ckpt-3"
+    scored = call(t2t_eval, f"--output_dir={run}", every, search, "--output_format=json")
+    assert len(json.loads(scored)["checkpoints"]) >= 3
+    out = pathlib.Path(NAME, "out")
+    decoding = f"--decode_from_file={text}/inputs.eval.txt", f"--decode_to_file={out}", search
+    call(t2t_decoder, f"--output_dir={run}", every, *decoding)
+    assert out.read_text().count("\n") == 30
+    call(t2t_insights, f"--checkpoint_path={run}/averaged.ckpt-3", "--text=1", "--target=2")
+
+    export = (t2t_exporter, f"--output_dir={run}")
+    call(*export, "--format=keras")
+    call(*export, "--format=ctranslate2", "--checkpoint_path=averaged")
+    assert sorted(path.name for path in (run / "export").iterdir()) == ["ctranslate2", "keras"]
+    refused = call(*export, search, code=1)
+    assert "name another --export_dir" in refused
+    assert sorted(path.name for path in (run / "export").iterdir()) == ["ctranslate2", "keras"]
+    call(*export, search, "--export_dir=export,{a b}*?")
+    assert tf.saved_model.load("export,{a b}*?/ids/1").signatures
+
+    more = [flag.replace(f"={run}", f"={run}2") for flag in train]
+    call(t2t_trainer, *more, "--train_steps=1", f"--warm_start_from={run}/averaged.ckpt-3")
