@@ -1,6 +1,7 @@
 """Files and folders that appear whole or not at all."""
 
 import os
+import pathlib
 
 import pytest
 

@@ -286,13 +286,13 @@ def _write_whole(path: str, contents: Iterable[bytes]) -> None:
         for part in contents:
             file.write(part)
     if FileSystems.exists(path):  # some file systems do not rename onto a file
-        FileSystems.delete([path])
+        FileSystems.delete([glob.escape(path)])
     FileSystems.rename([temporary], [path])
 
 
 def _delete(folder: str, pattern: str) -> None:
     if paths := _matches(folder, pattern):
-        FileSystems.delete(paths)
+        FileSystems.delete([glob.escape(path) for path in paths])  # it looks for patterns, too
 
 
 def _matches(folder: str, pattern: str) -> list[str]:
