@@ -215,6 +215,7 @@ os.write(2, b"afterwards")
 """
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("fails", "level", "seen"),
     [

@@ -102,6 +102,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
         assert error.count("\n") == 1
 
 
+@pytest.mark.integration
 def test_no_tensorflow_is_loaded(tmp_path):
     folder = make_run(tmp_path / "run")
     script = (

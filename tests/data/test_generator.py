@@ -158,6 +158,7 @@ def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls, digest
     assert found[1:] == found[:-1]
 
 
+@pytest.mark.integration
 def test_writes_without_tensorflow():
     script = "import sys, t2t_lite.data.generator as _; assert 'tensorflow' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -173,6 +173,7 @@ class TestTraining:
         pieces = map(encoder._processor.id_to_piece, encoder.encode("qwz"))
         assert not any(piece.startswith("<0x") for piece in pieces)
 
+    @pytest.mark.integration
     def test_training_writes_nothing_to_the_terminal(self, tmp_path):
         program = (
             "import pathlib; from t2t_lite.data import sentencepiece_encoder as s\n"

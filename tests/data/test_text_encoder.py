@@ -172,6 +172,7 @@ def test_bytes_know_every_character():
     assert text_encoder.ByteTextEncoder().unknown("a ☃\n") == []
 
 
+@pytest.mark.integration
 def test_encoding_needs_no_tensorflow(tmp_path):
     program = (
         "import pathlib, sys\n"

@@ -58,7 +58,7 @@ def sizes_of(search, monkeypatch):
     ("names", "settings"),
     [
         ([TRANSFORMER], "beam"),
-        ([LSTM], "sampling"),
+        pytest.param([LSTM], "sampling", marks=pytest.mark.integration),
         *(
             pytest.param(names, settings, marks=pytest.mark.slow)
             for names in ([TRANSFORMER], [LSTM], [TRANSFORMER, LSTM])

@@ -213,6 +213,7 @@ def run(tmp_path_factory) -> run_folder.Run:
     return run
 
 
+@pytest.mark.integration
 def test_the_example_in_the_readme_prints_what_the_decoder_does(run, tmp_path):
     folder = tmp_path / "out"
     exporter.export(run, None, str(folder), "float32")

@@ -85,6 +85,7 @@ def test_the_page_holds_the_weights(views):
         np.testing.assert_allclose(held["layers"], view.layers, atol=0.5001e-4)
 
 
+@pytest.mark.integration
 def test_words_are_shown_as_words(opened, views):
     assert words(opened, "rows") == TARGET
     assert words(opened, "columns") == [*SOURCE[:3], "\ufffd\ufffd", "␣"]
@@ -93,6 +94,7 @@ def test_words_are_shown_as_words(opened, views):
     assert lines(opened) == expected(views[2].layers[1]), "first: the last layer, all heads"
 
 
+@pytest.mark.integration
 def test_pointing_shows_one_word_and_a_click_keeps_it(opened, views):
     weights = views[2].layers[1]
     opened.point("#rows li:nth-child(2) button")
@@ -110,6 +112,7 @@ def test_pointing_shows_one_word_and_a_click_keeps_it(opened, views):
     assert lines(opened) == expected(weights)
 
 
+@pytest.mark.integration
 def test_heads_layers_and_kinds_are_chosen(opened, views):
     opened.point("#heads button:nth-child(2)", click=True)
     assert lines(opened) == expected(views[2].layers[1], heads=(0, 2))

@@ -205,6 +205,7 @@ def test_missing_babel_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         locale.corpus.__wrapped__("de")
 
 
+@pytest.mark.integration
 def test_naming_the_problems_does_not_import_babel() -> None:
     code = "import sys, t2t_lite.problems.locale; sys.exit('babel' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -81,6 +81,7 @@ def test_what_the_search_cannot_give_is_refused(server):
     assert (status, "at most 1000 are allowed" in answer["error"]) == (413, True)
 
 
+@pytest.mark.integration
 def test_the_page_shows_translation_n_best_and_attention(server, decoder, browser):
     browser.requested.clear()
     browser.open(server.url)
@@ -122,6 +123,7 @@ def launch(*flags: str) -> subprocess.Popen:
     )
 
 
+@pytest.mark.integration
 def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder, client_of):
     changes = "--decode_hparams=beam_size=3,extra_length=4"
     with launch(f"--output_dir={run.folder}", "--port=0", changes) as process:
@@ -149,6 +151,7 @@ def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder, clien
             process.kill()
 
 
+@pytest.mark.integration
 @pytest.mark.slow
 def test_a_run_without_a_checkpoint_ends_with_one_line(run, tmp_path):
     folder = tmp_path / "run"

@@ -37,6 +37,7 @@ def test_this_machine():
     assert 0 < memory.available() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+@pytest.mark.integration
 def test_limit_and_peak():
     script = """
 from t2t_lite.training import memory
@@ -56,6 +57,7 @@ except MemoryError:
     assert done.stdout == "refused\n", done.stderr
 
 
+@pytest.mark.integration
 def test_what_was_freed_goes_back_to_the_machine():
     code = """if True:
         import pathlib

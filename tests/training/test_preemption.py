@@ -108,6 +108,7 @@ def test_a_thread_that_may_set_no_handlers_trains_without():
     assert received == [None]
 
 
+@pytest.mark.integration
 def test_a_command_exits_with_codes_of_their_own():
     script = """
 import os, signal, sys

@@ -93,6 +93,7 @@ def test_the_summary_adds_up_the_records(trained):
     assert 0 < summary["utilisation"] < 1
 
 
+@pytest.mark.integration
 def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
     before = (trained / "metrics.jsonl").read_bytes()
     newest = tf.train.latest_checkpoint(str(trained))
