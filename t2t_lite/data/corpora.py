@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from t2t_lite.data import segments
 from t2t_lite.data.archives import member_name, open_member
 from t2t_lite.data.bad_input import STRICT, BadInput
+from t2t_lite.data.download import download
 from t2t_lite.data.segments import Pair
 from t2t_lite.data.text_files import decoded_lines, iterate_lines, open_file, raw_lines
 from t2t_lite.data.text_problems import Sample
-from t2t_lite.errors import DataError, UserError
-from t2t_lite.files import whole_file
+from t2t_lite.errors import DataError
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class RemoteFile:
 
     Attributes:
         url: its address; the last part is its name in `tmp_dir`.
-        size: its bytes, if known.
-        file_hash: its SHA-256 or MD5, hexadecimal, if known; what is downloaded is held to it.
+        size: its bytes, if known; what is downloaded is held to it.
+        file_hash: its SHA-256 or MD5, hexadecimal, if known; likewise.
     """
 
     url: str
@@ -63,7 +63,7 @@ class RemoteFile:
         """
         path = self.path(tmp_dir)
         if not path.is_file():
-            download(self.url, path, self.file_hash)
+            download(self.url, path, self.file_hash, self.size)
         elif self.size is not None and path.stat().st_size != self.size:
             log.warning(
                 "%s has %d bytes, %s has %d", path, path.stat().st_size, self.url, self.size
@@ -319,35 +319,3 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
     if empty:
         log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
     log.info("%s: %d pairs", name, kept)
-
-
-def download(url: str, path: pathlib.Path, file_hash: str | None = None) -> None:
-    """Fetches a file; it appears whole, with that hash if one is given, or not at all.
-
-    One that was broken off is fetched anew, from its start.
-
-    Args:
-        url: the address.
-        path: the file to write; missing parent folders are made.
-        file_hash: its SHA-256 or MD5, hexadecimal.
-
-    Raises:
-        UserError: it cannot be fetched; the message says where to put it by hand.
-    """
-    import keras  # here, because it takes seconds
-
-    log.info("downloading %s from its start", url)
-    try:
-        with whole_file(path) as temporary:
-            keras.utils.get_file(
-                temporary.name,
-                url,
-                file_hash=file_hash,
-                cache_dir=str(temporary.parent),
-                cache_subdir="",
-                force_download=True,  # else what a killed download left would be taken as whole
-            )
-    except Exception as error:  # get_file raises nothing narrower
-        raise UserError(
-            f"cannot download {url} ({error}); fetch it by other means and put it at {path}"
-        ) from error

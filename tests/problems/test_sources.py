@@ -56,7 +56,7 @@ def test_each_problem_names_the_files_that_a_split_is_read_from(tmp_path, name, 
 
 @pytest.mark.parametrize("name", ["translate_enfr_multi30k", "translate_ende_wmt14_bpe37k"])
 def test_fetching_gives_all_sources(tmp_path, name, monkeypatch):
-    def download(url, path, file_hash=None):
+    def download(url, path, file_hash=None, size=None):
         path.parent.mkdir(exist_ok=True)
         path.touch()
 
