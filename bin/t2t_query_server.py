@@ -1,5 +1,6 @@
 """t2t-query-server: asks a TensorFlow Serving server for the outputs of an exported model."""
 
+import os
 import pathlib
 import sys
 import types
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 
 from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
-from t2t_lite.data.text_files import decoded_lines
+from t2t_lite.data.text_files import bounded_lines, decoded_lines
 
 COMMAND = Command(
     "t2t-query-server",
@@ -54,8 +55,11 @@ def _run(args: types.SimpleNamespace) -> None:
         COMMAND.require(args, "data_dir")
         problem = registry.problem(args.problem)
     client = Client(args.server, args.servable_name, args.timeout_secs, problem, args.data_dir)
-    lines = decoded_lines(sys.stdin.buffer, "standard input")
-    for line in [args.inputs_once] if args.inputs_once else lines:
+    if args.inputs_once:
+        lines = decoded_lines([os.fsencode(args.inputs_once)], "--inputs_once")
+    else:
+        lines = decoded_lines(bounded_lines(sys.stdin.buffer, "standard input"), "standard input")
+    for line in lines:
         answers = client.ask(line)
         print("\t".join(f"{a.text}\t{a.score:.3f}" for a in answers), flush=True)
 

@@ -5,8 +5,17 @@ any other exception is a defect of this package and shows its traceback.
 """
 
 import difflib
+import itertools
 import re
+import reprlib
 from collections.abc import Iterable
+
+# What is compared with a mistyped name, whose time grows with all of them and their lengths.
+_MOST_COMPARED = 10_000
+_LONGEST_COMPARED = 200
+
+_QUOTING = reprlib.Repr()
+_QUOTING.maxstring = 100
 
 
 class UserError(Exception):
@@ -30,7 +39,17 @@ def first_line(error: Exception) -> str:
     return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", str(error).strip().partition("\n")[0])
 
 
+def quoted(text: str) -> str:
+    """Returns text of a file as messages show it: in quotes, without the middle if it is long."""
+    return _QUOTING.repr(text)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `"; did you mean 'x'?"` for the nearest known name, or `""` if none is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    """Returns `"; did you mean 'x'?"` for the nearest known name, or `""` if none is near.
+
+    Of very many known names only the first are looked at: an error must not take minutes.
+    """
+    if len(name) > _LONGEST_COMPARED:
+        return ""
+    near = difflib.get_close_matches(name, itertools.islice(known, _MOST_COMPARED), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,28 +1,40 @@
 """Members of tar and zip archives, read as they stream by: nothing is unpacked to disk."""
 
+import bz2
 import contextlib
 import functools
+import gzip
 import io
 import os
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Callable, Generator, Iterator
-from typing import IO, BinaryIO, Literal, cast
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import IO, BinaryIO, cast
 
 from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.data.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
 from t2t_lite.errors import DataError, UserError, did_you_mean
 
-_TAR_MODES: dict[str, Literal["r:", "r:gz", "r:bz2"]] = {
-    ".tar": "r:",
-    ".tar.gz": "r:gz",
-    ".tgz": "r:gz",
-    ".tar.bz2": "r:bz2",
+# How each kind of tar archive is opened, by the end of its name.
+_TARS: Mapping[str, Callable[[str, str], IO[bytes]]] = {
+    ".tar": cast(Callable[[str, str], IO[bytes]], open),
+    ".tar.gz": gzip.open,
+    ".tgz": gzip.open,
+    ".tar.bz2": bz2.open,
 }
 # Bytes read at a time; tarfile's own reader, in Python, is called once for each. Where an archive
-# is cut, what was read of the last ones is lost.
-_BUFFER = 1 << 16
+# is cut, what was read of the last ones is lost. Also the longest header of a member: tarfile would
+# read a gigabyte of them at once, and its patterns take time quadratic in it.
+_BUFFER = 1 << 15
+
+_ZIP_METHODS = {
+    zipfile.ZIP_STORED: "stored",
+    zipfile.ZIP_DEFLATED: "deflate",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+}
+_ENCRYPTED = 1  # bit of a zip member's flags
 
 # The path of a member that is a file, without a leading "./", and what opens it.
 _Member = tuple[str, Callable[[], IO[bytes] | None]]
@@ -107,21 +119,54 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
 
 def _members(path: str) -> Generator[_Member, None, None]:
     """Yields the files of an archive, which stays open until then."""
-    mode = next((m for suffix, m in _TAR_MODES.items() if path.endswith(suffix)), None)
-    if mode is not None:
-        with tarfile.open(path, mode) as tar:
+    open_tar = next((f for suffix, f in _TARS.items() if path.endswith(suffix)), None)
+    if open_tar is not None:
+        with (
+            open_tar(path, "rb") as file,
+            tarfile.open(fileobj=_BoundedReads(file), mode="r:") as tar,
+        ):
             for info in tar:
                 if info.isreg():
                     name = posixpath.normpath(info.name)
                     yield name, functools.partial(tar.extractfile, info)
     elif path.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                yield name, functools.partial(archive.open, name)
+            for entry in archive.infolist():
+                yield entry.filename, functools.partial(_open_zipped, archive, entry)
     else:
+        raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
+
+
+class _BoundedReads(io.RawIOBase):
+    """What tarfile reads an archive through."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.seek = file.seek  # type: ignore[method-assign]
+        self.tell = file.tell  # type: ignore[method-assign]
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns the next bytes; refuses to return more than `_BUFFER`."""
+        if not 0 <= size <= _BUFFER:
+            raise tarfile.TarError(f"a header of {size} bytes")
+        return self._file.read(size)
+
+
+def _open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
+    """Opens a member of a zip archive.
+
+    Raises:
+        DataError: the member is there, but nobody can read it without more.
+    """
+    name = member_name(archive.filename or "", entry.filename)
+    if entry.flag_bits & _ENCRYPTED:
+        raise DataError(f"{name}: encrypted; unpack the archive and pack it without a password")
+    if entry.compress_type not in _ZIP_METHODS:
         raise DataError(
-            f"{path}: not the name of an archive; expected {', '.join(_TAR_MODES)} or .zip"
+            f"{name}: compressed by method {entry.compress_type}; known are "
+            f"{', '.join(_ZIP_METHODS.values())}: pack it anew"
         )
+    return archive.open(entry)
 
 
 @contextlib.contextmanager

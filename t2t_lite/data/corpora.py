@@ -13,19 +13,27 @@ them goes to a `BadInput`; a pair of which a side cannot be read is skipped as a
 """
 
 import abc
+import contextlib
 import dataclasses
 import itertools
 import logging
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 from t2t_lite.data import segments
 from t2t_lite.data.archives import member_name, open_member
 from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.data.download import download
 from t2t_lite.data.segments import Pair
-from t2t_lite.data.text_files import decoded_lines, iterate_lines, open_file, raw_lines
+from t2t_lite.data.text_files import (
+    decoded_lines,
+    iterate_lines,
+    open_file,
+    raw_lines,
+    raw_pieces,
+)
 from t2t_lite.data.text_problems import Sample
 from t2t_lite.errors import DataError
 
@@ -88,16 +96,19 @@ class Text:
         path = self.file.path(tmp_dir)
         return str(path) if self.member is None else member_name(path, self.member)
 
-    def raw_lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[bytes]:
-        """Yields the lines with their ends, decompressed; the file must have been fetched."""
+    def open(self, tmp_dir: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Returns what opens the file, decompressed; it must have been fetched."""
         path = self.file.path(tmp_dir)
-        opened = open_file(path) if self.member is None else open_member(path, self.member)
-        return raw_lines(opened, self.name(tmp_dir), bad)
+        return open_file(path) if self.member is None else open_member(path, self.member)
+
+    def pieces(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[bytes]:
+        """Yields the file as it is, in pieces."""
+        return raw_pieces(self.open(tmp_dir), self.name(tmp_dir), bad)
 
     def lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[str]:
         """Yields the lines as text; for a `.sgm` file the segments instead."""
         name = self.name(tmp_dir)
-        lines = decoded_lines(self.raw_lines(tmp_dir, bad), name, bad)
+        lines = decoded_lines(raw_lines(self.open(tmp_dir), name, bad), name, bad)
         is_sgm = name.removesuffix(".gz").endswith(".sgm")
         return segments.sgm_segments(lines, name, bad) if is_sgm else lines
 
@@ -199,8 +210,7 @@ class TmxCorpus(Corpus):
 
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         name = self.text.name(tmp_dir)
-        lines = self.text.raw_lines(tmp_dir, bad)
-        return segments.tmx_pairs(lines, name, self.languages, bad)
+        return segments.tmx_pairs(self.text.pieces(tmp_dir, bad), name, self.languages, bad)
 
 
 def chained(corpora: Iterable[Corpus], tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:

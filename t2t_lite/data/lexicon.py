@@ -28,13 +28,16 @@ class TagCounts:
     def __init__(self) -> None:
         self._tags: dict[str, collections.Counter[str]] = {}
         self._rare: set[str] = set()
+        self._room = _MAX_WORDS
 
     def add(self, tree: Tree) -> None:
         """Counts the words of a tree."""
         for word, tag in zip(tree.words(), tree.tags(), strict=True):
             self._tags.setdefault(word, collections.Counter())[tag] += 1
-        if len(self._tags) > _MAX_WORDS:
+        if len(self._tags) > self._room:
             self._forget(seen_less_than=2)
+            # If most are seen again, looking through them for every tree would take for ever.
+            self._room = max(_MAX_WORDS, 2 * len(self._tags))
 
     def write(self, path: pathlib.Path) -> None:
         """Writes the dictionary, whole or not at all; the counts are used up."""

@@ -1,24 +1,31 @@
 """Segments of text in marked-up files: SGM test sets, TMX memories and TSV tables.
 
-All readers take lines and yield as they go; a line break inside a segment becomes a space.
+All readers take lines and yield as they go, in time linear in the file, be it well-formed or not; a
+line break inside a segment becomes a space.
 """
 
 import html
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
 from xml.etree import ElementTree
 
 from t2t_lite.data.bad_input import STRICT, UNREADABLE, BadInput
+from t2t_lite.data.text_files import MAX_LINE_BYTES
 from t2t_lite.errors import DataError
 
 Pair = tuple[str, str]
 
-_SEG = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
-_SEG_START = re.compile(r"<seg\b[^>]*>?", re.IGNORECASE)
-# With its semicolon: WMT's files are no valid SGML, and `&` often stands for itself.
-_ENTITY = re.compile(r"&#?\w+;")
-_LINE_BREAK = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+_SEG_START = re.compile(r"<seg\b", re.IGNORECASE)
+_SEG_MARK = re.compile(r"<seg\b|</seg\s*(?:>|\Z)", re.IGNORECASE)
+# With its semicolon: WMT's files are no valid SGML, and `&` often stands for itself. The longest
+# name of an entity has 31 letters.
+_ENTITY = re.compile(r"&#?\w{1,31};")
+
+# Characters of the longest segment, and bytes of the longest tag or comment of XML.
+_MAX_SEGMENT = MAX_LINE_BYTES
+_MAX_MARKUP = 2**20
+# Elements inside one another, after which a file is no translation memory.
+_MAX_DEPTH = 10_000
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 # TMX 1.4b: their contents are codes of a word processor, not text.
 _TMX_CODES = {"bpt", "ept", "it", "ph", "ut"}
@@ -33,36 +40,76 @@ def sgm_segments(lines: Iterable[str], name: str, bad: BadInput = STRICT) -> Ite
         lines: of the file.
         name: of the file, for messages.
         bad: told of every segment that does not end before the next one begins, or before the
-            file ends; if it skips, such a segment is `UNREADABLE`.
+            file ends, or for very long; if it skips, such a segment is `UNREADABLE`.
 
     Raises:
         DataError: what `bad` is told, with file and line.
     """
-    pending, start = "", 0
+    open_segment: _SgmSegment | None = None
     for number, line in enumerate(lines, 1):
-        if not pending:
-            start = number
-        pending += line + "\n"
-        end = 0
-        for match in _SEG.finditer(pending):
-            *unclosed, text = _SEG_START.split(match[1])
-            yield from _unclosed(len(unclosed), name, start, bad)
-            yield _one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
-            end = match.end()
-        opened = _SEG_START.search(pending, end)
-        if opened and end:
-            start = number
-        pending = pending[opened.start() :] if opened else ""
-    yield from _unclosed(len(_SEG_START.findall(pending)), name, start, bad)
+        place = 0
+        line += "\n"
+        while place < len(line):
+            if open_segment is None:
+                start = _SEG_START.search(line, place)
+                if start is None:
+                    break
+                open_segment, place = _SgmSegment(number), start.end()
+            elif not open_segment.has_text:  # within <seg ...>, which may go over several lines
+                end = line.find(">", place)
+                open_segment.has_text = end >= 0
+                place = end + 1 or len(line)
+            else:
+                mark = _SEG_MARK.search(line, place)
+                open_segment.add(line[place : mark.start() if mark else None])
+                if mark is not None and mark[0].startswith("</"):
+                    yield open_segment.text()
+                    open_segment = None
+                elif mark is not None or open_segment.length > _MAX_SEGMENT:
+                    yield _unclosed(open_segment, name, bad)
+                    open_segment = _SgmSegment(number) if mark else None
+                place = mark.end() if mark else len(line)
+    if open_segment is not None:
+        yield _unclosed(open_segment, name, bad)
+
+
+class _SgmSegment:
+    """A `<seg>` that has begun.
+
+    Attributes:
+        line: number of the line where it did.
+        has_text: whether the end of its tag has been seen.
+        length: characters so far.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.has_text = False
+        self.length = 0
+        self._parts: list[str] = []
+
+    def add(self, part: str) -> None:
+        self._parts.append(part)
+        self.length += len(part)
+
+    def text(self) -> str:
+        """Returns all of it on one line, entities decoded."""
+        text = "".join(self._parts)
+        return _one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
+
+
+def _unclosed(segment: _SgmSegment, name: str, bad: BadInput) -> str:
+    bad(DataError(f"{name}, line {segment.line}: <seg> without </seg>"))
+    return UNREADABLE
 
 
 def tmx_pairs(
-    lines: Iterable[bytes], name: str, languages: Pair, bad: BadInput = STRICT
+    pieces: Iterable[bytes], name: str, languages: Pair, bad: BadInput = STRICT
 ) -> Iterator[Pair]:
     """Yields the segments of two languages of every translation unit of a TMX file.
 
     Args:
-        lines: of the file, raw: XML names its own encoding.
+        pieces: of the file, raw: XML names its own encoding, and needs no line breaks.
         name: of the file, for messages.
         languages: of the sources and of the targets; "en" also takes "en-GB" or "EN_US".
         bad: told where the file stops being well-formed; if it skips, the units up to there are
@@ -74,23 +121,110 @@ def tmx_pairs(
     Raises:
         DataError: what `bad` is told, with file and line.
     """
-    parser: ElementTree.XMLPullParser[Any] = ElementTree.XMLPullParser(["start", "end"])
-    body: ElementTree.Element | None = None
+    units = _TmxUnits(languages)
+    parser = ElementTree.XMLParser(target=units)
+    line = 1
     try:
-        for line in lines:
-            parser.feed(line)
-            events = cast(Iterator[tuple[str, ElementTree.Element]], parser.read_events())
-            for event, element in events:
-                if event == "start" and element.tag == "body":
-                    body = element
-                elif event == "end" and element.tag == "tu":
-                    yield _variant(element, languages[0]), _variant(element, languages[1])
-                    if body is not None:
-                        body.clear()  # else all units would stay in memory
+        for piece in pieces:
+            parser.feed(piece)
+            yield from units.take()
+            line += piece.count(b"\n")
+            units.check_size(len(piece))
         parser.close()
+        yield from units.take()
     except ElementTree.ParseError as error:
-        line_number = error.position[0]
-        bad.cut(DataError(f"{name}, line {line_number}: not well-formed XML ({error})"))
+        yield from units.take()
+        line, problem = error.position[0], f"not well-formed XML ({error})"
+    except (ValueError, LookupError) as error:  # of its encoding
+        problem = f"not well-formed XML ({error})"
+    except _TmxError as error:
+        problem = str(error)
+    else:
+        return
+    bad.cut(DataError(f"{name}, line {line}: {problem}"))
+
+
+class _TmxError(Exception):
+    """XML, but no translation memory."""
+
+
+class _TmxUnits:
+    """Receives what the parser finds; holds no more of it than the segments of one unit.
+
+    Args:
+        languages: of the sources and of the targets.
+    """
+
+    def __init__(self, languages: Pair) -> None:
+        self._wanted = [f"{language.lower()}-" for language in languages]
+        self._done: list[Pair] = []
+        self._path: list[str] = []  # tags of the open elements
+        self._unit: list[str | None] = [None, None]
+        self._variant = ""  # the language of the <tuv>, with "-" behind it
+        self._segment: list[str] | None = None  # what the open <seg> holds so far
+        self._codes = 0  # open elements within it whose contents are no text
+        self._unread = 0  # bytes since something was received
+        self._length = 0
+
+    def take(self) -> list[Pair]:
+        """Returns the units that have ended since the last call."""
+        done, self._done = self._done, []
+        return done
+
+    def check_size(self, fed: int) -> None:
+        """Raises _TmxError if something is too long to be held, now that so many bytes were fed."""
+        self._unread += fed
+        if self._unread > _MAX_MARKUP:
+            raise _TmxError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
+        if self._length > _MAX_SEGMENT:
+            raise _TmxError(f"a segment of more than {_MAX_SEGMENT:,} characters")
+
+    def comment(self, _text: str) -> None:
+        """A comment has ended."""
+        self._unread = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._unread = 0
+        if len(self._path) >= _MAX_DEPTH:
+            raise _TmxError(f"elements nested more than {_MAX_DEPTH:,} deep")
+        parent = self._path[-1] if self._path else ""
+        self._path.append(tag)
+        if self._segment is not None:
+            self._codes += bool(self._codes) or tag in _TMX_CODES
+        elif tag == "tu":
+            self._unit = [None, None]
+        elif (parent, tag) == ("tu", "tuv"):
+            language = attributes.get(_XML_LANG) or attributes.get("lang") or ""
+            self._variant = f"{language.lower().replace('_', '-')}-"
+        elif (parent, tag) == ("tuv", "seg") and self._variant:
+            self._segment = []
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        self._unread = 0
+        self._path.pop()
+        if self._codes:
+            self._codes -= 1
+        elif self._segment is not None and tag == "seg" and self._path[-1] == "tuv":
+            self._end_segment("".join(self._segment))
+        elif self._segment is None and tag == "tu":
+            source, target = (text or "" for text in self._unit)
+            self._done.append((source, target))
+
+    def data(self, text: str) -> None:
+        """Text, or a part of it."""
+        self._unread = 0
+        if self._segment is not None and not self._codes:
+            self._segment.append(text)
+            self._length += len(text)
+
+    def _end_segment(self, text: str) -> None:
+        self._segment, self._length = None, 0
+        for side, wanted in enumerate(self._wanted):
+            if self._unit[side] is None and self._variant.startswith(wanted):
+                self._unit[side] = _one_line(text)
+        self._variant = ""  # of a variant, the first segment counts
 
 
 def tsv_pairs(
@@ -114,7 +248,7 @@ def tsv_pairs(
     for number, line in enumerate(lines, 1):
         if not bad.is_usable(line):
             continue  # counted when it was decoded
-        cells = line.split("\t")
+        cells = line.split("\t", needed)  # those behind are not looked at
         if not line.strip():
             yield "", ""
         elif len(cells) < needed:
@@ -123,29 +257,6 @@ def tsv_pairs(
             yield cells[columns[0]], cells[columns[1]]
 
 
-def _variant(unit: ElementTree.Element, language: str) -> str:
-    """Returns the text of a translation unit in a language, "" if it has none."""
-    for variant in unit.iterfind("tuv"):
-        found = (variant.get(_XML_LANG) or variant.get("lang") or "").lower().replace("_", "-")
-        segment = variant.find("seg")
-        if segment is not None and f"{found}-".startswith(f"{language.lower()}-"):
-            return _one_line("".join(_texts(segment)))
-    return ""
-
-
-def _texts(element: ElementTree.Element) -> Iterator[str]:
-    yield element.text or ""
-    for child in element:
-        if child.tag not in _TMX_CODES:
-            yield from _texts(child)
-        yield child.tail or ""
-
-
 def _one_line(text: str) -> str:
-    return _LINE_BREAK.sub(" ", text).strip()
-
-
-def _unclosed(count: int, name: str, line: int, bad: BadInput) -> Iterator[str]:
-    for _ in range(count):
-        bad(DataError(f"{name}, line {line}: <seg> without </seg>"))
-        yield UNREADABLE
+    """Joins lines that hold something by single spaces."""
+    return " ".join(filter(None, (line.strip(" \t\r") for line in text.split("\n")))).strip()

@@ -7,21 +7,34 @@ other.
 import bz2
 import codecs
 import contextlib
+import functools
 import gzip
 import io
+import lzma
 import os
+import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, cast
 
 from t2t_lite.data.bad_input import STRICT, BadInput
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UserError, first_line
+
+# Bytes of the longest line. No more is held of a file without line ends, be it compressed.
+MAX_LINE_BYTES = 2**24
+
+# Bytes of the longest piece of `raw_pieces`. Parsers look at unfinished markup again with each.
+_PIECE = 2**16
 
 # What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`
-# (bz2) and its subclass `gzip.BadGzipFile` then have no errno.
-DAMAGE = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+# (bz2) and its subclass `gzip.BadGzipFile` then have no errno. The last line is of headers whose
+# numbers and names are none: Python's tarfile and zipfile pass these on, and recurse over some.
+DAMAGE = (
+    *(EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
+    *(ValueError, RuntimeError, LookupError, ArithmeticError, struct.error),
+)
 
 
 def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[str]:
@@ -35,7 +48,8 @@ def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Itera
 
     Raises:
         UserError: there is no such file.
-        DataError: what `bad` is told, with file and line; also a damaged file, or UTF-16.
+        DataError: what `bad` is told, with file and line; also a damaged file, UTF-16, or a line
+            of more than `MAX_LINE_BYTES`.
         OSError: the file may not be read.
     """
     name = os.fspath(path)
@@ -64,7 +78,7 @@ def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def raw_lines(
-    opened: contextlib.AbstractContextManager[Iterable[bytes]], name: str, bad: BadInput = STRICT
+    opened: contextlib.AbstractContextManager[BinaryIO], name: str, bad: BadInput = STRICT
 ) -> Iterator[bytes]:
     r"""Yields the lines of an opened file with their "\n"; errors as in `iterate_lines`.
 
@@ -73,13 +87,57 @@ def raw_lines(
         name: of the file, for messages.
         bad: told of a cut file; if it skips, the lines up to there are all.
     """
+    return _guarded(opened, name, bad, functools.partial(bounded_lines, name=name))
+
+
+def raw_pieces(
+    opened: contextlib.AbstractContextManager[BinaryIO], name: str, bad: BadInput = STRICT
+) -> Iterator[bytes]:
+    """Yields an opened file in pieces of whatever size: for formats that need no lines."""
+    return _guarded(opened, name, bad, _pieces)
+
+
+def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    r"""Yields lines with their "\n", in bounded memory.
+
+    Raises:
+        DataError: a line of more than `MAX_LINE_BYTES`, whatever is skipped elsewhere: nobody knows
+            what it stands for.
+    """
+    # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
+    lines = iter(functools.partial(file.readline, MAX_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise overlong_line(name, number)
+        yield line
+
+
+def overlong_line(name: str, number: int) -> DataError:
+    """Returns the error of a line of more than `MAX_LINE_BYTES`."""
+    return DataError(
+        f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes; expected text with one "
+        "sentence a line"
+    )
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    # Not `read`: where a file is cut, it would lose what came before.
+    return iter(functools.partial(cast(io.BufferedReader, file).read1, _PIECE), b"")
+
+
+def _guarded(
+    opened: contextlib.AbstractContextManager[BinaryIO],
+    name: str,
+    bad: BadInput,
+    pieces: Callable[[BinaryIO], Iterator[bytes]],
+) -> Iterator[bytes]:
+    """Yields what `pieces` makes of the file; damage is told with the number of whole lines."""
     number = 0
     try:
         with opened as file:
-            # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
-            for line in file:
-                yield line
-                number += 1
+            for piece in pieces(file):
+                yield piece
+                number += piece.count(b"\n")
     except (FileNotFoundError, IsADirectoryError):
         raise UserError(f"{name}: no such file") from None
     except DAMAGE as error:
@@ -94,7 +152,7 @@ def handle_damage(place: str, error: Exception, bad: BadInput) -> None:
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error  # the file system is at fault
-    damage = DataError(f"{place}: damaged or cut ({error}); fetch it again")
+    damage = DataError(f"{place}: damaged or cut ({first_line(error)}); fetch it again")
     if not isinstance(error, (EOFError, tarfile.ReadError)):
         raise damage from None
     bad.cut(damage)

@@ -5,14 +5,16 @@ A tree is linearised as in Vinyals et al. 2015 (arXiv:1412.7449) and T2T: `X` wh
 be nested as deep as memory allows: nothing here recurses.
 """
 
+import collections
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from t2t_lite.data.bad_input import STRICT, BadInput
-from t2t_lite.data.text_files import iterate_lines
-from t2t_lite.errors import DataError
+from t2t_lite.data.text_files import MAX_LINE_BYTES, iterate_lines
+from t2t_lite.errors import DataError, quoted
 
 TOP = "TOP"  # label of the outermost bracket after normalisation
 UNKNOWN_TAG = "XX"  # OntoNotes' tag for a word of unknown part of speech
@@ -120,7 +122,7 @@ def parse_tree(text: str) -> Tree:
             raise DataError(
                 "a closing bracket too many; remove it"
                 if token == ")"
-                else f"text outside the tree: {token!r}; remove it"
+                else f"text outside the tree: {quoted(token)}; remove it"
             )
         elif token == ")":
             if len(stack) > 2 and not label:
@@ -214,18 +216,19 @@ def trees_of_pairs(
 
 def _tree_texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yields the number of the first line and the text of each tree, complete or not."""
-    first, depth = 0, 0
+    first, depth, size = 0, 0, 0
     pending: list[str] = []
     for number, line in enumerate(lines, 1):
         # A tree that is never closed must not swallow all that follow.
-        if pending and (depth <= 0 or line.startswith("(")):
+        if pending and (depth <= 0 or line.startswith("(") or size > MAX_LINE_BYTES):
             yield first, "\n".join(pending)
-            pending, depth = [], 0
+            pending, depth, size = [], 0, 0
         if not pending:
             first = number
         if pending or line.strip():
             pending.append(line)
             depth += line.count("(") - line.count(")")
+            size += len(line)
     if pending:
         yield first, "\n".join(pending)
 
@@ -255,7 +258,9 @@ def normalise(tree: Tree) -> Tree:
             _close_or_drop(stack)
     children = tuple(stack[0][1])
     if not children:
-        raise DataError(f"a tree of traces without words: {tree}; remove it")
+        raise DataError(
+            f"a tree of traces without words: {textwrap.shorten(str(tree), 100)}; remove it"
+        )
     (root,) = children
     if isinstance(root, Tree) and root.word is None and root.label in _OUTER_LABELS:
         children = root.children
@@ -267,13 +272,29 @@ def phrases(tree: Tree) -> Iterator[Tree]:
 
     Left out are those of a single word, and those of as many words as the one around them.
     """
+    sizes = _sizes(tree)
     stack = [tree]
     while stack:
         node = stack.pop()
-        around = len(node.words())
+        around = sizes[id(node)]
         inner = [child for child in node.children if isinstance(child, Tree) and child.word is None]
-        yield from (Tree(TOP, (child,)) for child in inner if 1 < len(child.words()) < around)
+        yield from (Tree(TOP, (child,)) for child in inner if 1 < sizes[id(child)] < around)
         stack += reversed(inner)
+
+
+def _sizes(tree: Tree) -> dict[int, int]:
+    """Returns the number of words of each phrase by its `id`: hashing a tree reads all of it."""
+    sizes: dict[int, int] = {}
+    before: list[int] = []  # words before each phrase that has begun
+    words = 0
+    for node, begins in tree.walk():
+        if node.word is not None:
+            words += 1
+        elif begins:
+            before.append(words)
+        else:
+            sizes[id(node)] = words - before.pop()
+    return sizes
 
 
 def linearize(tree: Tree) -> tuple[list[str], list[str]]:
@@ -305,12 +326,14 @@ def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int
     """
     phrase_labels = _phrase_labels(symbols, len(words))
     stack: _Open = [(TOP, [])]
+    begun: dict[str, list[int]] = collections.defaultdict(list)
     untagged = iter(words)
     repairs = 0
     for symbol in symbols:
         if _is_closing(symbol):
-            repairs += _close_labelled(stack, symbol[1:])
+            repairs += _close_labelled(stack, begun, symbol[1:])
         elif symbol in phrase_labels:
+            begun[symbol].append(len(stack))
             stack.append((symbol, []))
         elif (word := next(untagged, None)) is not None:
             stack[-1][1].append(Tree(symbol, (word,)))
@@ -357,11 +380,20 @@ def _leaf_count(symbols: Sequence[str], phrase_labels: set[str]) -> int:
     return sum(not _is_closing(symbol) and symbol not in phrase_labels for symbol in symbols)
 
 
-def _close_labelled(stack: _Open, label: str) -> int:
-    """Closes the innermost phrase of that label, or mends; returns the number of repairs."""
-    index = next((i for i in reversed(range(1, len(stack))) if stack[i][0] == label), None)
-    if index is None:
+def _close_labelled(stack: _Open, begun: Mapping[str, list[int]], label: str) -> int:
+    """Closes the innermost phrase of that label, or mends; returns the number of repairs.
+
+    Args:
+        stack: the open phrases.
+        begun: where in the stack the phrases of each label were put; some are closed by now.
+        label: of the phrase to close.
+    """
+    places = begun.get(label, [])
+    while places and (places[-1] >= len(stack) or stack[places[-1]][0] != label):
+        places.pop()
+    if not places:
         return 1 + (_close_or_drop(stack) if len(stack) > 2 else 0)
+    index = places.pop()
     repairs = 0
     while len(stack) > index + 1:
         repairs += 1 + _close_or_drop(stack)
@@ -384,7 +416,8 @@ def _without_function(label: str) -> str:
 
 def _beside_word(label: str) -> DataError:
     return DataError(
-        f"bracket {label!r} holds a word beside other things; a word needs a bracket of its own"
+        f"bracket {quoted(label)} holds a word beside other things; a word needs a bracket of its "
+        "own"
     )
 
 

@@ -1,6 +1,5 @@
 """The lines that a run is to decode: read as they are needed, in windows."""
 
-import contextlib
 import itertools
 import os
 import stat
@@ -8,7 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from t2t_lite.data.text_files import decoded_lines, iterate_lines, raw_lines
+from t2t_lite.data.text_files import (
+    MAX_LINE_BYTES,
+    decoded_lines,
+    iterate_lines,
+    overlong_line,
+)
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import DataError
 
@@ -70,8 +74,7 @@ class Rows:
         """Yields the rows; errors as in `count`, when the line is reached."""
         sources: Iterable[str]
         if self._stdin:
-            raw = raw_lines(contextlib.nullcontext(self._stdin), "standard input")
-            sources = decoded_lines(raw, "standard input")
+            sources = decoded_lines(self._stdin, "standard input")
         else:
             sources = iterate_lines(self._source)
         if self._in_columns:
@@ -135,7 +138,11 @@ def _windows(rows: Iterator[_Row], is_there: Callable[[], bool]) -> Iterator[lis
 
 
 class _StandardInput:
-    r"""The lines of standard input with their "\n", each as soon as it has arrived."""
+    r"""The lines of standard input with their "\n", each as soon as it has arrived.
+
+    Raises:
+        DataError: a line is longer than `MAX_LINE_BYTES`.
+    """
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []  # those that have arrived, the last first
@@ -146,14 +153,19 @@ class _StandardInput:
 
     def __iter__(self) -> Iterator[bytes]:
         begun: list[bytes] = []  # parts of a line whose end has not arrived yet
+        number, size = 1, 0  # of that line, as far as it has come
         while chunk := os.read(sys.stdin.fileno(), _BYTES):
             end, newline, rest = chunk.rpartition(b"\n")
             if newline:
                 lines = b"".join([*begun, end]).split(b"\n")
-                begun = []
+                begun, size = [], 0
+                number += len(lines)
                 self._lines = [line + b"\n" for line in reversed(lines)]
                 while self._lines:
                     yield self._lines.pop()
             begun.append(rest)
+            size += len(rest)
+            if size > MAX_LINE_BYTES:
+                raise overlong_line("standard input", number)
         if last := b"".join(begun):
             yield last

@@ -10,15 +10,17 @@ trees and settings are errors.
 import collections
 import dataclasses
 import enum
+import functools
 import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.data.trees import Tree, parse_tree
-from t2t_lite.errors import DataError, did_you_mean
+from t2t_lite.errors import DataError, did_you_mean, quoted
+from t2t_lite.evaluation.brackets import Bracket, crossing, matched
 
 log = logging.getLogger("t2t_lite.evaluation")
 
@@ -72,6 +74,7 @@ class Parameters:
             DataError: a line that is no setting; names file and line. EVALB passes over these.
         """
         fields: dict[str, Any] = {}
+        sets: dict[str, set[Any]] = collections.defaultdict(set)
         for number, line in enumerate(iterate_lines(path), 1):
             if line.startswith("#") or not line.strip():
                 continue
@@ -80,12 +83,27 @@ class Parameters:
                 value = _value(keyword, values)
             except DataError as error:
                 raise DataError(f"{os.fspath(path)}, line {number}: {error}") from None
-            name = _FIELDS[keyword]
-            is_set = isinstance(value, frozenset)
-            fields[name] = fields.get(name, frozenset()) | value if is_set else value
+            if isinstance(value, int):
+                fields[_FIELDS[keyword]] = value
+            else:
+                sets[_FIELDS[keyword]].add(value)
+        fields |= {name: frozenset(values) for name, values in sets.items()}
         if fields.pop("debug", 0):
             log.warning("%s: DEBUG has no effect: EVALB's dump of brackets is not printed", path)
         return cls(**fields)
+
+    @functools.cached_property
+    def _equals(self) -> Mapping[str, set[str]]:
+        """The labels that count as the same as another one, by that."""
+        equals: dict[str, set[str]] = collections.defaultdict(set)
+        for one, other in self.equal_labels:
+            equals[one].add(other)
+            equals[other].add(one)
+        return dict(equals)
+
+    def equals(self, label: str) -> set[str]:
+        """Returns all labels that count as the same as this one, it included."""
+        return {label, *self._equals.get(label, ())}
 
     def same_label(self, one: str, other: str) -> bool:
         """Whether two labels or tags count as the same."""
@@ -254,10 +272,12 @@ def score_sentence(gold: Sentence, test: Sentence, parameters: Parameters) -> Se
     tags = zip(right.tags, guess.tags, strict=True)
     return SentenceScore(
         length=length,
-        matched=_matched(right.brackets, guess.brackets, parameters),
+        matched=matched(
+            right.brackets, guess.brackets, parameters.equals if parameters.labeled else None
+        ),
         gold_brackets=len(right.brackets),
         test_brackets=len(guess.brackets),
-        crossing=sum(any(map(bracket.crosses, right.brackets)) for bracket in guess.brackets),
+        crossing=crossing(right.brackets, guess.brackets, len(right.words)),
         words=len(right.words),
         correct_tags=sum(parameters.same_label(one, other) for one, other in tags),
     )
@@ -294,18 +314,6 @@ def parse_sentence(line: str) -> Sentence:
     return [child for child in whole.children[1:] if isinstance(child, Tree)]
 
 
-class _Bracket(NamedTuple):
-    label: str
-    start: int  # number of words before it
-    end: int  # number of words before what follows it
-
-    def crosses(self, other: "_Bracket") -> bool:
-        return (
-            self.start < other.start < self.end < other.end
-            or other.start < self.start < other.end < self.end
-        )
-
-
 class _Quote(NamedTuple):
     position: int  # number of words, not left out, before it
     deleted: bool
@@ -318,7 +326,7 @@ class _Reading:
     length: int
     words: list[str]
     tags: list[str]
-    brackets: list[_Bracket]  # by their beginnings, outer before inner
+    brackets: list[Bracket]  # by their beginnings, outer before inner
     quotes: list[_Quote]
 
 
@@ -327,7 +335,7 @@ def _read(sentence: Sentence, parameters: Parameters, keep: Iterable[int] = ()) 
     words: list[str] = []
     tags: list[str] = []
     quotes: list[_Quote] = []
-    brackets: list[_Bracket] = []
+    brackets: list[Bracket] = []
     unfinished: list[int] = []  # indices into brackets
     length = 0
     for node, begins in (step for tree in sentence for step in tree.walk()):
@@ -342,35 +350,35 @@ def _read(sentence: Sentence, parameters: Parameters, keep: Iterable[int] = ()) 
                 quotes.append(_Quote(len(words) - (not deleted), deleted))
         elif begins:
             unfinished.append(len(brackets))
-            brackets.append(_Bracket(_FUNCTION_TAG.split(node.label)[0], len(words), 0))
+            brackets.append(Bracket(_FUNCTION_TAG.split(node.label)[0], len(words), 0))
         else:
             index = unfinished.pop()
             brackets[index] = brackets[index]._replace(end=len(words))
     return _Reading(length, words, tags, [b for b in brackets if _counts(b, parameters)], quotes)
 
 
-def _counts(bracket: _Bracket, parameters: Parameters) -> bool:
-    return bracket.start < bracket.end and not any(
-        parameters.same_label(bracket.label, deleted) for deleted in parameters.delete_labels
+def _counts(bracket: Bracket, parameters: Parameters) -> bool:
+    return bracket.start < bracket.end and parameters.delete_labels.isdisjoint(
+        parameters.equals(bracket.label)
     )
 
 
 def _quotes_to_keep(right: Sequence[_Quote], guess: Sequence[_Quote]) -> tuple[set[int], set[int]]:
     """Returns the numbers of the quotes that only their own side leaves out, for each side."""
+    deleted: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
+    kept = {quote.position for quote in right if not quote.deleted}
+    for number, quote in enumerate(right):
+        if quote.deleted:
+            deleted[quote.position].append(number)
     in_right: set[int] = set()
     in_guess: set[int] = set()
     for number, quote in enumerate(guess):
-        # A quote that is kept after all moves what follows it by one word.
-        position = quote.position + len(in_guess)
-        for other_number, other in enumerate(right):
-            if other_number in in_right or other.position + len(in_right) != position:
-                continue
-            if other.deleted and not quote.deleted:
-                in_right.add(other_number)
-                break
-            if quote.deleted and not other.deleted:
-                in_guess.add(number)
-                break
+        # A quote that is kept after all moves what follows it, on its own side, by one word.
+        position = quote.position + len(in_guess) - len(in_right)
+        if quote.deleted and position in kept:
+            in_guess.add(number)
+        elif not quote.deleted and deleted.get(position):
+            in_right.add(deleted[position].popleft())
     return in_right, in_guess
 
 
@@ -391,35 +399,19 @@ def _difference(right: Sequence[str], guess: Sequence[str], parameters: Paramete
     return ""
 
 
-def _matched(right: Iterable[_Bracket], guess: Iterable[_Bracket], parameters: Parameters) -> int:
-    """Gives each gold bracket the first test bracket like it that is still free; counts these."""
-    free: dict[tuple[int, int], list[str]] = collections.defaultdict(list)
-    for bracket in guess:
-        free[bracket.start, bracket.end].append(bracket.label)
-    matched = 0
-    for bracket in right:
-        labels = free[bracket.start, bracket.end]
-        for label in labels:
-            if not parameters.labeled or parameters.same_label(bracket.label, label):
-                labels.remove(label)
-                matched += 1
-                break
-    return matched
-
-
-def _value(keyword: str, values: Sequence[str]) -> int | frozenset[Any]:
-    """Returns what one line of a .prm file sets."""
+def _value(keyword: str, values: Sequence[str]) -> int | str | tuple[str, ...]:
+    """Returns what one line of a .prm file sets, or adds to a set."""
     if keyword not in _FIELDS:
-        raise DataError(f"unknown keyword {keyword!r}{did_you_mean(keyword, _FIELDS)}")
+        raise DataError(f"unknown keyword {quoted(keyword)}{did_you_mean(keyword, _FIELDS)}")
     wanted = 2 if keyword in _PAIRS else 1
     if len(values) != wanted:
         raise DataError(f"{keyword} takes {wanted} value{'s'[: wanted - 1]}, got {len(values)}")
     if keyword in _PAIRS:
-        return frozenset([tuple(values)])
+        return tuple(values)
     if keyword in _LABELS:
-        return frozenset(values)
-    if not values[0].isdecimal():
-        raise DataError(f"{keyword} takes a whole number, got {values[0]!r}")
+        return values[0]
+    if not re.fullmatch("[0-9]{1,9}", values[0]):
+        raise DataError(f"{keyword} takes a whole number, got {quoted(values[0])}")
     return bool(int(values[0])) if keyword == "LABELED" else int(values[0])
 
 

@@ -80,7 +80,7 @@ class Client:
         try:
             found = json.loads(body)["outputs"]
             (outputs,), (scores,) = found["outputs"], found["scores"]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             raise UserError(
                 f"{self._url} answered {body[:80]!r}, which no model of t2t-exporter would"
             ) from None
