@@ -10,15 +10,15 @@ import posixpath
 import tarfile
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from t2t_lite.data.bad_input import STRICT, BadInput
 from t2t_lite.data.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
 from t2t_lite.errors import DataError, UserError, did_you_mean
 
 # How each kind of tar archive is opened, by the end of its name.
-_TARS: Mapping[str, Callable[[str, str], IO[bytes]]] = {
-    ".tar": cast(Callable[[str, str], IO[bytes]], open),
+_TARS: Mapping[str, Callable[..., Any]] = {
+    ".tar": open,
     ".tar.gz": gzip.open,
     ".tgz": gzip.open,
     ".tar.bz2": bz2.open,

@@ -24,7 +24,7 @@ from t2t_lite.data.records import (
     shuffled,
     split_records,
 )
-from t2t_lite.data.text_encoder import EOS_ID
+from t2t_lite.data.text_encoder import EOS_ID, require_characters
 from t2t_lite.errors import DataError
 from t2t_lite.files import whole_file
 
@@ -79,8 +79,11 @@ class ExampleEncoder:
         """Returns an example for each sample, EOS appended to both sides.
 
         Raises:
-            DataError: a side is empty.
+            DataError: a side is empty, or holds a lone surrogate.
         """
+        for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
+            name = f"{self._problem_name}: sample {chunk.first + number}"
+            require_characters("".join(texts), name)
         inputs = self._encoders["inputs"].pack_lines(chunk.inputs)
         targets = self._encoders["targets"].pack_lines(chunk.targets)
         examples = []

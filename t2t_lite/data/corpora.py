@@ -25,7 +25,7 @@ from typing import BinaryIO
 from t2t_lite.data import segments
 from t2t_lite.data.archives import member_name, open_member
 from t2t_lite.data.bad_input import STRICT, BadInput
-from t2t_lite.data.download import download
+from t2t_lite.data.download import download as download
 from t2t_lite.data.segments import Pair
 from t2t_lite.data.text_files import (
     decoded_lines,

@@ -313,7 +313,7 @@ def _read(path: pathlib.Path) -> dict[str, Entry]:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return {name: _entry(fields) for name, fields in entries.items()}
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise UserError(
             f"{path}: not a fingerprint ({error}); delete it if the data beside it is to be kept, "
             "delete both if it is to be made anew"
@@ -322,4 +322,8 @@ def _read(path: pathlib.Path) -> dict[str, Entry]:
 
 def _entry(fields: dict[str, Any]) -> Entry:
     sources = {name: Source(**source) for name, source in fields["sources"].items()}
-    return Entry(**fields | {"sources": sources})
+    entry = Entry(**fields | {"sources": sources})
+    for field in dataclasses.fields(Entry):
+        if not isinstance(getattr(entry, field.name), str if field.name == "samples" else dict):
+            raise TypeError(f"{field.name} is of another type")
+    return entry

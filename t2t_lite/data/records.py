@@ -25,6 +25,8 @@ from t2t_lite.errors import DataError, UserError
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
+# More is no example: the longest line that is read gives a quarter of this.
+_MAX_RECORD_BYTES = 2**29
 FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 
 # The part of tensorflow/core/example/{example,feature}.proto that holds lists of int64. The reader
@@ -167,7 +169,8 @@ def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
         if not header:
             return
         length = int.from_bytes(header[: _LENGTH.size], "little")
-        if header != _header(length):  # before a damaged length is believed
+        # Before a damaged length is believed.
+        if header != _header(length) or length > _MAX_RECORD_BYTES:
             raise _damaged(name, number)
         record, checksum = file.read(length), file.read(_CHECKSUM.size)
         if checksum != masked_crc(record):

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
+from google.protobuf.message import DecodeError
 
 from t2t_lite import files
 from t2t_lite.data.protocol_buffers import message_class
@@ -84,6 +85,9 @@ _CUT = re.compile(r".{1,1000}(?= |\Z)|.{1,1000}", re.DOTALL)
 # A larger corpus is sampled down to this many (cut) lines, always the same, to bound memory.
 _MAX_TRAINING_LINES = 10_000_000
 
+# A model of a million pieces has some 20 MB; more is not read of what is no model.
+_MAX_MODEL_BYTES = 2**28
+
 _LOG_NOTHING = 3  # errors come as exceptions
 
 
@@ -100,18 +104,20 @@ class SentencePieceEncoder(TextEncoder):
 
     def __init__(self, path: pathlib.Path) -> None:
         try:
-            self._model = path.read_bytes()
+            with path.open("rb") as file:
+                self._model = file.read(_MAX_MODEL_BYTES)
         except (FileNotFoundError, IsADirectoryError):
             raise UserError(f"{path}: no such file") from None
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._model)
             pad, eos = self._processor.pad_id(), self._processor.eos_id()
-        except RuntimeError:
+            self._tokens = self._processor.id_to_piece(list(range(len(self._processor))))
+            self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
+        except (RuntimeError, UnicodeDecodeError, DecodeError):
             raise DataError(
                 f"{path} is no SentencePiece model, or damaged: copy or build it again"
             ) from None
         self._known: set[str] = set()  # characters that were looked up and have pieces
-        self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
         self._first_words = WordCache(self._processor.encode, _CACHED_WORDS)
         self._other_words = WordCache(self._encode_behind_space, _CACHED_WORDS)
         if (pad, eos) != (PAD_ID, EOS_ID):
@@ -128,7 +134,7 @@ class SentencePieceEncoder(TextEncoder):
     @property
     def tokens(self) -> Sequence[str]:
         """The pieces by id, pad, EOS and unknown included."""
-        return self._processor.id_to_piece(list(range(self.vocab_size)))
+        return self._tokens
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the pieces of a line."""

@@ -8,6 +8,7 @@ subtoken that fits is taken. Nothing is ever unknown, and every line decodes to 
 A file has one subtoken a line, in quotes; the line number, from 0, is the id.
 """
 
+import bisect
 import collections
 import logging
 import os
@@ -18,7 +19,7 @@ from t2t_lite import files
 from t2t_lite.data import text_files, tokenizer
 from t2t_lite.data.subword_vocabulary import choose_subtokens
 from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder, WordCache
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, quoted
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _UNDEFINED = "\u3013"  # T2T's stand-in for a number that is no character
 _QUOTES = ("'", '"')
 _CACHED_TOKENS = 2**20
+# Characters of the longest subtoken that is looked for: the time grows with them.
+_LONGEST_SUBTOKEN = 500
 _DAMAGED = "the vocabulary is damaged: copy or build it again"
 
 
@@ -42,7 +45,7 @@ class SubwordTextEncoder(TextEncoder):
         self._subtokens = list(subtokens)
         self._ids = {subtoken: i for i, subtoken in enumerate(subtokens) if subtoken}
         self._alphabet = _alphabet(subtokens)
-        self._longest = max(map(len, subtokens))
+        self._lengths = sorted(set(map(len, self._ids)))
         self._cache: dict[str, list[int]] = {}
         self._packed = WordCache(self._encode_token, _CACHED_TOKENS)
 
@@ -99,11 +102,13 @@ class SubwordTextEncoder(TextEncoder):
         ids = []
         start = 0
         while start < len(escaped):
-            for end in range(min(start + self._longest, len(escaped)), start, -1):
-                if escaped[start:end] in self._ids:
+            # Lengths that occur, not all up to the longest: one very long subtoken costs nothing.
+            fitting = bisect.bisect_right(self._lengths, len(escaped) - start)
+            for length in reversed(self._lengths[:fitting]):
+                if escaped[start : start + length] in self._ids:
                     break
-            ids.append(self._ids[escaped[start:end]])
-            start = end
+            ids.append(self._ids[escaped[start : start + length]])
+            start += length
         return ids
 
     @classmethod
@@ -176,7 +181,7 @@ class SubwordTextEncoder(TextEncoder):
         alphabet = _alphabet([*token_counts, *reserved])
         escaped_reserved = [_escape(token, alphabet) for token in reserved]
         words = {_escape(token, alphabet): count for token, count in token_counts.items()}
-        longest = max(map(len, [*words, *escaped_reserved]))
+        longest = min(max(map(len, [*words, *escaped_reserved])), _LONGEST_SUBTOKEN)
         if max_subtoken_length is not None:
             longest = min(longest, max(max_subtoken_length - 1, 1))
         counted = choose_subtokens(words, escaped_reserved, min_count, num_iterations, longest)
@@ -220,25 +225,27 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
     subtokens: list[str] = []
-    quoted = False
+    has_quotes = False
     for number, line in enumerate(text_files.iterate_lines(path), 1):
         text = line.strip()
         in_quotes = text.startswith(_QUOTES) and text.endswith(text[0])
         if number == 1:
-            quoted = in_quotes
-        if quoted and not in_quotes:
-            raise DataError(f"{path}, line {number}: {line!r} lacks a quote; {_DAMAGED}")
+            has_quotes = in_quotes
+        if has_quotes and not in_quotes:
+            raise DataError(f"{path}, line {number}: {quoted(line)} lacks a quote; {_DAMAGED}")
         subtokens.append(text[1:-1] if in_quotes else text)
     for number, token in enumerate(RESERVED_TOKENS, 1):
         got = subtokens[number - 1] if number <= len(subtokens) else ""
         if got not in (token, f"{token}_"):
-            raise DataError(f"{path}, line {number}: expected '{token}_', got {got!r}; {_DAMAGED}")
+            raise DataError(
+                f"{path}, line {number}: expected '{token}_', got {quoted(got)}; {_DAMAGED}"
+            )
     known = {subtoken for subtoken in subtokens if len(subtoken) == 1}
     for number, subtoken in enumerate(subtokens, 1):
         if not known.issuperset(subtoken):
             missing = next(c for c in subtoken if c not in known)
             raise DataError(
-                f"{path}, line {number}: {subtoken!r} has {missing!r}, which is missing as a "
+                f"{path}, line {number}: {quoted(subtoken)} has {missing!r}, which is missing as a "
                 f"subtoken of its own; {_DAMAGED}"
             )
     if not known.issuperset(_ESCAPE_CHARACTERS):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from t2t_lite.data import text_files
 from t2t_lite.data.records import pack
 from t2t_lite.data.text_problems import VocabType
-from t2t_lite.errors import DataError, UserError, did_you_mean
+from t2t_lite.errors import DataError, UserError, did_you_mean, quoted
 
 PAD_ID = 0
 EOS_ID = 1
@@ -126,9 +126,9 @@ class TokenTextEncoder(TextEncoder):
         for number, line in enumerate(text_files.iterate_lines(path), 1):
             token = line.strip()
             if len(token.split()) != 1:
-                raise DataError(f"{path}, line {number}: expected one token, got {line!r}")
+                raise DataError(f"{path}, line {number}: expected one token, got {quoted(line)}")
             if token in named:
-                raise DataError(f"{path}, line {number}: token {token!r} stands there twice")
+                raise DataError(f"{path}, line {number}: token {quoted(token)} stands there twice")
             named.add(token)
             self._ids.setdefault(token, len(self._ids))
         if not named:
@@ -168,7 +168,7 @@ class TokenTextEncoder(TextEncoder):
             return self._ids[token]
         if self._oov_token is None:
             raise DataError(
-                f"token {token!r} is not in {self._path}{did_you_mean(token, self._tokens)}; "
+                f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
                 "add it, or give the problem an oov_token"
             )
         return self._ids[self._oov_token]
@@ -223,9 +223,10 @@ def build(
 
     Raises:
         UserError: there is no such type, or it is not built from text.
-        DataError: the text is empty, or the size too small for SentencePiece.
+        DataError: the text is empty, or holds a lone surrogate, or the size is too small for
+            SentencePiece.
     """
-    nonempty = filter(None, lines)
+    nonempty = (require_characters(line, "the training text") for line in lines if line)
     first = next(nonempty, None)
     if first is None:
         raise DataError(f"cannot build {path}: the training text is empty")
@@ -247,6 +248,22 @@ def build(
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:
         raise _unknown(vocab_type)
+
+
+def require_characters(text: str, name: str) -> str:
+    """Returns the text.
+
+    Raises:
+        DataError: it holds a lone surrogate, which is no character and has no bytes in UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{name} holds the lone surrogate U+{ord(text[error.start]):04X}, which is no "
+            "character: generate_samples should read its files as UTF-8, and strictly"
+        ) from None
+    return text
 
 
 def _unknown(vocab_type: str) -> UserError:

@@ -53,12 +53,13 @@ def matched(
 
 def crossing(right: Sequence[Bracket], guess: Sequence[Bracket], words: int) -> int:
     """Counts the test brackets that overlap a gold one without nesting, among so many words."""
-    mirrored = [
-        [Bracket(label, words - end, words - start) for label, start, end in side]
-        for side in (right, guess)
-    ]
-    behind, before = _left_open(right, guess, words), _left_open(*mirrored, words)
+    behind = _left_open(right, guess, words)
+    before = _left_open(_mirrored(right, words), _mirrored(guess, words), words)
     return sum(map(operator.or_, behind, before))
+
+
+def _mirrored(brackets: Iterable[Bracket], words: int) -> list[Bracket]:
+    return [Bracket(label, words - end, words - start) for label, start, end in brackets]
 
 
 def _left_open(right: Sequence[Bracket], guess: Sequence[Bracket], words: int) -> list[bool]:
