@@ -123,7 +123,7 @@ def tmx_pairs(
     """
     units = _TmxUnits(languages)
     parser = ElementTree.XMLParser(target=units)
-    line = 1
+    line, fault = 1, ""
     try:
         for piece in pieces:
             parser.feed(piece)
@@ -131,17 +131,15 @@ def tmx_pairs(
             line += piece.count(b"\n")
             units.check_size(len(piece))
         parser.close()
-        yield from units.take()
     except ElementTree.ParseError as error:
-        yield from units.take()
-        line, problem = error.position[0], f"not well-formed XML ({error})"
+        fault = f"line {error.position[0]}: not well-formed XML ({error})"
     except (ValueError, LookupError) as error:  # of its encoding
-        problem = f"not well-formed XML ({error})"
-    except _TmxError as error:
-        problem = str(error)
-    else:
-        return
-    bad.cut(DataError(f"{name}, line {line}: {problem}"))
+        fault = f"line {line}: not well-formed XML ({error})"
+    except _TmxError as error:  # within the piece that begins there
+        fault = f"after line {line - 1}: {error}"
+    yield from units.take()
+    if fault:
+        bad.cut(DataError(f"{name}, {fault}"))
 
 
 class _TmxError(Exception):

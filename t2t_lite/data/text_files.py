@@ -7,6 +7,7 @@ other.
 import bz2
 import codecs
 import contextlib
+import errno
 import functools
 import gzip
 import io
@@ -150,7 +151,8 @@ def handle_damage(place: str, error: Exception, bad: BadInput) -> None:
     What was read before a cut is sound. Wrong bytes show only after they were read as wrong lines,
     too many or too few of them, so that nothing of such a file can be used.
     """
-    if isinstance(error, OSError) and error.errno is not None:
+    # A damaged archive can make its reader go to a place that no file has.
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         raise error  # the file system is at fault
     damage = DataError(f"{place}: damaged or cut ({first_line(error)}); fetch it again")
     if not isinstance(error, (EOFError, tarfile.ReadError)):
