@@ -255,7 +255,8 @@ class SeenPairs:
     def add(self, source: str, target: str) -> bool:
         """Returns whether the pair is new, and remembers it."""
         # 0xFF occurs in no UTF-8 text, so that each pair has its own bytes.
-        pair = source.encode() + b"\xff" + target.encode()
+        sides = (text.encode("utf-8", "surrogatepass") for text in (source, target))
+        pair = b"\xff".join(sides)
         digest = hashlib.blake2b(pair, digest_size=8).digest()
         key = int.from_bytes(digest, "little") or 1  # 0 marks a free slot
         slot = self._slot(key)

@@ -315,8 +315,8 @@ def _read(path: pathlib.Path) -> dict[str, Entry]:
         return {name: _entry(fields) for name, fields in entries.items()}
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise UserError(
-            f"{path}: not a fingerprint ({str(error)[:100]}); delete it if the data beside it is to be kept, "
-            "delete both if it is to be made anew"
+            f"{path}: not a fingerprint ({str(error)[:100]}); delete it if the data beside it is "
+            "to be kept, delete both if it is to be made anew"
         ) from None
 
 

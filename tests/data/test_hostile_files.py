@@ -15,7 +15,17 @@ import zipfile
 
 import pytest
 
-from t2t_lite.data import archives, fingerprint, lexicon, records, text_encoder, text_files, trees
+from t2t_lite.data import (
+    archives,
+    chunks,
+    cleaning,
+    fingerprint,
+    lexicon,
+    records,
+    text_encoder,
+    text_files,
+    trees,
+)
 from t2t_lite.data.bad_input import BadInput
 from t2t_lite.data.subword_text_encoder import SubwordTextEncoder
 from t2t_lite.decoding import lines as decoder_lines
@@ -173,6 +183,15 @@ def test_lone_surrogates_are_no_text(tmp_path):
     (tmp_path / "a").write_bytes("x\n\ud800\n".encode("utf-8", "surrogatepass"))
     with pytest.raises(DataError, match="a, line 2: byte 0xed at column 1 is not UTF-8"):
         text_files.read_lines(tmp_path / "a")
+
+
+def test_a_sample_with_a_lone_surrogate_is_named():
+    encoder = text_encoder.ByteTextEncoder()
+    examples = chunks.ExampleEncoder("my_problem", {"inputs": encoder, "targets": encoder})
+    chunk = chunks.Chunk(10, ["a", "b"], ["c", "d\udcff"])
+    with pytest.raises(DataError, match=r"my_problem: sample 12 holds the lone surrogate U\+DCFF"):
+        examples.encode(chunk)
+    assert cleaning.SeenPairs().add("b", "d\udcff")
 
 
 def test_one_long_subtoken_does_not_slow_the_others_down():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_lite.bin import t2t_parseval
 from t2t_lite.data import trees
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation import parseval
@@ -148,3 +149,18 @@ def test_phrases_of_a_deep_tree_take_linear_time():
     start = time.process_time()
     assert sum(1 for _ in trees.phrases(tree)) == 19_998
     assert time.process_time() - start < 5
+
+
+def test_the_command_scores_and_refuses_deep_trees(tmp_path, capsys):
+    deep, broken = tmp_path / "deep", tmp_path / "broken"
+    deep.write_text(SAME + "\n")
+    broken.write_text(SAME[:-1] + "\n")
+    with pytest.raises(SystemExit) as end:
+        t2t_parseval.main([f"--gold={deep}", f"--test={deep}"])
+    assert end.value.code == 0
+    assert f"{MANY}" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        t2t_parseval.main([f"--gold={deep}", f"--test={broken}"])
+    assert end.value.code == 1
+    message = f"{broken}, line 1: closing brackets missing at the end: 1; add them"
+    assert message in capsys.readouterr().err
