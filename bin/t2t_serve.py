@@ -85,10 +85,20 @@ COMMAND = Command(
                 minimum=1,
             ),
             Flag(
+                "max_connections",
+                int,
+                _DEFAULT.max_connections,
+                "Connections open at a time; for one more, the one that has kept the server waiting "
+                "longest is closed; if none does, the new one is answered 503.",
+                minimum=1,
+            ),
+            Flag(
                 "timeout",
                 float,
                 _DEFAULT.timeout,
-                "Seconds that a request may take; then it is answered 504.",
+                "Seconds that a request may take: to arrive (then 408), to be answered (then 504) "
+                "and its answer to be read (then the connection is closed); also the longest that "
+                "the server takes to end.",
                 minimum=0,
             ),
         ),

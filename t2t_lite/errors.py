@@ -7,15 +7,12 @@ any other exception is a defect of this package and shows its traceback.
 import difflib
 import itertools
 import re
-import reprlib
 from collections.abc import Iterable
 
-# What is compared with a mistyped name, whose time grows with all of them and their lengths.
+# Longest value that a message quotes whole, and longest name whose neighbours are looked for: the
+# search takes time by the square of the length, and by the number of names.
+_LONGEST_QUOTE = 80
 _MOST_COMPARED = 10_000
-_LONGEST_COMPARED = 200
-
-_QUOTING = reprlib.Repr()
-_QUOTING.maxstring = 100
 
 
 class UserError(Exception):
@@ -40,8 +37,10 @@ def first_line(error: Exception) -> str:
 
 
 def quoted(text: str) -> str:
-    """Returns text of a file as messages show it: in quotes, without the middle if it is long."""
-    return _QUOTING.repr(text)
+    """Returns `repr(text)`; of a long text, its beginning and how long it is."""
+    if len(text) <= _LONGEST_QUOTE:
+        return repr(text)
+    return f"{text[:_LONGEST_QUOTE]!r}... ({len(text)} characters)"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -49,7 +48,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     Of very many known names only the first are looked at: an error must not take minutes.
     """
-    if len(name) > _LONGEST_COMPARED:
+    if len(name) > _LONGEST_QUOTE:
         return ""
     near = difflib.get_close_matches(name, itertools.islice(known, _MOST_COMPARED), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

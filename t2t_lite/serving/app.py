@@ -1,22 +1,27 @@
 """The server's pages: translation, health, metrics, and one for people."""
 
 import asyncio
-import contextlib
 import importlib.resources
 import time
 from collections.abc import Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HTTPRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from t2t_lite.errors import quoted
 from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.hosts import OwnNames
 from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.requests import parse
+from t2t_lite.serving.requests import Request, parse
 from t2t_lite.serving.worker import Worker
+
+# Bytes of a body that are parsed between two other events; more are parsed beside them.
+_MOST_AT_ONCE = 1 << 16
 
 
 class _Endpoints:
@@ -57,16 +62,30 @@ class _Endpoints:
         return response
 
     async def _answer(self, request: HTTPRequest) -> bytes:
-        with contextlib.suppress(TimeoutError):
+        body = None
+        try:
             async with asyncio.timeout(self._config.timeout):
                 body = await self._body(request)
-                return await asyncio.wrap_future(self._worker.submit(parse(body, self._config)))
-        raise HTTPException(504, f"no answer within {self._config.timeout:g} seconds")
+                wanted = await self._parsed(body)
+                return await asyncio.wrap_future(self._worker.submit(wanted))
+        except TimeoutError:
+            seconds = f"{self._config.timeout:g} seconds"
+            if body is None:
+                message = f"the request did not arrive within {seconds}"
+                raise HTTPException(408, message, {"Connection": "close"}) from None
+            raise HTTPException(504, f"no answer within {seconds}") from None
+        except asyncio.CancelledError:  # the server ends, and has waited as long as it may
+            raise HTTPException(503, "the server is shutting down") from None
+
+    async def _parsed(self, body: bytes) -> Request:
+        if len(body) <= _MOST_AT_ONCE:
+            return parse(body, self._config)
+        return await asyncio.to_thread(parse, body, self._config)
 
     async def _body(self, request: HTTPRequest) -> bytes:
         """Reads a body; one that is refused to its end, too, or the client might not hear why."""
         body, limit = bytearray(), self._config.max_body_size
-        refusal = self._worker.refusal()
+        refusal = _media_refusal(request) or self._worker.refusal()
         try:
             async for chunk in request.stream():
                 if refusal is None:
@@ -81,6 +100,14 @@ class _Endpoints:
         return bytes(body)
 
 
+def _media_refusal(request: HTTPRequest) -> HTTPException | None:
+    """Refuses what a form on another site could send: browsers ask before they send JSON there."""
+    media_type = request.headers.get("content-type", "")
+    if media_type.partition(";")[0].strip().lower() == "application/json":
+        return None
+    return HTTPException(415, f"Content-Type must be application/json, not {quoted(media_type)}")
+
+
 def _error(request: HTTPRequest, error: Exception) -> Response:
     """Returns an error as JSON."""
     assert isinstance(error, HTTPException)
@@ -88,7 +115,11 @@ def _error(request: HTTPRequest, error: Exception) -> Response:
 
 
 def make_app(
-    worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+    worker: Worker,
+    metrics: Metrics,
+    config: ServerConfig,
+    about: Mapping[str, object],
+    names: frozenset[str] | None,
 ) -> Starlette:
     """Returns the server as an ASGI application.
 
@@ -97,6 +128,7 @@ def make_app(
         metrics: counts.
         config: limits.
         about: what /health says besides its status.
+        names: what clients may call the server; None: anything.
     """
     at = _Endpoints(worker, metrics, config, about)
     routes = [
@@ -105,4 +137,6 @@ def make_app(
         Route("/health", at.health),
         Route("/metrics", at.metrics),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _error})
+    middleware = [] if names is None else [Middleware(OwnNames, names=names)]
+    handlers = {HTTPException: _error}
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)

@@ -17,4 +17,7 @@ class ServerConfig:
     max_text_length: int = 10_000  # characters of a text
     max_subwords: int = 20_000  # subwords of a request, all texts together
     queue_size: int = 256  # requests that may wait; more are answered 429
-    timeout: float = 60.0  # seconds that a request may take, waiting included
+    max_connections: int = 512  # open at a time; beyond, whoever keeps the server waiting is closed
+    timeout: float = (
+        60.0  # seconds that a request may take, that its answer may take, and that the end may
+    )

@@ -1,12 +1,24 @@
 """What clients may ask: JSON, checked field by field."""
 
+import itertools
 import json
+import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite.errors import did_you_mean
+from t2t_lite.errors import did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
+
+_FIELDS = ("text", "texts", "n_best", "attention")
+
+# What parsing takes time for: strings, and what ends any other value. A list of 128 texts has 128
+# strings and as many separators; the other fields of a request have fewer than the last number.
+_PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
+_MOST_OTHER_PARTS = 32
+
+_MOST_DIGITS = 18  # of a whole number: more than any could mean
 
 
 class Request(NamedTuple):
@@ -26,18 +38,12 @@ def parse(body: bytes, limits: ServerConfig) -> Request:
         limits: `max_texts` and `max_text_length` hold.
 
     Raises:
-        HTTPException: 400: no JSON; 422: not as above; 413: too many or too long texts.
+        HTTPException: 400: not JSON; 422: not as above; 413: too many or too long texts.
     """
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise HTTPException(422, 'expected an object such as {"text": "..."}')
-    known = ("text", "texts", "n_best", "attention")
+    fields = _object(body, limits)
     for name in fields:
-        if name not in known:
-            raise HTTPException(422, f"unknown field {name!r}{did_you_mean(name, known)}")
+        if name not in _FIELDS:
+            raise HTTPException(422, f"unknown field {quoted(name)}{did_you_mean(name, _FIELDS)}")
     if ("text" in fields) == ("texts" in fields):
         raise HTTPException(422, 'expected either "text" or "texts"')
     is_single = "text" in fields
@@ -55,6 +61,49 @@ def parse(body: bytes, limits: ServerConfig) -> Request:
     if not isinstance(attention, bool):
         raise HTTPException(422, '"attention" must be true or false')
     return Request(texts, n_best, attention, is_single)
+
+
+def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
+    """Reads an object; one of more parts than any request has is not read at all."""
+    try:
+        text = body.decode(json.detect_encoding(body), "surrogatepass")
+        _count_parts(text, limits)
+        fields = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_int=_whole_number,
+            parse_constant=_refuse_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is no JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise HTTPException(422, 'expected an object such as {"text": "..."}')
+    return fields
+
+
+def _count_parts(text: str, limits: ServerConfig) -> None:
+    most = 2 * limits.max_texts + _MOST_OTHER_PARTS
+    if next(itertools.islice(_PART.finditer(text), most, None), None):
+        message = f"too many fields or texts: at most {limits.max_texts} texts are allowed"
+        raise HTTPException(413, message)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise HTTPException(422, f"field {quoted(name)} is given twice")
+    return fields
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise HTTPException(422, f"the number {quoted(digits)} is too large")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check(text: Any, name: str, longest: int) -> None:

@@ -2,18 +2,24 @@
 
 import ipaddress
 import logging
+import os
 import pathlib
+import resource
 import signal
 import socket
 import sys
+import types
+from collections.abc import Mapping
+from typing import cast
 
 import uvicorn
 
 from t2t_lite import run_folder
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.hosts import bracketed, own_names
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.protocol import Protocol
 from t2t_lite.serving.translator import Translator
@@ -21,13 +27,21 @@ from t2t_lite.serving.worker import Worker
 
 log = logging.getLogger(__name__)
 
+# Connections that wait to be accepted: so many may be opened at once, and are then counted.
+_BACKLOG = 128
+# Files that a server has open besides its connections, in round numbers.
+_OTHER_FILES = 128
+# Share of the timeout in which requests are answered when the server ends; the rest is for the
+# worker, which may have a batch at hand.
+_GRACE = 0.9
+
 
 def run(config: ServerConfig) -> None:
     """Serves a trained model until SIGTERM; then answers what it has accepted, and exits.
 
     Raises:
         UserError: the run folder or a checkpoint cannot be read, or the address is not free.
-        UsageError: an unknown decode hparam.
+        UsageError: an unknown decode hparam, or more connections than the system allows.
     """
     folder = config.output_dir or str(pathlib.Path(config.checkpoint_path).parent)
     opened = run_folder.open_run(folder)
@@ -37,23 +51,19 @@ def run(config: ServerConfig) -> None:
         lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics, config),
         config.queue_size,
     )
-    metrics.queue_length.set_function(lambda: worker.waiting)
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
-    app = make_app(worker, metrics, config, about)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, http=Protocol, lifespan="off", ws="none", log_config=None, access_log=False
-        )
-    )
+    _allow_files(config.max_connections)
+    with listen(config.host, config.port) as listener:
+        server = make_server(worker, metrics, config, about, listener)
 
-    def stop() -> None:
-        server.should_exit = True
+        def end(*_: object) -> None:
+            _end_within(config.timeout)
+            sys.exit()
 
-    with _listen(config.host, config.port) as listener:
-        # uvicorn handles SIGTERM while it runs, and raises it again when all is answered.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-        worker.start(stop)
+        worker.start(server.stop)
         try:
+            # uvicorn handles SIGTERM while it runs, and raises it again when all is answered.
+            signal.signal(signal.SIGTERM, end)
             server.run([listener])
         finally:
             worker.close()
@@ -61,8 +71,97 @@ def run(config: ServerConfig) -> None:
         raise worker.failure
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, and says where it is."""
+class Server(uvicorn.Server):
+    """uvicorn's server, whose process ends in time, whatever its clients and its worker do.
+
+    Args:
+        config: uvicorn's settings.
+        seconds: from the signal to the end at the latest.
+    """
+
+    def __init__(self, config: uvicorn.Config, seconds: float) -> None:
+        super().__init__(config)
+        self._seconds = seconds
+
+    def stop(self) -> None:
+        """Begins the end: what was accepted is answered."""
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
+        """Does so at a signal."""
+        _end_within(self._seconds)
+        super().handle_exit(sig, frame)
+
+
+def _end_within(seconds: float) -> None:
+    """Has the process end after so many seconds at the latest; only the first call counts."""
+
+    def give_up(*_: object) -> None:
+        log.error("still at work %g seconds after the signal to end: gave up", seconds)
+        logging.shutdown()
+        os._exit(UserError.exit_code)
+
+    if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
+        # Not a thread: starting one within a signal's handler can wait for itself.
+        signal.signal(signal.SIGALRM, give_up)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))  # 0 would mean never
+
+
+def make_server(
+    worker: Worker,
+    metrics: Metrics,
+    config: ServerConfig,
+    about: Mapping[str, object],
+    listener: socket.socket,
+) -> Server:
+    """Returns a server that is ready to run on a socket.
+
+    Args:
+        worker: translates.
+        metrics: counts.
+        config: limits.
+        about: what /health says besides its status.
+        listener: the socket.
+    """
+    metrics.queue_length.set_function(lambda: worker.waiting)
+    app = make_app(worker, metrics, config, about, own_names(listener, config.host))
+    settings = uvicorn.Config(
+        app,
+        http=Protocol.limited(config),
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        backlog=_BACKLOG,
+    )
+    # uvicorn's type says whole seconds, but it waits for fractions, too.
+    settings.timeout_graceful_shutdown = cast(int, _GRACE * config.timeout)
+    return Server(settings, config.timeout)
+
+
+def _allow_files(max_connections: int) -> None:
+    """Sees to it that the process may open so many connections.
+
+    Raises:
+        UsageError: the system does not allow it.
+    """
+    needed = max_connections + _BACKLOG + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise UsageError(
+            f"--max_connections={max_connections} needs {needed} open files, but the system allows "
+            f"{hard} (ulimit -Hn)"
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Opens the socket, and says where it is.
+
+    Raises:
+        UserError: the address is not free, or there is no such address.
+    """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family)
@@ -71,8 +170,7 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on --host={host} --port={port}: {error}; name another --port, "
             "or --port=0 for any that is free"
         ) from error
-    name = f"[{host}]" if ":" in host else host
-    log.info("listening on http://%s:%d", name, listener.getsockname()[1])
+    log.info("listening on http://%s:%d", bracketed(host), listener.getsockname()[1])
     if not ipaddress.ip_address(address[0]).is_loopback:
         log.warning("anybody who can reach this machine can use the model: there is no password")
     return listener

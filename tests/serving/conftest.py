@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import uvicorn
 
 from t2t_lite import run_folder
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request
+from t2t_lite.serving.server import listen, make_server
 from t2t_lite.serving.worker import Answerer, Worker
 
 _BEAMS = 3
@@ -34,7 +33,7 @@ class Client:
         """Returns the answer, with its body as `content`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
-            connection.request(method, path, body)
+            connection.request(method, path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             answer.content = answer.read()
             return answer
@@ -61,22 +60,21 @@ def serving(answerer: Answerer, **limits: Any) -> Iterator[Client]:
     config = ServerConfig(port=0, **limits)
     metrics = Metrics()
     worker = Worker(lambda: answerer, config.queue_size)
-    metrics.queue_length.set_function(lambda: worker.waiting)
-    app = make_app(worker, metrics, config, {"problem": "test", "beam_size": _BEAMS})
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None, access_log=False)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    worker.start(lambda: None)
-    try:
-        while thread.is_alive() and not (server.started and worker.is_ready):
-            time.sleep(0.01)
-        yield Client(server.servers[0].sockets[0].getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join()
-        worker.close()
+    about = {"problem": "test", "beam_size": _BEAMS}
+    with listen(config.host, config.port) as listener:
+        port = listener.getsockname()[1]
+        server = make_server(worker, metrics, config, about, listener)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        worker.start(server.stop)
+        try:
+            while thread.is_alive() and not (server.started and worker.is_ready):
+                time.sleep(0.01)
+            yield Client(port)
+        finally:
+            server.stop()
+            thread.join()
+            worker.close()
 
 
 @pytest.fixture(scope="session")

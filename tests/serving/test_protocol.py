@@ -1,42 +1,27 @@
 """Clients that are slow to say what they want."""
 
 import socket
-import threading
 import time
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
 from t2t_lite.serving.protocol import Protocol
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
-
-
-class Impatient(Protocol):
-    header_seconds = 0.5
+REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def port():
-    app = Starlette(routes=[Route("/", lambda request: PlainTextResponse("hello"))])
-    config = uvicorn.Config(app, port=0, http=Impatient, lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while thread.is_alive() and not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join()
+def port(serve):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Protocol, "header_seconds", 0.5)
+        with serve() as server:
+            yield server.port
 
 
 def ask(connection):
     connection.sendall(REQUEST)
     answer = b""
-    while not answer.endswith(b"hello"):
+    while not answer.endswith(b"}"):
         part = connection.recv(1000)
         assert part, answer
         answer += part
