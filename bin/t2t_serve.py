@@ -88,8 +88,8 @@ COMMAND = Command(
                 "max_connections",
                 int,
                 _DEFAULT.max_connections,
-                "Connections open at a time; for one more, the one that has kept the server waiting "
-                "longest is closed; if none does, the new one is answered 503.",
+                "Connections open at a time; for one more, the one that has kept the server "
+                "waiting longest is closed; if none does, the new one is answered 503.",
                 minimum=1,
             ),
             Flag(

@@ -34,6 +34,7 @@ _OTHER_FILES = 128
 # Share of the timeout in which requests are answered when the server ends; the rest is for the
 # worker, which may have a batch at hand.
 _GRACE = 0.9
+_TICKS = 0.2  # seconds that uvicorn takes to notice the signal, and to begin to wait
 
 
 def run(config: ServerConfig) -> None:
@@ -52,6 +53,24 @@ def run(config: ServerConfig) -> None:
         config.queue_size,
     )
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
+    serve(worker, metrics, config, about)
+
+
+def serve(
+    worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+) -> None:
+    """Listens until a signal, and ends within the timeout after it.
+
+    Args:
+        worker: translates; it is started, and closed.
+        metrics: counts.
+        config: address and limits.
+        about: what /health says besides its status.
+
+    Raises:
+        UserError: the address is not free, or the worker could not load.
+        UsageError: more connections than the system allows.
+    """
     _allow_files(config.max_connections)
     with listen(config.host, config.port) as listener:
         server = make_server(worker, metrics, config, about, listener)
@@ -135,7 +154,8 @@ def make_server(
         backlog=_BACKLOG,
     )
     # uvicorn's type says whole seconds, but it waits for fractions, too.
-    settings.timeout_graceful_shutdown = cast(int, _GRACE * config.timeout)
+    patience = max(0.0, _GRACE * config.timeout - _TICKS)
+    settings.timeout_graceful_shutdown = cast(int, patience)
     return Server(settings, config.timeout)
 
 

@@ -48,6 +48,43 @@ class Client:
         lines = self.ask("GET", "/metrics").content.decode().splitlines()
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
+    def wait_for(self, name: str, value: float) -> None:
+        """Waits until a number of /metrics has a value."""
+        _wait(lambda: self.metric(name) == value)
+
+
+def _wait(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Gate:
+    """An echo that waits until it is opened, and remembers its batches."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.batches: list[list[str]] = []
+
+    def __call__(self, requests: list[Request]) -> list[bytes]:
+        """Answers when it may."""
+        self.batches.append([request.texts[0] for request in requests])
+        assert self.opened.wait(30)
+        return echo(requests)
+
+    def wait_for_batch(self) -> None:
+        """Waits until there is something to answer."""
+        _wait(lambda: self.batches)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A closed gate."""
+    gate = Gate()
+    yield gate
+    gate.opened.set()
+
 
 def echo(requests: list[Request]) -> list[bytes]:
     """Answers every request with its own texts."""

@@ -68,36 +68,12 @@ def test_other_paths_and_methods_are_errors_in_json(serve):
             assert list(json.loads(answer.content)) == ["error"]
 
 
-def wait(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-class Gate:
-    """An echo that waits until it is opened, and remembers its batches."""
-
-    def __init__(self) -> None:
-        self.opened = threading.Event()
-        self.batches = []
-
-    def __call__(self, requests):
-        self.batches.append([request.texts[0] for request in requests])
-        assert self.opened.wait(30)
-        return [json.dumps({"texts": request.texts}).encode() for request in requests]
-
-    def wait_for_batch(self):
-        wait(lambda: self.batches)
-
-
-def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve):
-    gate = Gate()
+def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve, gate):
     with serve(gate, queue_size=3) as server, ThreadPoolExecutor(4) as clients:
         first = clients.submit(server.translate, text="0")
         gate.wait_for_batch()
         others = [clients.submit(server.translate, text=str(i)) for i in (1, 2, 3)]
-        wait(lambda: server.metric("t2t_queue_length") == 3)
+        server.wait_for("t2t_queue_length", 3)
         answer = server.ask("POST", "/translate", b'{"text": "late"}')
         assert answer.status == 429
         assert int(answer.headers["Retry-After"]) >= 1
@@ -114,20 +90,18 @@ def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve):
         assert server.metric("t2t_queue_length") == 0
 
 
-def test_batches_have_a_budget(serve):
-    gate = Gate()
+def test_batches_have_a_budget(serve, gate):
     with serve(gate) as server, ThreadPoolExecutor(6) as clients:
         first = clients.submit(server.translate, text="0")
         gate.wait_for_batch()
         long = [clients.submit(server.translate, text=str(i) * 9000) for i in range(1, 6)]
-        wait(lambda: server.metric("t2t_queue_length") == 5)
+        server.wait_for("t2t_queue_length", 5)
         gate.opened.set()
         assert all(future.result()[0] == 200 for future in [first, *long])
     assert [len(batch) for batch in gate.batches] == [1, 2, 2, 1]
 
 
-def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(serve):
-    gate = Gate()
+def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(serve, gate):
     with serve(gate, timeout=0.3) as server, ThreadPoolExecutor(2) as clients:
         first = clients.submit(server.translate, text="first")
         gate.wait_for_batch()
@@ -183,14 +157,13 @@ def test_fifty_clients_lose_nothing(serve, seconds):
             assert server.metric(f't2t_requests_total{{code="{status}"}}') == count
 
 
-def test_what_was_accepted_is_answered_after_the_end_began(serve):
-    gate = Gate()
+def test_what_was_accepted_is_answered_after_the_end_began(serve, gate):
     with ThreadPoolExecutor(3) as clients:
         with serve(gate) as server:
             futures = [clients.submit(server.translate, text="0")]
             gate.wait_for_batch()
             futures += [clients.submit(server.translate, text=str(i)) for i in (1, 2)]
-            wait(lambda: server.metric("t2t_queue_length") == 2)
+            server.wait_for("t2t_queue_length", 2)
             threading.Timer(0.5, gate.opened.set).start()  # the block ends before
         assert [future.result() for future in futures] == [
             (200, {"texts": [str(i)]}) for i in range(3)

@@ -1,0 +1,181 @@
+"""Ordinary clients among many that read and send slowly; and an end that none of these put off."""
+
+import contextlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+HEAD = b"%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+BEGUN = (  # what a slow sender begins, and then goes on with byte by byte
+    HEAD % b"POST /translate" + b"Content-Length: 100000\r\n\r\n",
+    HEAD % b"GET /health" + b"Content-Length: 100000\r\n\r\n",
+    HEAD % b"POST /nothing" + b"Transfer-Encoding: chunked\r\n\r\n10000\r\n",
+    HEAD % b"POST /translate" + b"Slow: ",
+)
+ASKED = (  # what a slow reader asks for: megabytes
+    (HEAD % b"GET /" + b"\r\n") * 2000,
+    (HEAD % b"POST /translate" + b'Content-Length: 15\r\n\r\n{"text": "abc"}') * 2000,
+)
+
+
+class Crowd:
+    """Clients of a server, until they are told to stop; a context manager.
+
+    Attributes:
+        answers: of ordinary clients, by status; lost ones by the name of the error.
+        slowest: seconds of the ordinary request that took longest.
+        closed: how often the server closed the connection of a slow client, by kind.
+    """
+
+    def __init__(self, server, ordinary=50, readers=20, senders=20) -> None:
+        self.answers, self.closed, self.slowest = Counter(), Counter(), 0.0
+        self._server = server
+        self._is_over = threading.Event()
+        kinds = [self._ask] * ordinary + [self._read] * readers + [self._send] * senders
+        self._threads = [threading.Thread(target=kind, args=(i,)) for i, kind in enumerate(kinds)]
+        self._lock = threading.Lock()
+        self._ordinary_are_done = threading.Event()
+
+    def __enter__(self) -> "Crowd":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ordinary_are_done.set()
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def stop_ordinary(self, ordinary=50) -> None:
+        """Returns when no ordinary request is under way."""
+        self._ordinary_are_done.set()
+        for thread in self._threads[:ordinary]:
+            thread.join()
+
+    def _ask(self, number: int) -> None:
+        asked = 0
+        while not self._ordinary_are_done.is_set():
+            start = time.monotonic()
+            text = f"{number}: {asked}"
+            try:
+                status, answer = self._server.translate(text=text)
+                assert status != 200 or text in (answer.get("source"), *answer.get("texts", []))
+            except Exception as error:
+                status = type(error).__name__
+            with self._lock:
+                self.answers[status] += 1
+                self.slowest = max(self.slowest, time.monotonic() - start)
+            asked += 1
+
+    def _read(self, number: int) -> None:
+        self._dawdle("reader", ASKED[number % len(ASKED)], lambda connection: connection.recv(1))
+
+    def _send(self, number: int) -> None:
+        self._dawdle("sender", BEGUN[number % len(BEGUN)], lambda connection: connection.send(b"x"))
+
+    def _dawdle(self, kind: str, begin: bytes, go_on) -> None:
+        """Opens connections, one after the other, and does a byte now and then on each."""
+        while not self._is_over.is_set():
+            with contextlib.suppress(OSError), socket.socket() as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.settimeout(0.2)
+                connection.connect(("127.0.0.1", self._server.port))
+                with contextlib.suppress(TimeoutError):
+                    connection.sendall(begin)
+                with contextlib.suppress(ConnectionError):
+                    while not self._is_over.wait(0.1):
+                        with contextlib.suppress(TimeoutError):
+                            go_on(connection)
+                with self._lock:
+                    self.closed[kind] += not self._is_over.is_set()
+            self._is_over.wait(random.uniform(0, 0.1))
+
+
+def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
+    with contextlib.ExitStack() as stack:
+        with serve(timeout=1.0, max_connections=80) as server:
+            crowd = stack.enter_context(Crowd(server))
+            time.sleep(1.5)
+            crowd.stop_ordinary()
+            start = time.monotonic()
+        assert time.monotonic() - start < 1.0
+    assert list(crowd.answers) == [200], crowd.answers
+    assert crowd.slowest < 1.0
+    assert crowd.closed.keys() == {"reader", "sender"}
+
+
+@contextlib.contextmanager
+def command(client_of, *words: str):
+    """Runs a server as a process; yields it and its client."""
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not (line := process.stderr.readline()) or "listening" not in line:
+                assert process.poll() is None
+            port = int(re.search(r":(\d+)$", line)[1])
+            server = client_of(port)
+            while server.ask("GET", "/health").status != 200:
+                time.sleep(0.1)
+            yield process, server
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_the_command_serves_ordinary_clients_among_slow_ones_and_ends(run, client_of):
+    seconds, timeout = 120, 20
+    flags = f"--output_dir={run.folder}", "--port=0", f"--timeout={timeout}"
+    changes = "--decode_hparams=beam_size=2,extra_length=4"
+    with command(client_of, "-m", "t2t_lite.bin.t2t_serve", *flags, changes) as (process, server):
+        with Crowd(server) as crowd:
+            time.sleep(seconds)
+            crowd.stop_ordinary()
+            start = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(10 * timeout)
+            end = time.monotonic() - start
+        print(f"{seconds} s: answers {dict(crowd.answers)}, the slowest in {crowd.slowest:.2f} s")
+        print(f"connections of slow clients closed: {dict(crowd.closed)}")
+        print(f"ended {end:.2f} s after SIGTERM, exit code {code}")
+        assert list(crowd.answers) == [200]
+        assert crowd.slowest < timeout
+        assert min(crowd.closed["reader"], crowd.closed["sender"]) >= 20
+        assert (code, end < timeout) == (0, True)
+
+
+@pytest.mark.integration
+def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
+    code = """
+        import logging, time
+        from t2t_lite.serving.config import ServerConfig
+        from t2t_lite.serving.metrics import Metrics
+        from t2t_lite.serving.server import serve
+        from t2t_lite.serving.worker import Worker
+
+        logging.basicConfig(level=logging.INFO)
+        metrics, config = Metrics(), ServerConfig(port=0, timeout=2.0)
+        serve(Worker(lambda: lambda requests: time.sleep(600), 9), metrics, config, {})
+    """
+    with (
+        command(client_of, "-c", textwrap.dedent(code)) as (process, server),
+        ThreadPoolExecutor() as clients,
+    ):
+        answer = clients.submit(server.translate, text="a")
+        time.sleep(0.2)
+        start = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 1
+        assert 1.5 < time.monotonic() - start < 2.5
+        assert answer.result() == (503, {"error": "the server is shutting down"})
+        last = process.stderr.read().splitlines()[-1]
+        assert last.endswith("still at work 2 seconds after the signal to end: gave up")

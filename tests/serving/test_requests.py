@@ -1,0 +1,66 @@
+"""What clients may send, and what it costs to find out that they may not."""
+
+import json
+import time
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.requests import parse
+
+LIMITS = ServerConfig(max_body_size=1 << 24)
+MEGABYTE = 1 << 20
+
+
+def refused(body: bytes) -> tuple[int, str]:
+    with pytest.raises(HTTPException) as error:
+        parse(body, LIMITS)
+    return error.value.status_code, error.value.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b'{"text": "a", "n_best": NaN}', 400, "the body is no JSON: NaN is not a JSON number"),
+        (b'{"n_best": -Infinity}', 400, "the body is no JSON: -Infinity is not a JSON number"),
+        (b'{"text": "a", "n_best": 1e999}', 422, '"n_best" must be a whole number of at least 1'),
+        (b'{"text": "a", "text": "b"}', 422, "field 'text' is given twice"),
+        (b'{"text": {"a": 1, "a": 2}}', 422, "field 'a' is given twice"),
+        (b'{"text": "a", "n_best": ' + b"9" * 19 + b"}", 422, "the number '99999999"),
+        (b'{"text": "a", "n_best": ' + b"9" * MEGABYTE + b"}", 422, "the number '99999999"),
+        (b'{"texts": [' + b"1," * 500 + b"1]}", 413, "too many fields or texts: at most 128"),
+        (b'{"' + b"x" * MEGABYTE + b'": 1}', 422, "unknown field 'xxxx"),
+        (b'{"text": "' + b"\\u0061" * MEGABYTE + b'"}', 413, "text has 1048576 characters"),
+        (b'{"text": "' + b'\\"' * MEGABYTE, 400, "the body is no JSON: Unterminated string"),
+        (b'{"text":' * 400_000, 413, "too many fields or texts"),
+        (b"[" * 400_000, 400, "the body is no JSON: maximum recursion depth"),
+        (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields or texts"),
+        (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields or texts"),
+    ],
+)
+def test_what_is_wrong_is_said_briefly_and_soon(body, status, message):
+    start = time.process_time()
+    code, error = refused(body)
+    assert (code, error[: len(message)]) == (status, message)
+    assert len(error) < 250
+    assert time.process_time() - start < 0.5
+
+
+def test_long_names_are_quoted_by_their_beginning():
+    name = "text" * 1000
+    _, error = refused(json.dumps({name: 1}).encode())
+    assert error == f"unknown field {name[:80]!r}... (4000 characters)"
+
+
+def test_as_many_texts_as_are_allowed_and_no_more():
+    texts = ['"\\,[]{}' * 100] * LIMITS.max_texts
+    fields = {"texts": texts, "n_best": 2, "attention": True}
+    assert parse(json.dumps(fields, indent=2).encode(), LIMITS).texts == texts
+    status, error = refused(json.dumps({"texts": [*texts, ""]}).encode())
+    assert (status, error) == (413, "129 texts: at most 128 are allowed")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_every_encoding_of_json_is_read(encoding):
+    assert parse('{"text": "日本語"}'.encode(encoding), LIMITS).texts == ["日本語"]
