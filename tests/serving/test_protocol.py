@@ -58,3 +58,13 @@ def test_a_connection_serves_requests_for_longer_than_that(port):
         for _ in range(5):
             time.sleep(0.2)
             assert ask(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_an_answer_does_not_wait_for_an_acknowledgement(port):
+    times = []
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for _ in range(10):
+            start = time.monotonic()
+            ask(connection)
+            times.append(time.monotonic() - start)
+    assert sorted(times)[5] < 0.03

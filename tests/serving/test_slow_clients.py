@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,23 +55,30 @@ def server(serve):
             yield client
 
 
-@pytest.mark.parametrize("dribble", [b"", b"x"])
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (begun(b"POST", b"/translate"), b"408"),
-        (begun(b"GET", b"/health"), b"200"),
-        (begun(b"POST", b"/nothing"), b"404"),
-        (begun(b"PUT", b"/translate"), b"405"),
-        (WHOLE + begun(b"GET", b"/health"), b"200"),
-        (HEAD % (b"GET", b"/") + b"Transfer-Encoding: chunked\r\n\r\n5\r\n", b"200"),
-    ],
-)
-def test_a_request_that_does_not_end_is_answered_and_closed(server, sent, status, dribble):
-    with connect(server) as connection:
-        connection.sendall(sent)
-        answer = read_to_end(connection, dribble)
-    assert answer.startswith(b"HTTP/1.1 " + status)
+BEGUN = [
+    (begun(b"POST", b"/translate"), b"408"),
+    (begun(b"GET", b"/health"), b"200"),
+    (begun(b"POST", b"/nothing"), b"404"),
+    (begun(b"PUT", b"/translate"), b"405"),
+    (WHOLE + begun(b"GET", b"/health"), b"200"),
+    (HEAD % (b"GET", b"/") + b"Transfer-Encoding: chunked\r\n\r\n5\r\n", b"200"),
+]
+
+
+def test_a_request_that_does_not_end_is_answered_and_closed(server):
+    def answer(sent: bytes, dribble: bytes) -> bytes:
+        with connect(server) as connection:
+            connection.sendall(sent)
+            return read_to_end(connection, dribble)
+
+    with ThreadPoolExecutor(2 * len(BEGUN)) as clients:  # all of them at once, to save time
+        answers = [
+            (status, clients.submit(answer, sent, dribble))
+            for dribble in (b"", b"x")
+            for sent, status in BEGUN
+        ]
+        for status, future in answers:
+            assert future.result().startswith(b"HTTP/1.1 " + status)
 
 
 def test_what_came_too_late_is_said(server):
@@ -114,7 +122,7 @@ def test_what_is_not_http_is_said_in_json_even_after_an_answer(server, caplog):
 def test_the_slowest_make_way_for_others(serve):
     with serve(max_connections=4) as server, contextlib.ExitStack() as stack:
         slow = []
-        for sent in (begun(b"POST", b"/translate"), WHOLE[:9], b"", begun(b"GET", b"/health")):
+        for sent in (b"", begun(b"POST", b"/translate"), WHOLE[:9], begun(b"GET", b"/health")):
             slow.append(stack.enter_context(connect(server)))
             slow[-1].sendall(sent)
         for i in range(10):

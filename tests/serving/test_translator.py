@@ -55,6 +55,7 @@ def test_answers_are_the_decoders_line_by_line(server, decoder):
     assert [line["source"] for line in singles] == [text.strip() for text in TEXTS]
 
 
+@pytest.mark.integration
 def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
     hparams = decoder.hparams.copy(return_beams=True)
     beams = Decoder(decoder.model, decoder.problem, decoder.encoders, hparams)
@@ -65,6 +66,7 @@ def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
         np.testing.assert_allclose(scores, [h.score for h in found[:2]], rtol=1e-5)
 
 
+@pytest.mark.integration
 def test_attention_has_a_row_for_each_token(server):
     _, answer = server.translate(text="a cat", n_best=3, attention=True)
     for hypothesis in answer["hypotheses"]:
@@ -106,6 +108,7 @@ def test_the_page_shows_translation_n_best_and_attention(server, decoder, browse
     assert all(url.startswith(server.url) for url in browser.requested), browser.requested
 
 
+@pytest.mark.integration
 def test_the_page_says_errors(server, browser):
     browser.open(server.url)
     browser.wait("document.getElementById('about').textContent === 'test'")
