@@ -8,7 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from t2t_lite.errors import UserError
 
@@ -141,6 +141,39 @@ def digest(path: str | os.PathLike[str]) -> str:
     """Returns the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file, by links of either kind, or would if it were there."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def refuse_overwriting(
+    output: str | os.PathLike[str],
+    inputs: Iterable[str | os.PathLike[str]],
+    endings: Sequence[str] = ("", INCOMPLETE),
+) -> None:
+    """Keeps a file from being written over what it is made from.
+
+    Args:
+        output: the file that is to be written.
+        inputs: the files that are read, or that are not to be replaced for another reason.
+        endings: of the names that are written; "" is that of `output` itself.
+
+    Raises:
+        UserError: `output`, or what is put beside it in the meantime, is one of the inputs.
+    """
+    written = [f"{os.fspath(output)}{ending}" for ending in endings]
+    for path in inputs:
+        for name in written:
+            if is_same(name, path):
+                raise UserError(
+                    f"writing {os.fspath(output)} would overwrite {os.fspath(path)}, an input or a "
+                    "file of a run folder: name another file for the output"
+                )
 
 
 def sync_folder(folder: pathlib.Path) -> None:

@@ -145,6 +145,10 @@ class Run:
             raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
         return int(step)
 
+    def own_files(self) -> list[pathlib.Path]:
+        """Returns the files that the run lives by, which no command's output may replace."""
+        return [*own_files(self.folder), *(self.folder / n for n in self.problem.vocab_files())]
+
     def _newest(self, read: Callable[[str], None]) -> str:
         path = read_newest(self.folder, read)
         if path is None:
@@ -167,6 +171,14 @@ def exclusive(output_dir: str) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if it is empty: nothing came of the run
+
+
+def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns what `Run.own_files` does, but for the vocabulary; settings may be missing yet."""
+    settings = (HPARAMS, FLAGS, VERSIONS, METRICS, SUMMARY, "checkpoint")
+    patterns = ("*.ckpt-*.index", "*.ckpt-*.data-*", "events.out.tfevents.*")
+    there = (path for pattern in patterns for path in folder.glob(pattern))
+    return [*(folder / name for name in settings), *there]
 
 
 def checkpoints(folder: pathlib.Path) -> list[str]:

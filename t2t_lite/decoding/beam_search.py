@@ -19,6 +19,7 @@ from t2t_lite.decoding.search_loop import (
     SearchLoop,
     Sentences,
     Steps,
+    hypotheses,
     reorder,
 )
 from t2t_lite.decoding.top_k import top_k
@@ -31,7 +32,7 @@ class _Beams(NamedTuple):
     alive_ids: tf.Tensor  # [B, K, L]
     alive_log_probs: tf.Tensor  # [B, K]
     finished_ids: tf.Tensor  # [B, K, L], 0 behind EOS
-    finished_scores: tf.Tensor  # [B, K], `DEAD` where there is none
+    finished_scores: tf.Tensor  # [B, K], `DEAD` where there is none; NaN: see `Hypotheses`
     done: tf.Tensor  # [B]: the sentence's search has ended
 
 
@@ -97,7 +98,7 @@ class BeamSearch(SearchLoop):
         logits, state = self._model.decode_step(last, step, state)
         logits, left = self._constraints(logits, old.alive_ids, step, sentences.prefixes)
         # C candidates for each sentence, all [B, C]; ids [B, C, L]
-        log_probs, parents, tokens = self._best(logits, old.alive_log_probs + left)
+        log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
         ended = tokens == EOS_ID
@@ -118,8 +119,8 @@ class BeamSearch(SearchLoop):
             alive_ids=alive_ids,
             alive_log_probs=alive_log_probs,
             finished_ids=finished_ids,
-            finished_scores=finished_scores,
-            done=self._done(step + 1, alive_log_probs, finished_scores, sentences.limits),
+            finished_scores=tf.where(is_nan[:, None], float("nan"), finished_scores),
+            done=self._done(step + 1, alive_log_probs, finished_scores, sentences.limits) | is_nan,
         )
         hypothesis = state.hypothesis
         if self._beam_size > 1:
@@ -134,17 +135,22 @@ class BeamSearch(SearchLoop):
 
     def _best(
         self, logits: tf.Tensor, alive_log_probs: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns log-probability, parent beam and last token of each candidate, [B, C]."""
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns log-probability, parent beam and last token of each candidate, all [B, C].
+
+        And [B], whether the model gives no probabilities: NaN in any logit is NaN in their sum.
+        """
         logits = tf.cast(logits, tf.float32)  # [B, K, V]
         per_beam = min(self._candidates, logits.shape[-1])
         best, tokens = top_k(logits, per_beam)  # [B, K, per_beam]
         # log P = logit - log Σ exp(logits), by their largest, which is known already.
         relative = tf.reduce_sum(tf.exp(logits - best[..., :1]), axis=-1, keepdims=True)
         totals = best - best[..., :1] - tf.math.log(relative) + alive_log_probs[..., None]
+        is_nan = tf.reduce_any(tf.math.is_nan(relative), axis=[1, 2])
+        totals = tf.where(is_nan[:, None, None], DEAD, totals)  # what can be ordered
         flat = [-1, self._beam_size * per_beam]
         log_probs, places = tf.math.top_k(tf.reshape(totals, flat), self._candidates)
-        return log_probs, places // per_beam, reorder(tf.reshape(tokens, flat), places)
+        return log_probs, places // per_beam, reorder(tf.reshape(tokens, flat), places), is_nan
 
     def _done(
         self,
@@ -160,11 +166,10 @@ class BeamSearch(SearchLoop):
 
     def _results(self, beams: _Beams) -> Hypotheses:
         """Returns the finished hypotheses; the alive ones of sentences that have none finished."""
-        finished = beams.finished_scores[:, :1] > DEAD  # [B, 1]
-        ids = tf.where(finished[..., None], beams.finished_ids, beams.alive_ids)
-        scores = tf.where(finished, beams.finished_scores, beams.alive_log_probs)
-        exists = scores > DEAD
-        return Hypotheses(tf.where(exists[..., None], ids, 0), tf.where(exists, scores, DEAD))
+        unfinished = beams.finished_scores[:, :1] <= DEAD  # [B, 1]
+        ids = tf.where(unfinished[..., None], beams.alive_ids, beams.finished_ids)
+        scores = tf.where(unfinished, beams.alive_log_probs, beams.finished_scores)
+        return hypotheses(ids, scores)
 
 
 def greedy_search(

@@ -44,7 +44,8 @@ class Constraints:
         def constrained() -> tuple[tf.Tensor, tf.Tensor]:
             log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
             allowed = self._allowed(ids, step, prefixes, log_probs.shape[-1])
-            left = tf.where(allowed, log_probs, _FORBIDDEN)
+            # NaN is never hidden: searches look for it.
+            left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
             return left, tf.reduce_logsumexp(left, axis=-1)
 
         def free() -> tuple[tf.Tensor, tf.Tensor]:

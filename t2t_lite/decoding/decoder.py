@@ -8,13 +8,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from t2t_lite import run_folder
-from t2t_lite.data.problem import Output, Problem
+from t2t_lite.data.problem import Problem
 from t2t_lite.data.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
-from t2t_lite.decoding import details, long_input
+from t2t_lite.decoding import long_input
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.details import Details, Scorer, padded
 from t2t_lite.decoding.devices import Replicas, require_xla_decodes_on
+from t2t_lite.decoding.divergence import NotANumberError, diverged, require_numbers
 from t2t_lite.decoding.ensemble import Ensemble
+from t2t_lite.decoding.pieces import (
+    NOTHING,
+    Assembly,
+    Batch,
+    Found,
+    Hypothesis,
+    Source,
+    best_output,
+    collected,
+)
 from t2t_lite.decoding.search import make_search, penalty_of
 from t2t_lite.decoding.search_loop import DEAD, SearchLoop
 from t2t_lite.errors import DataError, UsageError
@@ -32,25 +43,6 @@ _MAX_TARGET = 4096
 
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
-
-
-class Source(NamedTuple):
-    """One sentence to decode."""
-
-    text: str
-    ids: Sequence[int]  # EOS included; none: there is nothing to decode
-    number: int = 1  # of its line or example, from 1: for messages, and the seed of samples
-    prefix: Sequence[int] = ()  # how every output begins, without EOS
-    continues: bool = False  # whether it is a further piece of the line before it
-
-
-class Hypothesis(NamedTuple):
-    """One output for one sentence."""
-
-    output: Output
-    ids: list[int]  # without EOS
-    score: float  # log-probability over the length penalty
-    details: Details | None = None  # if the decoder was asked for them
 
 
 class _Scored(NamedTuple):
@@ -89,11 +81,13 @@ class Decoder:
             computes.
         long_input: what `decode` does with sources that are too long: "split" or "truncate".
         with_details: whether hypotheses come with their `details`, which takes another pass.
+        names: what messages call the models.
 
     Raises:
         UsageError: the hparams ask for XLA, which cannot use these devices.
 
     Attributes:
+        names: as above; to be set anew when the weights are those of another checkpoint.
         max_input_size: the ids that a source may have, EOS included; 0: any number.
     """
 
@@ -106,9 +100,12 @@ class Decoder:
         devices: Sequence[str] = ("",),
         long_input: str = "split",
         with_details: bool = False,
+        names: Sequence[str] = (),
     ) -> None:
         models = [model] if isinstance(model, Seq2Seq) else model
+        self._models = models
         self.model = models[0]
+        self.names = names or _names(len(models))
         self.problem = problem
         self.hparams = hparams
         self._splits = long_input == "split" and problem.can_split_sources
@@ -141,11 +138,12 @@ class Decoder:
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
+        checkpoint = checkpoint or run.latest_checkpoint()
         model, step = run.load_model(checkpoint)
-        log.info("restored %s after step %d", checkpoint or run.folder, step)
+        log.info("restored %s after step %d", checkpoint, step)
         encoders = run.problem.get_feature_encoders(str(run.folder))
         hparams = hparams or DecodeHParams.of(run.problem)
-        return cls(model, run.problem, encoders, hparams, **settings)
+        return cls(model, run.problem, encoders, hparams, names=[checkpoint], **settings)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Returns the best output for each line, itself one line; "" for an empty line."""
@@ -210,9 +208,7 @@ class Decoder:
         allows it. The outputs of its pieces are then joined, best with best, and their scores
         added; a prefix is the first piece's.
         """
-        pieces = [self._pieces(source, name) for source in sources]
-        found = iter(self.search([piece for group in pieces for piece in group], name, advance))
-        return [_joined(list(itertools.islice(found, len(group)))) for group in pieces]
+        return collected(self.decode_batches(sources, name), len(sources), advance)
 
     def search(
         self,
@@ -225,20 +221,17 @@ class Decoder:
         Args:
             sources: those with more ids than `max_input_size` (or the model's max_length, if
                 that is -1) are cut there, with a warning; those without ids get no output.
-            name: what a warning calls a source, before its number.
-            advance: called with the number of sources of each batch that is done, further pieces
-                not counted.
+            name: what a message calls a source, before its number.
+            advance: called after each batch with the number of sources that are done with it.
 
         Returns:
             For each source its hypotheses, best first. Without return_beams a search ends when
             the first is settled; the others are then what had been found so far.
+
+        Raises:
+            DivergedError: a model gives NaN for a sentence.
         """
-        sources = [self._cut(source, name) for source in sources]
-
-        def done(batch: Sequence[int]) -> None:
-            advance(sum(not sources[i].continues for i in batch))
-
-        return self._mapped(self._search, sources, [len(s.ids) for s in sources], done)
+        return collected(self.search_batches(sources, name), len(sources), advance)
 
     def score(
         self,
@@ -259,8 +252,42 @@ class Decoder:
             For each source its target alone, or nothing if the source has no ids.
 
         Raises:
+            DivergedError: as in `search`.
             UsageError: the search is among well-formed trees, which changes the probabilities.
         """
+        return collected(self.score_batches(sources, targets, name), len(sources), advance)
+
+    # ---- batches
+
+    def decode_batches(
+        self, sources: Sequence[Source], name: str = "line", known: Mapping[int, Found] = NOTHING
+    ) -> Iterator[Batch]:
+        """Does what `decode` does; yields batch by batch, as they are done.
+
+        Args:
+            sources: as in `search`.
+            name: as in `search`.
+            known: the batches to leave out, by number, with their `Batch.pieces`.
+        """
+        return self._searched([self._pieces(source, name) for source in sources], name, known)
+
+    def search_batches(
+        self,
+        sources: Sequence[Source],
+        name: str = "sentence",
+        known: Mapping[int, Found] = NOTHING,
+    ) -> Iterator[Batch]:
+        """Does what `search` does, as `decode_batches` what `decode` does."""
+        return self._searched([[source] for source in sources], name, known)
+
+    def score_batches(
+        self,
+        sources: Sequence[Source],
+        targets: Sequence[Sequence[int]],
+        name: str = "sentence",
+        known: Mapping[int, Found] = NOTHING,
+    ) -> Iterator[Batch]:
+        """Does what `score` does, as `decode_batches` what `decode` does."""
         if self.hparams.well_formed:
             raise UsageError(
                 "decode hparam well_formed=true: given targets are scored among all; set it to "
@@ -272,29 +299,40 @@ class Decoder:
             for source, target in zip(sources, targets, strict=True)
         ]
         lengths = [max(len(s.ids), len(target)) if s.ids else 0 for s, target, _ in pairs]
-        return self._mapped(self._score, pairs, lengths, lambda batch: advance(len(batch)))
+        return self._mapped(self._score, pairs, lengths, Assembly([1] * len(pairs), known), name)
 
-    # ---- batches
+    def _searched(
+        self, groups: Sequence[Sequence[Source]], name: str, known: Mapping[int, Found]
+    ) -> Iterator[Batch]:
+        """Searches for the outputs of sources that are in pieces."""
+        pieces = [self._cut(piece, name) for group in groups for piece in group]
+        lengths = [len(piece.ids) for piece in pieces]
+        assembly = Assembly([len(group) for group in groups], known)
+        return self._mapped(self._search, pieces, lengths, assembly, name)
 
     def _mapped(
         self,
         work: Callable[[_Compiled, Sequence[_Item]], Sequence[list[Hypothesis]]],
         items: Sequence[_Item],
         lengths: Sequence[int],
-        done: Callable[[Sequence[int]], None],
-    ) -> list[list[Hypothesis]]:
-        """Does the work for all items, in batches on all devices; those of length 0 get nothing.
-
-        `done` is told which items are done.
-        """
-        found: list[list[Hypothesis]] = [[] for _ in items]
-        batches = list(self._batches(lengths))
-        chosen = [[items[i] for i in batch] for batch in batches]
-        for number, results in self._replicas.map(work, chosen):
-            for i, hypotheses in zip(batches[number], results, strict=True):
-                found[i] = hypotheses
-            done(batches[number])
-        return found
+        assembly: Assembly,
+        name: str,
+    ) -> Iterator[Batch]:
+        """Does the work for all items, in batches on all devices; those of length 0 get nothing."""
+        empty: list[int] = [i for i, length in enumerate(lengths) if not length]
+        batches = dict(enumerate([empty, *self._batches(lengths)]))
+        left = [n for n, batch in batches.items() if batch and n not in assembly.known]
+        if 0 in left:
+            left.remove(0)
+            yield assembly.add(0, {i: [] for i in empty})
+        chosen = [[items[i] for i in batches[number]] for number in left]
+        try:
+            for index, results in self._replicas.map(work, chosen):
+                number = left[index]
+                yield assembly.add(number, dict(zip(batches[number], results, strict=True)))
+        except NotANumberError as error:
+            place = f"{name} {error.source.number}"
+            raise diverged(self._models, self.names, error.source, place) from None
 
     def _compile(self, models: Sequence[Seq2Seq]) -> _Compiled:
         model = models[0] if len(models) == 1 else Ensemble(models)
@@ -311,6 +349,7 @@ class Decoder:
             padded([s.prefix for s in sources]),  # [B, P]
             np.array([s.number for s in sources]),
         )
+        require_numbers(sources, found.scores)
         return self._hypotheses(
             compiled,
             [
@@ -326,6 +365,7 @@ class Decoder:
     def _score(self, compiled: _Compiled, pairs: Sequence[_Scored]) -> list[list[Hypothesis]]:
         """Scores the targets of one batch."""
         scores = compiled.scorer.scores([(source.ids, target) for source, target, _ in pairs])
+        require_numbers([source for source, *_ in pairs], np.array(scores)[:, None])
         scored = [[pair._replace(score=score)] for pair, score in zip(pairs, scores, strict=True)]
         return self._hypotheses(compiled, scored)
 
@@ -378,7 +418,7 @@ class Decoder:
         first, *others = texts
         return [
             source._replace(text=first, ids=self._source_ids(first, place)),
-            *(Source(t, self._source_ids(t, place), source.number, continues=True) for t in others),
+            *(Source(t, self._source_ids(t, place), source.number) for t in others),
         ]
 
     def _cut(self, source: Source, name: str) -> Source:
@@ -400,9 +440,8 @@ class Decoder:
             order = order[size:]
 
 
-def best_output(hypotheses: Sequence[Hypothesis]) -> Output:
-    """Returns the output of the first hypothesis; "" if there is none."""
-    return hypotheses[0].output if hypotheses else Output("")
+def _names(count: int) -> list[str]:
+    return [f"model {number + 1}" for number in range(count)] if count > 1 else ["the model"]
 
 
 def _encode(encoder: TextEncoder, text: str, place: str) -> list[int]:
@@ -420,20 +459,3 @@ def _ended(ids: list[int]) -> list[int]:
 def token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
     """Returns each token as text, EOS included."""
     return [RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) for i in ids]
-
-
-def _joined(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    """Joins the hypotheses of a source's pieces, those of the same rank with each other."""
-    if len(pieces) == 1:
-        return list(pieces[0])
-    return [_joined_rank(rank) for rank in zip(*filter(None, pieces), strict=False)]
-
-
-def _joined_rank(rank: Sequence[Hypothesis]) -> Hypothesis:
-    explained = [piece.details for piece in rank if piece.details]
-    return Hypothesis(
-        Output(long_input.join(piece.output.text for piece in rank)),
-        [id_ for piece in rank for id_ in piece.ids],
-        sum(piece.score for piece in rank),
-        details.joined(explained) if explained else None,
-    )

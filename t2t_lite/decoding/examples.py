@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.decoder import Decoder, Source, best_output
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.pieces import Source, best_output
 from t2t_lite.evaluation.metrics import Score, score_outputs
 
 
@@ -21,14 +22,20 @@ class Decodes(NamedTuple):
         return score_outputs(metric, self.outputs, self.references)
 
 
-def decode_examples(decoder: Decoder, paths: Sequence[str]) -> Decodes:
+def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:
     """Decodes the sources of TFRecord files.
+
+    Args:
+        decoder: does it.
+        paths: the files.
+        name: what a message calls an example, before its number.
 
     Raises:
         DataError: a file is damaged.
+        DivergedError: a model gives NaN for an example.
     """
     sources, references = read_examples(decoder, paths)
-    outputs = [best_output(beams) for beams in decoder.search(sources)]
+    outputs = [best_output(beams) for beams in decoder.search(sources, name)]
     return Decodes([source.text for source in sources], references, outputs)
 
 
@@ -37,6 +44,7 @@ def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
 
     Raises:
         DataError: a file is damaged, or there is no example.
+        DivergedError: a model gives NaN for an example.
     """
     return decode_examples(decoder, paths).score(decoder.problem.metric)
 

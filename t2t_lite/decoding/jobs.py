@@ -8,7 +8,7 @@ import logging
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files, run_folder
@@ -16,12 +16,14 @@ from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, Hypothesis, Source, best_output
+from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import read_examples
-from t2t_lite.decoding.lines import Row, Rows, require_pair
+from t2t_lite.decoding.lines import Row as InputRow
+from t2t_lite.decoding.lines import Rows, require_pair
 from t2t_lite.decoding.loading import Trained, find_trained, load_decoder
-from t2t_lite.decoding.outputs import score_writer, writer
-from t2t_lite.decoding.part_file import PartFile, Record
+from t2t_lite.decoding.outputs import Writer, score_writer, writer
+from t2t_lite.decoding.part_file import NOT_BEGUN, WRITTEN_BESIDE, Done, PartFile, Record, Row
+from t2t_lite.decoding.pieces import NOTHING, Batch, Found, Hypothesis, Source, best_output
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation.metrics import score_outputs
 from t2t_lite.progress import progress
@@ -42,13 +44,13 @@ def run(config: DecoderConfig) -> None:
     if config.decode_interactive:
         _decode_typed(decoder, config)
     elif config.decode_from_file == STANDARD_INPUT:
-        for records in _Lines(decoder, config, start).records():
-            sys.stdout.buffer.write("".join(f"{record.line}\n" for record in records).encode())
+        for records in _Lines(decoder, config, start).windows():
+            sys.stdout.buffer.write(_joined([row.line for row in _in_order(records)]).encode())
             sys.stdout.buffer.flush()
     elif config.decode_from_file or config.score_file:
         _decode_file(_Lines(decoder, config, start), decoder, trained, config)
     else:
-        _decode_split(decoder, trained[0].run, config)
+        _decode_split(decoder, trained, config, start)
 
 
 def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
@@ -82,6 +84,59 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
             print(write(source, beams))
 
 
+class _Recorder:
+    """Makes records of batches, and keeps count of what has been decoded.
+
+    Args:
+        write: makes the lines.
+        start: when the run began, by `time.monotonic`.
+    """
+
+    def __init__(self, write: Writer, start: float) -> None:
+        self._write = write
+        self._start = start
+        self._began = time.monotonic()
+        self._sentences = self._subwords = 0
+
+    def records(
+        self,
+        batches: Iterable[Batch],
+        sources: Sequence[Source],
+        advance: Callable[[int], None],
+        window: int = 0,
+    ) -> Iterator[Record]:
+        """Yields the record of each batch of a window.
+
+        Args:
+            batches: what has been found for `sources`.
+            sources: those of the whole window.
+            advance: is told of the sources that are done.
+            window: the row of the first source.
+        """
+        for batch in batches:
+            rows = {
+                window + place: Row(self._write(sources[place], beams), best_output(beams))
+                for place, beams in batch.sources.items()
+            }
+            yield Record(window, batch.number, rows, batch.pieces)
+            if not self._sentences:
+                log.info("first output after %.1f s", time.monotonic() - self._start)
+            self._sentences += len(rows)
+            self._subwords += _subwords(batch.sources.values())
+            advance(len(rows))
+
+    def log_speed(self) -> None:
+        """Says how much was decoded in which time."""
+        seconds = time.monotonic() - self._began
+        log.info(
+            "decoded %d sentences in %.1f s: %.1f sentences/s, %.0f target subwords/s",
+            self._sentences,
+            seconds,
+            self._sentences / seconds,
+            self._subwords / seconds,
+        )
+
+
 class _Lines:
     """Decodes the lines of a file, or of standard input; or scores the targets beside them.
 
@@ -102,46 +157,45 @@ class _Lines:
             else writer(config.output_format, decoder.hparams)
         )
 
-    def records(self, done: int = 0, total: int | None = None) -> Iterator[list[Record]]:
-        """Yields the records of all rows behind the first `done`, window by window.
+    def windows(
+        self, done: Done = NOT_BEGUN, total: int | None = None
+    ) -> Iterator[Iterator[Record]]:
+        """Yields for each window that is not done the records of its batches, as they are done.
 
-        Shows progress and, at the end, the speed.
+        The windows, and so the batches, are the same wherever one goes on. Shows progress and, at
+        the end, the speed.
 
         Args:
-            done: rows to leave out.
-            total: how many there are in all; None: unknown.
+            done: what to leave out.
+            total: how many rows there are in all; None: unknown.
         """
-        number, subwords = done, 0
-        begin = time.monotonic()
-        with progress("decoding", total and total - done, "sentences") as advance:
-            for window in self.rows.windows(done):
-                sources = [row.source for row in window]
-                encoded = self._decoder.encode(sources, self.rows.name, first=number + 1)
-                found = self._find(encoded, window, advance)
-                advance(sum(not source.ids for source in encoded))
-                yield [
-                    Record(self._write(source, beams), best_output(beams))
-                    for source, beams in zip(encoded, found, strict=True)
-                ]
-                if number == done:
-                    log.info("first output after %.1f s", time.monotonic() - self._start)
-                number += len(window)
-                subwords += _subwords(found)
-        _log_speed(number - done, subwords, time.monotonic() - begin)
+        recorder = _Recorder(self._write, self._start)
+        first = 0
+        with progress("decoding", total and total - done.rows, "sentences") as advance:
+            for window in self.rows.windows():
+                if first >= done.window:
+                    known = done.known if first == done.window else NOTHING
+                    lines = [row.source for row in window]
+                    sources = self._decoder.encode(lines, self.rows.name, first=first + 1)
+                    batches = self._find(sources, window, known)
+                    yield recorder.records(batches, sources, advance, first)
+                first += len(window)
+        recorder.log_speed()
 
     def _decode(
-        self, sources: list[Source], window: Sequence[Row], advance: Callable[[int], None]
-    ) -> list[list[Hypothesis]]:
+        self, sources: list[Source], window: Sequence[InputRow], known: Mapping[int, Found]
+    ) -> Iterator[Batch]:
         prefixes = self._beside(sources, window)
         prefixed = [s._replace(prefix=ids) for s, ids in zip(sources, prefixes, strict=True)]
-        return self._decoder.decode(prefixed, self.rows.name, advance)
+        return self._decoder.decode_batches(prefixed, self.rows.name, known)
 
     def _score(
-        self, sources: list[Source], window: Sequence[Row], advance: Callable[[int], None]
-    ) -> list[list[Hypothesis]]:
-        return self._decoder.score(sources, self._beside(sources, window), self.rows.name, advance)
+        self, sources: list[Source], window: Sequence[InputRow], known: Mapping[int, Found]
+    ) -> Iterator[Batch]:
+        targets = self._beside(sources, window)
+        return self._decoder.score_batches(sources, targets, self.rows.name, known)
 
-    def _beside(self, sources: list[Source], window: Sequence[Row]) -> list[list[int]]:
+    def _beside(self, sources: list[Source], window: Sequence[InputRow]) -> list[list[int]]:
         """Returns the ids of what stands beside the sources."""
         return self._decoder.encode_targets(
             [row.beside for row in window], self.rows.beside, first=sources[0].number
@@ -161,25 +215,36 @@ def _decode_file(
     if config.decode_reference:
         references = _references(decoder.problem, source, count, config.decode_reference)
     path = config.decode_to_file or _results_name(source, run, decoder.hparams)
-    origin = _origin(lines, decoder, trained, config)
+    _refuse_overwriting([path], [*lines.rows.files, config.decode_reference], trained)
+    origin = _origin(lines.rows.files, decoder, trained, config)
     with PartFile(pathlib.Path(path), origin).opened() as part:
-        for records in lines.records(part.done, count):
-            part.append(records)
-        outputs = [record.output for record in part.records()] if references is not None else []
+        for records in lines.windows(part.done, count):
+            for record in records:
+                part.append(record)
+        outputs = [row.output for row in part.rows()] if references is not None else []
         part.finish()
     log.info("wrote %s", path)
     if references is not None:
         print(score_outputs(decoder.problem.metric, outputs, references).report)
 
 
+def _refuse_overwriting(
+    outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[Trained]
+) -> None:
+    """Raises UserError if an output is one of the inputs, or belongs to a run folder."""
+    own = [path for one in trained for path in one.run.own_files()]
+    for path in outputs:
+        files.refuse_overwriting(path, [*filter(None, inputs), *own], WRITTEN_BESIDE)
+
+
 def _origin(
-    lines: _Lines, decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig
+    inputs: Sequence[str], decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig
 ) -> dict[str, Any]:
     """Returns all that decides what is written, by names for people."""
     return {
         "release": __version__,
         "task": "score" if config.score_file else "decode",
-        "input": [files.digest(path) for path in lines.rows.files],
+        "input": [files.digest(path) for path in inputs],
         "checkpoint": [one.origin() for one in trained],
         "decode_hparams": decoder.hparams.to_dict(),
         "long_input": config.long_input,
@@ -199,28 +264,41 @@ def _references(problem: Problem, source: str, count: int, path: str) -> list[st
     return references
 
 
-def _decode_split(decoder: Decoder, opened: run_folder.Run, config: DecoderConfig) -> None:
+def _decode_split(
+    decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig, start: float
+) -> None:
     """Decodes the dev or test split and prints the score; writes files if they are named."""
+    opened = trained[0].run
     data_dir = config.data_dir or opened.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = opened.problem.existing_filepaths(data_dir, split)
     opened.refuse_other_vocabulary(data_dir)
     sources, references = read_examples(decoder, paths)
-    name = f"{split} example"
+
+    def records(done: Done = NOT_BEGUN) -> Iterator[Record]:
+        recorder = _Recorder(writer(config.output_format, decoder.hparams), start)
+        batches = decoder.search_batches(sources, f"{split} example", done.known)
+        with progress("decoding", len(sources) - done.rows, "sentences") as advance:
+            yield from recorder.records(batches, sources, advance)
+        recorder.log_speed()
+
     if config.decode_to_file:
         path = _results_name(config.decode_to_file, opened, decoder.hparams)
         stem = path.removesuffix("decodes")
-        files.write_text(f"{stem}inputs", _joined([source.text for source in sources]))
-        files.write_text(f"{stem}targets", _joined(references))
-        write = writer(config.output_format, decoder.hparams)
-        with files.whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            found = _search_and_log(decoder, sources, name)
-            file.write(_joined([write(*result) for result in zip(sources, found, strict=True)]))
+        texts = {f"{stem}inputs": [source.text for source in sources], f"{stem}targets": references}
+        _refuse_overwriting([path, *texts], paths, trained)
+        origin = _origin(paths, decoder, trained, config)
+        with PartFile(pathlib.Path(path), origin).opened() as part:
+            for name, lines in texts.items():
+                files.write_text(name, _joined(lines))
+            for record in records(part.done):
+                part.append(record)
+            rows = list(part.rows())
+            part.finish()
         log.info("wrote %s", path)
     else:
-        found = _search_and_log(decoder, sources, name)
-    outputs = [best_output(beams) for beams in found]
-    print(score_outputs(decoder.problem.metric, outputs, references).report)
+        rows = _in_order(records())
+    print(score_outputs(decoder.problem.metric, [row.output for row in rows], references).report)
 
 
 def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -> str:
@@ -231,30 +309,15 @@ def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -
     )
 
 
-def _search_and_log(
-    decoder: Decoder, sources: Sequence[Source], name: str
-) -> list[list[Hypothesis]]:
-    """Searches; shows progress and, at the end, the speed."""
-    start = time.monotonic()
-    with progress("decoding", sum(bool(s.ids) for s in sources), "sentences") as advance:
-        found = decoder.search(sources, name, advance)
-    _log_speed(len(sources), _subwords(found), time.monotonic() - start)
-    return found
+def _in_order(records: Iterable[Record]) -> list[Row]:
+    """Returns the rows of a window in their order."""
+    rows = {number: row for record in records for number, row in record.rows.items()}
+    return [rows[number] for number in sorted(rows)]
 
 
-def _subwords(found: Sequence[Sequence[Hypothesis]]) -> int:
+def _subwords(found: Iterable[Sequence[Hypothesis]]) -> int:
     """Counts the subwords of the best outputs, EOS included."""
     return sum(len(beams[0].ids) + 1 for beams in found if beams)
-
-
-def _log_speed(sentences: int, subwords: int, seconds: float) -> None:
-    log.info(
-        "decoded %d sentences in %.1f s: %.1f sentences/s, %.0f target subwords/s",
-        sentences,
-        seconds,
-        sentences / seconds,
-        subwords / seconds,
-    )
 
 
 def _joined(lines: Sequence[str]) -> str:

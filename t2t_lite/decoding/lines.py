@@ -83,13 +83,13 @@ class Rows:
             return self._pairs(sources)
         return map(Row, sources)
 
-    def windows(self, done: int = 0) -> Iterator[list[Row]]:
-        """Yields the rows behind the first `done`, in windows that grow.
+    def windows(self) -> Iterator[list[Row]]:
+        """Yields the rows in windows that grow.
 
         Of standard input, a window ends where nothing has arrived yet.
         """
         is_there = self._stdin.line_is_there if self._stdin else lambda: True
-        return _windows(itertools.islice(self, done, None), is_there)
+        return _windows(iter(self), is_there)
 
     def _columns(self, number: int, line: str) -> Row:
         source, tab, target = line.partition("\t")

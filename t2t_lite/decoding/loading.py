@@ -88,6 +88,7 @@ def load_decoder(config: DecoderConfig, trained: Sequence[Trained]) -> Decoder:
         devices,
         config.long_input,
         with_details=config.output_format == "json",
+        names=[one.checkpoint for one in trained],
     )
 
 

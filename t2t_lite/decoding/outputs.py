@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Hypothesis, Source
+from t2t_lite.decoding.pieces import Hypothesis, Source
 
 # Makes one line of a source and its hypotheses, best first.
 Writer = Callable[[Source, Sequence[Hypothesis]], str]

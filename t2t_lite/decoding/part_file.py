@@ -1,30 +1,63 @@
 """What has been decoded so far, kept beside the file that it is for, so that a kill loses little.
 
 `{target}.part` holds JSON, one line each: first what the outputs are made from, then a record for
-each line that is done. Together they take more room than the target, for as long as it is made.
+each batch that is done. Windows come one after the other, the batches of a window in any order.
+Together they take more room than the target, for as long as it is made.
 """
 
 import contextlib
+import itertools
 import json
 import logging
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from t2t_lite import files
 from t2t_lite.data.problem import Output
+from t2t_lite.decoding.details import Details
+from t2t_lite.decoding.pieces import Found, Hypothesis
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 
 log = logging.getLogger(__name__)
 
+# What is put beside the target while it is made.
+_PART, _LOCK = ".part", ".part.lock"
+WRITTEN_BESIDE = ("", _PART, _LOCK, files.INCOMPLETE, _PART + files.INCOMPLETE)
 
-class Record(NamedTuple):
+# Counts the ways in which batches were recorded; files of the first had none of this.
+_FORMAT = 2
+
+
+class Row(NamedTuple):
     """What is known of a line that is done."""
 
     line: str  # as it is written
     output: Output  # the best one, as it is scored
+
+
+class Record(NamedTuple):
+    """What a batch has brought."""
+
+    window: int  # the first row of its window
+    batch: int  # its number in there
+    rows: Mapping[int, Row]  # those that are done with it, by their numbers from 0
+    pieces: Found  # its pieces of rows that wait for their other pieces; see `Batch`
+
+
+class Done(NamedTuple):
+    """Where to go on."""
+
+    rows: int = 0  # how many are done
+    window: int = 0  # the first row of the window under way
+    known: Mapping[int, Found] = {}  # its batches that are done, as `Decoder` wants them
+
+
+NOT_BEGUN = Done()
 
 
 class PartFile:
@@ -36,14 +69,14 @@ class PartFile:
             is thrown away.
 
     Attributes:
-        done: the number of lines that are done.
+        done: what was there when it was opened.
     """
 
     def __init__(self, target: pathlib.Path, origin: Mapping[str, Any]) -> None:
         self._target = target
-        self._origin = origin
-        self._path = target.with_name(target.name + ".part")
-        self.done = 0
+        self._origin = {"format": _FORMAT, **origin}
+        self._path = target.with_name(target.name + _PART)
+        self.done = NOT_BEGUN
 
     @contextlib.contextmanager
     def opened(self) -> Iterator["PartFile"]:
@@ -58,41 +91,40 @@ class PartFile:
         if self._target.exists() and not self._target.is_file():
             raise UserError(f"{self._target} is no regular file: name another")
         self._target.parent.mkdir(parents=True, exist_ok=True)
-        lock = self._path.with_name(self._path.name + ".lock")
+        lock = self._target.with_name(self._target.name + _LOCK)
         with locked(lock, "t2t-decoder", f"is writing {self._target}"):
             if not self._resume():
                 self._begin()
             yield self
 
-    def append(self, records: Iterable[Record]) -> None:
-        """Adds records; they are on the disk when this returns."""
+    def append(self, record: Record) -> None:
+        """Adds a record; it is on the disk when this returns."""
         with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            for record in records:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
-                self.done += 1
+            file.write(_line(record))
             file.flush()
             os.fsync(file.fileno())
 
-    def records(self) -> Iterator[Record]:
-        """Yields what is there, from the first line on."""
-        with self._path.open(encoding="utf-8", newline="\n") as file:
+    def rows(self) -> Iterator[Row]:
+        """Yields what is there of whole windows, from the first row on; one window is in memory."""
+        with self._path.open("rb") as file:
             next(file)
-            for line in file:
-                text, output = json.loads(line)
-                yield Record(text, Output(*output))
+            records = (record for line in file if (record := _parsed(line)))
+            for _, window in itertools.groupby(records, key=lambda record: record.window):
+                rows = {number: row for record in window for number, row in record.rows.items()}
+                yield from (rows[number] for number in sorted(rows))
 
     def finish(self) -> None:
         """Writes the target, whole or not at all, and removes the part file."""
         with files.whole_file(self._target) as temporary:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{record.line}\n" for record in self.records())
+                file.writelines(f"{row.line}\n" for row in self.rows())
         self._path.unlink()
 
     def _begin(self) -> None:
         files.write_text(self._path, json.dumps(self._origin) + "\n")
 
     def _resume(self) -> bool:
-        """Returns whether there is something to go on from; a line cut by a kill is cut off."""
+        """Returns whether there is something to go on from; what a kill has torn is cut off."""
         if not self._path.exists():
             return False
         with self._path.open("r+b") as file:
@@ -105,15 +137,61 @@ class PartFile:
                     ", ".join(other),
                 )
                 return False
-            end = file.tell()
+            end, rows, window = file.tell(), 0, 0
+            known: dict[int, Found] = {}
             for line in file:
-                if not line.endswith(b"\n"):
+                record = _parsed(line)
+                if record is None:
                     break
-                self.done += 1
+                if record.window != window:
+                    window, known = record.window, {}
+                known[record.batch] = record.pieces
+                rows += len(record.rows)
                 end += len(line)
             file.truncate(end)
-        log.info("going on after line %d, from %s", self.done, self._path)
+        self.done = Done(rows, window, known)
+        log.info("going on from %s, where %d lines are done", self._path, rows)
         return True
+
+
+def _line(record: Record) -> str:
+    rows = [[number, *row] for number, row in record.rows.items()]
+    pieces = [
+        [number, [_fields(hypothesis) for hypothesis in hypotheses]]
+        for number, hypotheses in record.pieces.items()
+    ]
+    return json.dumps([record.window, record.batch, rows, pieces], ensure_ascii=False) + "\n"
+
+
+def _parsed(line: bytes) -> Record | None:
+    """Returns the record in a line; None if it is torn."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        window, batch, rows, pieces = json.loads(line)
+        return Record(
+            window,
+            batch,
+            {number: Row(text, Output(*output)) for number, text, output in rows},
+            {number: [_hypothesis(*fields) for fields in found] for number, found in pieces},
+        )
+    except (ValueError, TypeError):
+        return None
+
+
+def _fields(hypothesis: Hypothesis) -> list[Any]:
+    output, ids, score, details = hypothesis
+    if details is None:
+        return [output, ids, score, None]
+    numbers = (details.log_probs.tolist(), details.attention.tolist())
+    return [output, ids, score, [details.source_tokens, details.tokens, *numbers]]
+
+
+def _hypothesis(output: Any, ids: Any, score: Any, details: Any) -> Hypothesis:
+    if details is not None:
+        source_tokens, tokens, log_probs, attention = details
+        details = Details(source_tokens, tokens, np.array(log_probs), np.array(attention))
+    return Hypothesis(Output(*output), ids, score, details)
 
 
 def _loaded(line: bytes) -> dict[str, Any]:

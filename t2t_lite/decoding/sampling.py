@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
+from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.decoding.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.decoding.search_loop import DEAD, Hypotheses, SearchLoop, Sentences, Steps
+from t2t_lite.decoding.search_loop import Hypotheses, SearchLoop, Sentences, Steps, hypotheses
 from t2t_lite.models.seq2seq import DecodeState
 
 
@@ -90,10 +90,12 @@ class Sampler(SearchLoop):
         tokens = _chosen(self._candidates(log_probs), tf.gather(old.draws, step, axis=1))
         chosen = tf.gather(log_probs, tokens, batch_dims=2)
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]
-        ended = old.ended | (tokens == EOS_ID)
+        log_probs = tf.where(old.ended, old.log_probs, old.log_probs + chosen)
+        # One of NaN cannot be gone on with.
+        ended = old.ended | (tokens == EOS_ID) | tf.math.is_nan(log_probs)
         new = _Samples(
             ids=tf.where(here, tokens[..., None], old.ids),
-            log_probs=tf.where(old.ended, old.log_probs, old.log_probs + chosen),
+            log_probs=log_probs,
             ended=ended,
             draws=old.draws,
             done=tf.reduce_all(ended, axis=1) | (step + 1 >= sentences.limits),
@@ -116,11 +118,7 @@ class Sampler(SearchLoop):
 
     def _results(self, samples: _Samples) -> Hypotheses:
         # One that could not be gone on with, as all was forbidden, is none.
-        exists = samples.log_probs > DEAD
-        return Hypotheses(
-            tf.where(exists[..., None], samples.ids, PAD_ID),
-            tf.where(exists, samples.log_probs, DEAD),
-        )
+        return hypotheses(samples.ids, samples.log_probs)
 
 
 def _cut(logits: tf.Tensor, least: tf.Tensor) -> tf.Tensor:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.data.text_encoder import PAD_ID
 from t2t_lite.models.seq2seq import DecodeState, Watch
 
 # Log-probability of a hypothesis that does not exist; T2T's value. None that exists is so unlikely.
@@ -46,7 +47,7 @@ class Hypotheses(NamedTuple):
     """The results of a search: of a beam search best first, of sampling as they were drawn."""
 
     ids: Any  # [B, K, L] int32, EOS included, 0 behind it
-    scores: Any  # [B, K] float32; `DEAD` where fewer than K were found
+    scores: Any  # [B, K] float32; `DEAD` where fewer than K were found, NaN where the model gave it
 
 
 class Sentences(NamedTuple):
@@ -260,6 +261,12 @@ def _where_done(old: Any, new: Any) -> Any:
         return tf.where(done, before, after)
 
     return tf.nest.map_structure(choose, old, new)
+
+
+def hypotheses(ids: tf.Tensor, scores: tf.Tensor) -> Hypotheses:
+    """Returns the hypotheses of `ids` [B, K, L]; no ids for those that do not exist."""
+    ids = tf.where((scores > DEAD)[..., None], ids, PAD_ID)
+    return Hypotheses(ids, tf.where(scores <= DEAD, DEAD, scores))
 
 
 def reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

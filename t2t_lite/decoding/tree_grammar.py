@@ -144,6 +144,7 @@ class TreeGrammar:
         word = tf.minimum(sentence.words[:, None] - here.untagged, last)  # [B, K]
         tags = tf.gather(self._tag_sets, tf.gather(sentence.tag_sets, word, batch_dims=1))
         allowed = self._allowed(here, tags, sentence.limit[:, None] - step)
+        allowed |= tf.math.is_nan(logits)  # which is never hidden: searches look for it
         return tf.where(allowed, logits, _IMPOSSIBLE), _wrapped(inner, sentence, here)
 
     def _after(self, ids: tf.Tensor, before: _Hypothesis) -> _Hypothesis:

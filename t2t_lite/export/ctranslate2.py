@@ -28,6 +28,7 @@ from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.models.finite import require_finite
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 
@@ -57,10 +58,11 @@ def export(run: run_folder.Run, checkpoint: str | None, export_dir: str, quantiz
 
     Raises:
         UserError: ctranslate2 is not installed, CTranslate2 cannot run such a model, the checkpoint
-            cannot be read, or `export_dir` is not empty.
+            cannot be read or holds NaN, or `export_dir` is not empty.
     """
     with files.whole_folder(export_dir) as folder:
         model, step = run.load_model(checkpoint)
+        require_finite(model, checkpoint or str(run.folder))
         encoders = run.problem.get_feature_encoders(str(run.folder))
         inputs, targets = encoders["inputs"], encoders["targets"]
         pieces = (

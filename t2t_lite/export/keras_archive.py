@@ -3,6 +3,7 @@
 import logging
 
 from t2t_lite.export.folder import accompany, new_folders, origin
+from t2t_lite.models.finite import require_finite
 from t2t_lite.run_folder import Run
 
 log = logging.getLogger(__name__)
@@ -35,9 +36,10 @@ def export(run: Run, checkpoint: str, export_dir: str) -> None:
         export_dir: the parent of all exports.
 
     Raises:
-        UserError: the checkpoint cannot be read, or does not fit.
+        UserError: the checkpoint cannot be read, does not fit, or holds NaN.
     """
     model, step = run.load_model(checkpoint)
+    require_finite(model, checkpoint)
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]
         model.save(folder / _FILE)

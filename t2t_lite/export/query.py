@@ -5,6 +5,7 @@ Needs neither TensorFlow nor the model.
 
 import http.client
 import json
+import math
 import urllib.error
 import urllib.request
 from typing import Any, NamedTuple
@@ -88,7 +89,13 @@ class Client:
         pairs = (
             zip(outputs, scores, strict=True) if isinstance(scores, list) else [(outputs, scores)]
         )
-        return [Answer(*pair) for pair in pairs]
+        answers = [Answer(*pair) for pair in pairs]
+        if any(math.isnan(answer.score) for answer in answers):
+            raise UserError(
+                f"{self._url} answered with NaN in place of scores: the model gives no "
+                "probabilities for this line; export another checkpoint"
+            )
+        return answers
 
     def _post(self, body: bytes) -> bytes:
         try:

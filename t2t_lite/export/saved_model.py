@@ -25,6 +25,7 @@ from t2t_lite.export.graph_text import (
     one_line,
     source_text,
 )
+from t2t_lite.models.finite import require_finite
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.run_folder import Run
 
@@ -46,8 +47,9 @@ print(model(inputs=tf.constant({example}))["outputs"].numpy())
 
 {details}
 Besides `outputs` there are `scores`; with return_beams=True both have beam_size columns, best first
-(an empty output with a score of -1e7 stands where no more were found). A call takes any number of
-sources, in bounded memory, and of each its first {limit} subwords.
+(an empty output with a score of -1e7 stands where no more were found). An empty output with a score
+of NaN is an error, not a translation: the model gave NaN in place of probabilities. A call takes
+any number of sources, in bounded memory, and of each its first {limit} subwords.
 """
 _IMPORT_TEXT = "\nimport tensorflow_text  # has the operations of SentencePiece"
 _DETAILS = {
@@ -181,8 +183,8 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
         hparams: how to search.
 
     Raises:
-        UserError: the checkpoint cannot be read, or does not fit; or TensorFlow could not load what
-            lies in a folder of this name.
+        UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could not
+            load what lies in a folder of this name.
         UsageError: the search draws at random, or is to be compiled by XLA.
     """
     if hparams.sampling_method == "random":
@@ -201,6 +203,7 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
             "which XLA cannot compile; leave it out"
         )
     model, step = run.load_model(checkpoint)
+    require_finite(model, checkpoint)
     modules = _modules(run, model, hparams)
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():

@@ -4,11 +4,15 @@ import logging
 import pathlib
 from collections.abc import Sequence
 
+import numpy as np
+
 from t2t_lite import files
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decoder import Decoder, best_output, token_texts
+from t2t_lite.decoding.decoder import Decoder, token_texts
+from t2t_lite.decoding.divergence import diverged
 from t2t_lite.decoding.loading import find_trained, load_decoder
+from t2t_lite.decoding.pieces import best_output
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights import picture
 from t2t_lite.insights.config import HTML, PNG, InsightsConfig
@@ -26,7 +30,8 @@ def run(config: InsightsConfig) -> str:
         The path of the file.
 
     Raises:
-        UserError: the model cannot be read, or has no attention; or the text is too long.
+        UserError: the model cannot be read, has no attention or gives NaN; the text is too long;
+            or the file to be written belongs to the run.
         UsageError: the text is empty, or there is no such attention, layer or head.
     """
     settings = DecoderConfig(
@@ -39,6 +44,7 @@ def run(config: InsightsConfig) -> str:
     views, output = look(decoder, config.text, config.target)
     log.info("target: %s", output)
     path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
+    files.refuse_overwriting(path, trained[0].run.own_files())
     if config.format == HTML:
         about = f"{decoder.problem.name}, {pathlib.Path(trained[0].checkpoint).name}"
         files.write_text(path, page(about, config.text, output, views))
@@ -62,7 +68,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         target: its target; "": the decoder's best output.
 
     Raises:
-        UserError: the model has no attention, or reads no text of this length.
+        UserError: the model has no attention, reads no text of this length, or gives NaN.
         UsageError: the text is empty.
     """
     [source] = decoder.encode([text], "--text, line")
@@ -82,6 +88,8 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
     maps = attention_maps(decoder.model, source.ids, ids)
     if not maps:
         raise UserError(f"{type(decoder.model).__name__} has no attention to look at")
+    if any(np.isnan(layer).any() for layers in maps.values() for layer in layers):
+        raise diverged([decoder.model], decoder.names, source, "--text, line 1")
     tokens = (
         token_texts(decoder.encoders["inputs"], source.ids),
         token_texts(decoder.encoders["targets"], ids),

@@ -2,21 +2,26 @@
 
 import itertools
 import json
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
 from t2t_lite import run_folder
 from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.decoder import Decoder, Hypothesis, Source
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.outputs import fields_of
+from t2t_lite.decoding.pieces import Hypothesis, Source
 from t2t_lite.errors import DataError
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request
+
+log = logging.getLogger(__name__)
 
 # Most subwords of a request with attention, times n_best: an answer grows with their square.
 _MOST_ATTENTION = 1000
@@ -73,11 +78,29 @@ class Translator:
                 groups[request.n_best > 1, request.attention][number] = sources
         for (is_n_best, attention), group in groups.items():
             decoder = self._decoder(is_n_best, attention)
-            found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
+            found = self._decode_group(decoder, group, end)
             for number, sources in group.items():
-                hypotheses = list(itertools.islice(found, len(sources)))
-                answers[number] = _json(requests[number], sources, hypotheses)
+                hypotheses = found[number]
+                if isinstance(hypotheses, HTTPException):
+                    answers[number] = hypotheses
+                else:
+                    answers[number] = _json(requests[number], sources, hypotheses)
         return [answers[number] for number in range(len(requests))]
+
+    def _decode_group(
+        self, decoder: Decoder, group: Mapping[int, Sequence[Source]], end: float
+    ) -> dict[int, list[list[Hypothesis]] | HTTPException]:
+        """Decodes the texts of some requests together; one for which that fails gets an error."""
+        try:
+            found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
+        except DivergedError as error:
+            if len(group) == 1:
+                log.error("a request failed: %s", error)
+                message = f"{error.place}: the model gives NaN in place of probabilities"
+                return dict.fromkeys(group, HTTPException(500, f"{message}: see the server's log"))
+            alone = [self._decode_group(decoder, {n: s}, end) for n, s in group.items()]
+            return {number: answer for one in alone for number, answer in one.items()}
+        return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
 
     def _sources(self, request: Request) -> list[Source]:
         """Encodes the texts of a request, if they can be translated as it asks."""
@@ -108,6 +131,7 @@ class Translator:
                 plain.encoders,
                 plain.hparams.copy(return_beams=key[0]),
                 with_details=attention,
+                names=plain.names,
             )
         return self._decoders[key]
 

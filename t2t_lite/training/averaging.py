@@ -20,6 +20,7 @@ from t2t_lite import files, run_folder
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.lock import locked
 from t2t_lite.training.checkpoints import delete_checkpoint, list_checkpoints, whole_checkpoint
+from t2t_lite.training.selection import BEST_NAME
 
 log = logging.getLogger(__name__)
 
@@ -177,8 +178,7 @@ def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = 
         UserError: a checkpoint is missing or does not fit the run; `output_path` is a checkpoint
             of a run; the new one cannot be written.
     """
-    own = {os.path.abspath(path) for path in (*checkpoints, *_whole(run.folder))}
-    if output_path and (os.path.abspath(output_path) in own or _is_of_training(output_path)):
+    if output_path and (_is_taken(output_path, run, checkpoints) or _is_of_training(output_path)):
         raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
     mean = _Mean(run)
     step = mean.take(checkpoints)
@@ -361,6 +361,14 @@ class _Mean:
         """Writes the mean that was taken last, whole or not at all."""
         with whole_checkpoint(path) as prefix:
             self._checkpoint.write(prefix)
+
+
+def _is_taken(output_path: str, run: run_folder.Run, checkpoints: Sequence[str]) -> bool:
+    """Whether a checkpoint to be written would replace one that the run has, or that is read."""
+    ending = run_folder.CHECKPOINT_INDEX
+    own = [path + ending for path in (*checkpoints, *_whole(run.folder))]
+    best = map(str, run.folder.glob(f"{BEST_NAME}-*{ending}"))
+    return any(files.is_same(output_path + ending, path) for path in (*own, *best))
 
 
 def _copy_run(run: run_folder.Run, folder: pathlib.Path) -> None:

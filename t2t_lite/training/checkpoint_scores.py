@@ -120,7 +120,8 @@ class _Scorer:
         )
         with naming_bad_file(paths):
             values = self._evaluation(batches, limit=None)
-            decodes = decode_examples(self._decoder, paths)
+            self._decoder.names = [checkpoint]
+            decodes = decode_examples(self._decoder, paths, f"{split} example")
         values |= decodes.score(problem.metric).values
         return CheckpointScores(checkpoint, step, values), decodes
 

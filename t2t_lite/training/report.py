@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.run_folder import METRICS, read_metrics, read_settings, read_summary
+from t2t_lite.run_folder import METRICS, own_files, read_metrics, read_settings, read_summary
 from t2t_lite.training.svg_plot import Curve, colour, dashes, line_plot
 
 # What identifies a run, whether others differ in it or not.
@@ -105,7 +105,8 @@ def write_report(folders: Sequence[str], output: str) -> str:
 
     Raises:
         UsageError: a folder is named twice.
-        UserError: a folder is none of a run, or holds no metrics yet.
+        UserError: a folder is none of a run, or holds no metrics yet; `output` is a file that
+            belongs to one.
     """
     paths = [pathlib.Path(folder).resolve() for folder in folders]
     for path in paths:
@@ -113,6 +114,8 @@ def write_report(folders: Sequence[str], output: str) -> str:
             raise UsageError(f"{path} is named twice: name every run folder once")
     runs = [_read_run(folder, name) for folder, name in zip(folders, _names(paths), strict=True)]
     target = output or str(pathlib.Path(folders[0]) / "report.html")
+    for path in paths:
+        files.refuse_overwriting(target, own_files(path))
     files.write_text(target, page(runs))
     return target
 

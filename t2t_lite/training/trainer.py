@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import logging
+import math
 import os
 import pathlib
 import secrets
@@ -19,6 +20,7 @@ from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
@@ -28,7 +30,7 @@ from t2t_lite.training.checkpoints import Checkpoints
 from t2t_lite.training.cluster import Agreement, Cluster
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluation
-from t2t_lite.training.metrics import Metrics, ProgressLine, train_values
+from t2t_lite.training.metrics import Metrics, ProgressLine, Values, train_values
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
@@ -258,7 +260,11 @@ class Trainer:
         split, paths, batches = self._eval_data
         with naming_bad_file(paths), self.stop.at_once():
             values = self.evaluation(batches, self.config.eval_steps)
-            decodes = decode_examples(self.decoder, paths)
+            try:
+                decodes = decode_examples(self.decoder, paths, f"{split} example")
+            except DivergedError as error:
+                self._record_diverged(step, metrics, kind, values, error)
+                return
             images = attention_images(self.model, paths, self.reader)
         memory.give_back()
         score = decodes.score(self.run.problem.metric)
@@ -271,6 +277,22 @@ class Trainer:
             split,
             *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
             score.summary,
+        )
+
+    def _record_diverged(
+        self, step: int, metrics: Metrics, kind: str, values: Values, error: DivergedError
+    ) -> None:
+        """Records an evaluation of a model that cannot decode; the training is left to go on."""
+        name = self.run.problem.metric
+        metrics.write(kind, step, values | {name: math.nan})
+        log.error(
+            "step %d: loss %.4f, and no %s: %s. No evaluation with NaN is chosen as the best; if "
+            "those that follow are like it, end this run, and begin anew with a lower learning "
+            "rate or a longer warm-up",
+            step,
+            values["loss"],
+            name,
+            error,
         )
 
 

@@ -144,21 +144,21 @@ def test_a_killed_run_goes_on_and_scores_all(
 ):
     config = dataclasses.replace(config, decode_reference=write(tmp_path / "ref", outputs))
     with monkeypatch.context() as patch:
-        decode = Decoder.decode
+        search = Decoder._search
 
-        def die(self, sources, *args):
-            if sources[0].number > 16:  # in the second window
+        def die(self, compiled, sources):
+            if sources[0].number > 16:  # in the second window, whose empty lines are done by then
                 raise KeyboardInterrupt
-            return decode(self, sources, *args)
+            return search(self, compiled, sources)
 
-        patch.setattr(Decoder, "decode", die)
+        patch.setattr(Decoder, "_search", die)
         with pytest.raises(KeyboardInterrupt):
             jobs.run(config)
     assert not (tmp_path / "out").exists()
     with caplog.at_level("INFO"):
         assert run(config) == outputs
-    assert "going on after line 16" in caplog.text
-    assert "decoded 24 sentences" in caplog.text
+    assert f"going on from {tmp_path}/out.part, where 19 lines are done" in caplog.text
+    assert "decoded 21 sentences" in caplog.text
     assert "first output after" in caplog.text
     assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "ref"}
@@ -176,7 +176,7 @@ def test_another_task_starts_anew(config, monkeypatch, caplog, changes, what):
     def die(self, *args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Decoder, "decode", die)
+    monkeypatch.setattr(Decoder, "decode_batches", die)
     for settings in (config, dataclasses.replace(config, **changes)):
         with pytest.raises(KeyboardInterrupt):
             jobs.run(settings)

@@ -1,15 +1,33 @@
+import json
 import pathlib
 
+import numpy as np
 import pytest
 
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.part_file import PartFile, Record
+from t2t_lite.decoding.details import Details
+from t2t_lite.decoding.part_file import NOT_BEGUN, Done, PartFile, Record, Row
+from t2t_lite.decoding.pieces import Hypothesis
 from t2t_lite.errors import UserError
 
+ROWS = [
+    Row("eins", Output("eins", 2)),
+    Row("a\u2028b\x00\tc", Output("a\u2028b\x00")),
+    Row("", Output("")),
+    Row("vier", Output("vier")),
+]
+PIECE = Hypothesis(
+    Output("ein"),
+    [5, 6],
+    -0.1 - 0.2,
+    Details(["a", "<EOS>"], ["b"], np.array([-0.1], np.float32).astype(float), np.array([[1 / 3]])),
+)
 RECORDS = [
-    Record("eins", Output("eins", 2)),
-    Record("a\u2028b\x00\tc", Output("a\u2028b\x00")),
-    Record("", Output("")),
+    Record(0, 2, {1: ROWS[1]}, {}),  # batches of one window come in any order
+    Record(0, 0, {0: ROWS[0]}, {}),
+    Record(2, 1, {}, {4: [PIECE, PIECE._replace(details=None)], 5: []}),
+    Record(2, 3, {3: ROWS[3]}, {}),
+    Record(2, 2, {2: ROWS[2]}, {}),
 ]
 ORIGIN = {"input": ["abc"], "checkpoint": {"alpha": 0.1}}
 
@@ -22,46 +40,86 @@ def target(tmp_path) -> pathlib.Path:
 def leave(target: pathlib.Path, records: list[Record], origin=ORIGIN) -> pathlib.Path:
     """Does what a killed process has done; returns the part file."""
     with PartFile(target, origin).opened() as part:
-        part.append(records)
+        for record in records:
+            part.append(record)
     return target.with_name("out.part")
 
 
-def test_the_target_appears_whole(target):
+def reopened(target: pathlib.Path, origin=ORIGIN) -> Done:
+    with PartFile(target, origin).opened() as part:
+        return part.done
+
+
+def test_the_target_appears_whole_and_in_order(target):
     with PartFile(target, ORIGIN).opened() as part:
-        part.append(RECORDS[:1])
-        part.append(RECORDS[1:])
-        assert not target.exists()
-        assert list(part.records()) == RECORDS
+        for record in RECORDS:
+            part.append(record)
+            assert not target.exists()
+        assert list(part.rows()) == ROWS
         part.finish()
-    assert target.read_bytes() == b"eins\na\xe2\x80\xa8b\x00\tc\n\n"
+    assert target.read_bytes() == b"eins\na\xe2\x80\xa8b\x00\tc\n\nvier\n"
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_goes_on_after_the_last_whole_record(target):
+def test_goes_on_with_the_batches_of_the_last_window(target):
+    leave(target, RECORDS[:2])
+    assert reopened(target) == Done(rows=2, window=0, known={2: {}, 0: {}})
+    leave(target, RECORDS[2:4])
+    done = reopened(target)
+    assert done[:2] == (3, 2)
+    assert done.known.keys() == {1, 3}
+    (first, second), none = done.known[1].values()
+    assert second == PIECE._replace(details=None)
+    assert none == []
+    assert first[:3] == PIECE[:3]
+    for kept, given in zip(first.details, PIECE.details, strict=True):
+        np.testing.assert_array_equal(kept, given)
+
+
+def test_a_kill_at_any_byte_loses_only_the_record_it_tears(target):
     part_file = leave(target, RECORDS)
     whole = part_file.read_bytes()
-    part_file.write_bytes(whole[:-3])  # cut in the last record
-    with PartFile(target, ORIGIN).opened() as part:
-        assert part.done == 2
-        part.append(RECORDS[2:])
-        assert part.done == 3
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]  # the header's first
+    for size in range(ends[0], len(whole) + 1):
+        part_file.write_bytes(whole[:size])
+        count = sum(end <= size for end in ends) - 1
+        done = reopened(target)
+        assert part_file.read_bytes() == whole[: ends[count]]
+        assert done.rows == sum(len(record.rows) for record in RECORDS[:count])
+        leave(target, RECORDS[count:])
+        assert part_file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("damage", [b"\x00" * 40 + b"\n", b"[0, 1]\n", b"7\n", b"\xff\n"])
+def test_what_a_crash_of_the_machine_has_damaged_is_cut_off(target, damage):
+    part_file = leave(target, RECORDS[:1])
+    whole = part_file.read_bytes()
+    part_file.write_bytes(whole + damage + whole.splitlines(keepends=True)[1])
+    assert reopened(target).rows == 1
     assert part_file.read_bytes() == whole
 
 
 def test_another_origin_starts_anew_and_says_why(target, caplog):
     leave(target, RECORDS)
     with PartFile(target, ORIGIN | {"input": ["abd"]}).opened() as part:
-        assert part.done == 0
-        assert list(part.records()) == []
+        assert part.done == NOT_BEGUN
+        assert list(part.rows()) == []
     assert "starting anew" in caplog.text
     assert "was made with another input\n" in caplog.text + "\n"
+
+
+def test_what_the_release_before_has_left_is_done_again_and_said(target, caplog):
+    lines = [json.dumps(ORIGIN), '["eins", ["eins", 2]]']
+    target.parent.mkdir()
+    target.with_name("out.part").write_text("".join(f"{line}\n" for line in lines))
+    assert reopened(target) == NOT_BEGUN
+    assert "out.part was made with another format" in caplog.text
 
 
 @pytest.mark.parametrize("first", [b"", b"{", b"3\n", b"\xff\n"])
 def test_a_damaged_part_file_starts_anew(target, first):
     leave(target, RECORDS).write_bytes(first)
-    with PartFile(target, ORIGIN).opened() as part:
-        assert part.done == 0
+    assert reopened(target) == NOT_BEGUN
 
 
 def test_a_second_process_is_kept_out(target):

@@ -1,0 +1,24 @@
+"""Weights that are numbers: those of a model whose training has diverged are not."""
+
+import tensorflow as tf
+
+from t2t_lite.errors import UserError
+from t2t_lite.models.seq2seq import Seq2Seq
+
+
+def nonfinite_weight(model: Seq2Seq) -> str:
+    """Returns the path of the first weight that holds NaN or infinity; "" if none does."""
+    for weight in model.weights:
+        value = tf.convert_to_tensor(weight)
+        if value.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(value)):
+            return weight.path
+    return ""
+
+
+def require_finite(model: Seq2Seq, name: str) -> None:
+    """Raises UserError, which calls the model `name`, if a weight holds NaN or infinity."""
+    if weight := nonfinite_weight(model):
+        raise UserError(
+            f"{name}: the weight {weight} is not finite, as training has diverged; use an earlier "
+            "checkpoint"
+        )
