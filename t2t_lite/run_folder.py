@@ -174,9 +174,12 @@ def exclusive(output_dir: str) -> Iterator[None]:
 
 
 def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns what `Run.own_files` does, but for the vocabulary; settings may be missing yet."""
+    """Returns what `Run.own_files` does, if the vocabulary has its usual name.
+
+    Of the settings those too that are not there yet.
+    """
     settings = (HPARAMS, FLAGS, VERSIONS, METRICS, SUMMARY, "checkpoint")
-    patterns = ("*.ckpt-*.index", "*.ckpt-*.data-*", "events.out.tfevents.*")
+    patterns = ("vocab.*", "*.ckpt-*.index", "*.ckpt-*.data-*", "events.out.tfevents.*")
     there = (path for pattern in patterns for path in folder.glob(pattern))
     return [*(folder / name for name in settings), *there]
 

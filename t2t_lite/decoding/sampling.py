@@ -133,4 +133,5 @@ def _chosen(weights: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """
     sums = tf.cumsum(weights, axis=-1)
     passed = sums <= draws[..., None] * sums[..., -1:]
-    return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
+    last = tf.shape(weights)[-1] - 1  # where there is no weight, as the model gave NaN, all passed
+    return tf.minimum(tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1), last)

@@ -183,8 +183,8 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
         hparams: how to search.
 
     Raises:
-        UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could not
-            load what lies in a folder of this name.
+        UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could
+            not load what lies in a folder of this name.
         UsageError: the search draws at random, or is to be compiled by XLA.
     """
     if hparams.sampling_method == "random":

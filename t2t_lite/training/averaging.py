@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_lite import files, run_folder
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.lock import locked
+from t2t_lite.models.finite import require_finite
 from t2t_lite.training.checkpoints import delete_checkpoint, list_checkpoints, whole_checkpoint
 from t2t_lite.training.selection import BEST_NAME
 
@@ -348,6 +349,7 @@ class _Mean:
         steps = []
         for path in checkpoints:
             steps.append(self._run.restore_weights(self._model, path))
+            require_finite(self._model, path)
             log.info("read %s, of step %d", path, steps[-1])
             for total, variable in zip(sums, variables, strict=True):
                 total += variable.numpy()

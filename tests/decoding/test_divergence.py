@@ -1,0 +1,287 @@
+"""A model that gives NaN: found in every search, and said with line, checkpoint and reason."""
+
+import contextlib
+import functools
+import math
+import re
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.bin import t2t_decoder, t2t_exporter
+from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.decoding import examples
+from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
+from t2t_lite.decoding.constraints import Constraints
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.details import Scorer
+from t2t_lite.decoding.divergence import DivergedError, diverged
+from t2t_lite.decoding.ensemble import Ensemble
+from t2t_lite.decoding.penalties import NO_PENALTY, Penalty
+from t2t_lite.decoding.pieces import Source
+from t2t_lite.decoding.sampling import Sampler
+from t2t_lite.decoding.search_loop import Hypotheses
+from t2t_lite.decoding.tree_grammar import TreeGrammar
+from t2t_lite.errors import UserError
+from t2t_lite.export.query import Client
+from t2t_lite.insights import job
+from t2t_lite.models.finite import require_finite
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.requests import Request
+from t2t_lite.serving.translator import Translator
+from t2t_lite.training import averaging
+from t2t_lite.training.trainer import Trainer
+
+SEARCHES = {
+    "greedy": greedy_search,
+    "beam": lambda model: BeamSearch(model, 3, Penalty(0.6)),
+    "beam_of_all": lambda model: BeamSearch(model, 2, NO_PENALTY, stop_early=False),
+    "constrained": lambda model: BeamSearch(
+        model, 2, Penalty(0.6), constraints=Constraints(min_length=3, no_repeat_ngram_size=2)
+    ),
+    "sampling": lambda model: Sampler(model, 2, seed=1),
+    "narrow_sampling": lambda model: Sampler(model, 2, seed=1, top_k=3, top_p=0.9),
+    "xla": lambda model: greedy_search(model, xla_compile=True),
+}
+LINES = 3
+BAD = 1  # the sentence for which the table has NaN
+
+
+def table(bad_from: int, bad: float, whole_row: bool) -> np.ndarray:
+    """Logits [step, sentence, last id, next id]; those of `BAD` are `bad` from a step on."""
+    logits = np.random.default_rng(0).normal(size=(6, LINES, 6, 6)).astype(np.float32)
+    logits[:, :, :, 0] = -9.0
+    logits[bad_from:, BAD, :, slice(None) if whole_row else 3] = bad
+    return logits
+
+
+@pytest.fixture(scope="module", params=SEARCHES)
+def searching(request, by_hand):
+    """A search over a table that can be changed."""
+    model = by_hand(np.ones([1, 1, 1, 1]))
+    model.table = tf.Variable(table(9, 0.0, whole_row=True))
+    return model, SEARCHES[request.param](model)
+
+
+@pytest.mark.parametrize(
+    ("bad", "bad_from", "whole_row"),
+    [(math.nan, 0, True), (math.nan, 0, False), (math.nan, 2, True), (math.inf, 0, False)],
+)
+@pytest.mark.parametrize("prefix", [[], [4]])
+def test_nan_is_the_score_of_its_sentence_alone(searching, bad, bad_from, whole_row, prefix):
+    model, search = searching
+    inputs = np.arange(1, LINES + 1)[:, None]
+    arguments = inputs, [6] * LINES, np.array([prefix] * LINES, np.int32).reshape(LINES, -1)
+    model.table.assign(table(9, 0.0, whole_row=True))
+    sound = search(*arguments)
+    assert not np.isnan(sound.scores).any()
+    # No sentence ends before the table is bad.
+    logits = table(bad_from, bad, whole_row)
+    logits[:bad_from, BAD, :, EOS_ID] = -99.0
+    model.table.assign(logits)
+    found = search(*arguments)
+    np.testing.assert_array_equal(np.isnan(found.scores).any(axis=1), np.arange(LINES) == BAD)
+    others = np.arange(LINES) != BAD
+    np.testing.assert_array_equal(found.ids[others], sound.ids[others])
+    np.testing.assert_array_equal(found.scores[others], sound.scores[others])
+    assert not found.ids[BAD][np.isnan(found.scores[BAD])].any()
+
+
+def test_a_grammar_does_not_hide_nan(by_hand):
+    model = by_hand(np.ones([1, 1, 1, 1]))
+    model.table = tf.fill([20, 1, 6, 6], math.nan)
+    symbols = ["<pad>", "<EOS>", "/NP", "NP", "DT", "NN"]
+    grammar = TreeGrammar(model, symbols, {"": ["DT", "NN"]}, ["", "", " ", "a"], 8)
+    assert np.isnan(greedy_search(grammar)(np.array([[1, 3]]), [9]).scores).all()
+
+
+# ---- the models of a decoder
+
+
+def poisoned(model, value: float) -> str:
+    """Sets one number of a weight; returns the weight's path."""
+    weight = model.trainable_variables[3]
+    numbers = weight.numpy()
+    numbers.flat[0] = value
+    weight.assign(numbers)
+    return weight.path
+
+
+@pytest.fixture
+def models(decided):
+    return [decided("transformer", 1), decided("transformer", 2)]
+
+
+def test_scoring_gives_nan_to_its_sentence_alone(models):
+    table = next(w for w in models[0].weights if w.shape == (20, 16))
+    numbers = table.numpy()
+    numbers[7] = math.nan
+    table.assign(numbers)
+    pairs = [([5, 1], [4, 1]), ([7, 1], [4, 1]), ([6, 8, 1], [3, 1])]
+    for model in (models[0], Ensemble(models)):
+        scores = Scorer(model, NO_PENALTY).scores(pairs)
+        assert [math.isnan(score) for score in scores] == [False, True, False]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
+    path = poisoned(models[1], value)
+    source = Source("", [5, 1], 3)
+    error = diverged(models, ["one.ckpt-1", "two.ckpt-2"], source, "in.txt, line 3")
+    assert str(error).startswith("in.txt, line 3: two.ckpt-2 gives NaN in place of probabilities: ")
+    assert f"its weight {path} is not finite" in str(error)
+    with pytest.raises(UserError, match=rf"two.ckpt-2: the weight {path} is not finite, as"):
+        require_finite(models[1], "two.ckpt-2")
+    require_finite(models[0], "one.ckpt-1")
+
+
+def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
+    models[1].project = lambda hidden, kernel=None: hidden[..., :12] * math.inf
+    names = ["one.ckpt-1", "two.ckpt-2"]
+    error = diverged(models, names, Source("", [5, 1], 3), "in.txt, line 3")
+    assert "line 3: two.ckpt-2 gives NaN" in str(error)
+    assert "all its weights are finite" in str(error)
+    error = diverged(models[:1], names[:1], Source("", [5, 1], 3), "in.txt, line 3")
+    assert "line 3: one.ckpt-1 gives NaN" in str(error)
+    error = diverged(models[:1] * 2, ["a", "b"], Source("", [5, 1], 3), "in.txt, line 3")
+    assert "line 3: one of a, b gives NaN" in str(error)
+
+
+class Inline:
+    """In place of the devices: a search, and scores, that give NaN for texts with a "?"."""
+
+    def __init__(self):
+        self.scorer = self
+
+    def map(self, work, batches):
+        for number, batch in enumerate(batches):
+            yield number, work(self, batch)
+
+    def search(self, inputs, limits, prefixes, numbers):
+        question = (inputs == ByteTextEncoder().encode("?")[0]).any(axis=1)
+        ids = np.zeros([len(inputs), 1, max(limits)], np.int32)
+        ids[:, :, 0] = EOS_ID
+        return Hypotheses(ids, np.where(question, math.nan, -1.0)[:, None])
+
+    def scores(self, pairs):
+        return [math.nan if ByteTextEncoder().encode("?")[0] in s else -1.0 for s, _ in pairs]
+
+
+def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
+    """A decoder that cannot answer questions."""
+    encoders = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
+    model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0), weights=[])
+    problem = types.SimpleNamespace(
+        can_split_sources=True,
+        source=str,
+        show=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
+    )
+    decoder = Decoder([model], problem, encoders, DecodeHParams(batch_size=2), names=names)
+    decoder._replicas = Inline()
+    return decoder
+
+
+@pytest.mark.parametrize("work", ["decode", "search", "score"])
+def test_the_line_is_named_and_those_before_it_are_kept(work):
+    decoder = asking()
+    lines = ["longest of all", "long enough", "long?", "a", "b"]
+    sources = decoder.encode(lines, "in.txt, line", first=40)
+    arguments = [sources, [[5]] * 5] if work == "score" else [sources]
+    batches = getattr(decoder, f"{work}_batches")(*arguments, "in.txt, line")
+    assert list(next(batches).sources) == [0, 1]
+    with pytest.raises(DivergedError, match=r"^in.txt, line 42: runs/one/model.ckpt-5 gives NaN"):
+        next(batches)
+    found = getattr(decoder, work)(*([a[:2] for a in arguments]), "in.txt, line")
+    assert [beams[0].score for beams in found] == [-1.0, -1.0]
+
+
+# ---- who decodes
+
+
+def test_the_server_refuses_the_requests_concerned_alone(caplog):
+    translator = Translator(asking(), Metrics(), ServerConfig())
+    texts = (["fine"], ["also", "why?"], ["good"])
+    answers = translator([Request(list(t), 1, False, len(t) == 1) for t in texts])
+    assert [isinstance(answer, bytes) for answer in answers] == [True, False, True]
+    assert answers[1].status_code == 500
+    assert answers[1].detail.startswith("text 2: the model gives NaN in place of probabilities")
+    assert "text 2: runs/one/model.ckpt-5 gives NaN" in caplog.text
+
+
+def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
+    records = []
+    trainer = types.SimpleNamespace(
+        _eval_data=("eval", ["shard"], None),
+        stop=types.SimpleNamespace(at_once=contextlib.nullcontext),
+        evaluation=lambda batches, steps: {"loss": math.nan},
+        config=types.SimpleNamespace(eval_steps=None),
+        decoder=asking(["the model"]),
+        run=types.SimpleNamespace(problem=types.SimpleNamespace(metric="bleu")),
+    )
+    trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)
+    sources = trainer.decoder.encode(["fine", "why?"])
+    monkeypatch.setattr(examples, "read_examples", lambda decoder, paths: (sources, ["a", "b"]))
+    metrics = types.SimpleNamespace(write=lambda *record: records.append(record))
+    Trainer._evaluate(trainer, 30, metrics)
+    ((kind, step, values),) = records
+    assert (kind, step) == ("eval", 30)
+    assert values.keys() == {"loss", "bleu"}
+    assert all(map(math.isnan, values.values())), "not a BLEU of 0"
+    assert "step 30: loss nan, and no bleu: eval example 2: the model gives NaN" in caplog.text
+
+
+def test_attention_that_is_nan_is_not_drawn(models, monkeypatch):
+    maps = {"encoder": [np.full([1, 2, 2], math.nan)]}
+    monkeypatch.setattr(job, "attention_maps", lambda *_: maps)
+    decoder = asking()
+    with pytest.raises(DivergedError, match=r"--text, line 1: runs/one/model.ckpt-5 gives NaN"):
+        job.look(decoder, "a text", "a target")
+
+
+def test_a_served_model_that_answers_nan_is_an_error(monkeypatch):
+    client = Client("localhost:1", "ende", 1)
+    answer = b'{"outputs": {"outputs": [["", "a"]], "scores": [[NaN, -1.0]]}}'
+    monkeypatch.setattr(client, "_post", lambda body: answer)
+    with pytest.raises(UserError, match="ende:predict answered with NaN in place of scores"):
+        client.ask("a line")
+
+
+def test_an_average_with_nan_is_not_written(tmp_path, models):
+    poisoned(models[0], math.nan)
+    run = types.SimpleNamespace(
+        folder=tmp_path, build_model=lambda: models[0], restore_weights=lambda model, path: 5
+    )
+    with pytest.raises(UserError, match=r"model.ckpt-5: the weight .* is not finite"):
+        averaging.average(run, [str(tmp_path / "model.ckpt-5")])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.integration
+def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_path, capsys):
+    run = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1)
+    model, _ = run.load_model()
+    name = poisoned(model, math.nan).split("/")[-1]  # Keras numbers the rest anew in each process
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(9, dtype=tf.int64))
+    checkpoint.write(str(run.folder / "model.ckpt-9"))
+    (tmp_path / "in").write_text("\none\n")
+    flags = [f"--decode_from_file={tmp_path}/in", f"--decode_to_file={tmp_path}/out"]
+    for search in ("beam_size=1", "beam_size=4", "sampling_method=random,sampling_keep_top_p=0.5"):
+        with pytest.raises(SystemExit) as end:
+            t2t_decoder.main(
+                [f"--output_dir={run.folder}", *flags, f"--decode_hparams={search},extra_length=4"]
+            )
+        assert end.value.code == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 gives NaN" in error
+        assert re.search(rf"its weight \S+/{name} is not finite", error)
+    for export in (["--format=keras"], []):
+        with pytest.raises(SystemExit):
+            t2t_exporter.main([f"--output_dir={run.folder}", *export])
+        error = capsys.readouterr().err
+        assert re.search(rf"model.ckpt-9: the weight \S+/{name} is not finite", error)
+    assert not (tmp_path / "out").exists()
+    assert not (run.folder / "export").exists()
