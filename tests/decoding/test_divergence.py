@@ -17,12 +17,12 @@ from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
 from t2t_lite.decoding.constraints import Constraints
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.details import Scorer
 from t2t_lite.decoding.divergence import DivergedError, diverged
 from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.penalties import NO_PENALTY, Penalty
 from t2t_lite.decoding.pieces import Source
 from t2t_lite.decoding.sampling import Sampler
+from t2t_lite.decoding.scoring import total_score
 from t2t_lite.decoding.search_loop import Hypotheses
 from t2t_lite.decoding.tree_grammar import TreeGrammar
 from t2t_lite.errors import UserError
@@ -121,10 +121,13 @@ def test_scoring_gives_nan_to_its_sentence_alone(models):
     numbers = table.numpy()
     numbers[7] = math.nan
     table.assign(numbers)
-    pairs = [([5, 1], [4, 1]), ([7, 1], [4, 1]), ([6, 8, 1], [3, 1])]
+    features = {
+        "inputs": tf.constant([[5, 1, 0], [7, 1, 0], [6, 8, 1]]),
+        "targets": tf.constant([[4, 1], [4, 1], [3, 1]]),
+    }
     for model in (models[0], Ensemble(models)):
-        scores = Scorer(model, NO_PENALTY).scores(pairs)
-        assert [math.isnan(score) for score in scores] == [False, True, False]
+        scores = total_score(model, features)
+        np.testing.assert_array_equal(np.isnan(scores), [False, True, False])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
