@@ -1,6 +1,7 @@
 """Weights that are numbers: those of a model whose training has diverged are not."""
 
-import tensorflow as tf
+import keras
+from keras import ops
 
 from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq
@@ -9,8 +10,8 @@ from t2t_lite.models.seq2seq import Seq2Seq
 def nonfinite_weight(model: Seq2Seq) -> str:
     """Returns the path of the first weight that holds NaN or infinity; "" if none does."""
     for weight in model.weights:
-        value = tf.convert_to_tensor(weight)
-        if value.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(value)):
+        is_float = keras.backend.is_float_dtype(weight.dtype)
+        if is_float and not ops.all(ops.isfinite(weight)):
             return weight.path
     return ""
 
