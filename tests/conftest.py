@@ -20,20 +20,36 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # How many logical devices the CPU is split into; the first is where everything else runs.
 LOGICAL_DEVICES = 8
 
-_SHARED = pathlib.Path(__file__).parents[1] / ".." / "shared"
+_GOLDEN = pathlib.Path(__file__).parent / "golden"
+_SHARED = (pathlib.Path(__file__).parents[1] / ".." / "shared").resolve()
+
+# What is not in the repository, and how the last lines call it.
+_NOT_HERE = {"golden": "recordings on third-party text", "data": "real corpora"}
 
 
-def _folder(name: str) -> pathlib.Path:
-    folder = (_SHARED / name).resolve()
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not on this machine")
-    return folder
+def _shared(name: str) -> pathlib.Path:
+    path = _SHARED / name
+    if not path.exists():
+        pytest.skip(f"{path} is not on this machine")
+    return path
+
+
+class Golden:
+    """The folder of the numbers recorded from T2T itself: `golden / "units.npz"` is a path.
+
+    What rests on third-party text is not in the repository (tests/golden/README.md); a test
+    that asks for it skips where there is no copy.
+    """
+
+    def __truediv__(self, name: str) -> pathlib.Path:
+        committed = _GOLDEN / name
+        return committed if committed.exists() else _shared(f"golden/{name}")
 
 
 @pytest.fixture(scope="session")
-def golden() -> pathlib.Path:
-    """Folder of the numbers recorded from T2T itself."""
-    return _folder("golden")
+def golden() -> Golden:
+    """The numbers recorded from T2T itself."""
+    return Golden()
 
 
 @pytest.fixture(
@@ -115,7 +131,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="session")
 def shared_data() -> pathlib.Path:
     """Folder of the real corpora."""
-    return _folder("data")
+    return _shared("data")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -153,3 +169,18 @@ def full_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     return limit
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Says in one line what was skipped for want of files that cannot be in the repository."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    counts = {
+        what: sum(str(_SHARED / name) in reason for reason in reasons)
+        for name, what in _NOT_HERE.items()
+    }
+    if any(counts.values()):
+        tests = ", ".join(f"{count} of {what}" for what, count in counts.items() if count)
+        terminalreporter.write_line(
+            f"skipped for want of files beside the clone: tests {tests}; "
+            "tests/golden/README.md says where to get them"
+        )
