@@ -179,8 +179,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
         for name, what in _NOT_HERE.items()
     }
     if any(counts.values()):
-        tests = ", ".join(f"{count} of {what}" for what, count in counts.items() if count)
+        tests = " and ".join(f"{count} tests of {what}" for what, count in counts.items() if count)
         terminalreporter.write_line(
-            f"skipped for want of files beside the clone: tests {tests}; "
+            f"skipped {tests}, which are not in {_SHARED}: "
             "tests/golden/README.md says where to get them"
         )

@@ -226,7 +226,7 @@ class TestInspect:
     """The golden copy of what T2T generated, looked at through the command."""
 
     @pytest.fixture
-    def data(self, golden: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    def data(self, golden, tmp_path: pathlib.Path) -> pathlib.Path:
         made = json.loads((golden / "datagen_text2text_tmpdir.json").read_text("utf-8"))
         vocabulary = "".join(f"{line}\n" for line in made["vocab"])
         (tmp_path / "vocab.text2text_tmpdir.32768.subwords").write_text(vocabulary, "utf-8")

@@ -172,7 +172,7 @@ def test_values(name: str):
     assert {field: ours[field] for field in expected} == expected
 
 
-def test_recorded_values(golden: pathlib.Path):
+def test_recorded_values(golden):
     recorded = json.loads((golden / "hparams_sets.json").read_text(encoding="utf-8"))
     base = recorded["transformer_base"]
     here = [name for name in recorded if not name.startswith(_NOT_HERE)]
