@@ -7,6 +7,7 @@ meaning and unit beside it. A registered set is a function that returns such an 
 import dataclasses
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -101,6 +102,8 @@ class HParams:
 
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value read from JSON may stand in a field of the annotated type `kind`."""
+    if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
+        return False  # nor do NaN and infinity, which nobody can give a field by hand
     kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
     return type(value) in kinds or (type(value) is int and float in kinds)
 

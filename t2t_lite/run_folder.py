@@ -17,6 +17,7 @@ import importlib.metadata
 import json
 import logging
 import os
+import math
 import pathlib
 import platform
 import re
@@ -24,7 +25,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite import files, registry
+from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, first_line
 from t2t_lite.lock import locked
 from t2t_lite.version import __version__
@@ -44,6 +45,20 @@ CHECKPOINT_INDEX = ".index"  # the file that is written last, and deleted first
 _CHECKPOINT_FILE = re.compile(
     rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
 )
+# A line of metrics.jsonl that is longer is none of ours; only values of such names are text.
+_LONGEST_RECORD = 1 << 20
+_TEXT_SUFFIX = "_signature"
+_LONGEST_TRAINING = 1e12  # seconds
+# Types of the flags that are read again.
+_FLAG_KINDS = {
+    "problem": str,
+    "model": str,
+    "hparams_set": str,
+    "data_dir": str,
+    "best_metric": str,
+    "random_seed": int,
+    "parts": int,
+}
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
 
 
@@ -310,22 +325,55 @@ def _read_all(path: str) -> None:
 
 
 def read_flags(output_dir: str) -> dict[str, Any] | None:
-    """Returns the settings that a run folder was made with; None if it is not one yet."""
-    path = pathlib.Path(output_dir) / FLAGS
-    return _read_json(path, output_dir) if path.is_file() else None
+    """Returns the settings that a run folder was made with; None if it is not one yet.
+
+    Raises:
+        UserError: the file is damaged; so does the result, asked for what it does not hold.
+    """
+    return _read_flags(output_dir) if (pathlib.Path(output_dir) / FLAGS).is_file() else None
 
 
 def read_metrics(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the whole lines of metrics.jsonl and what they hold; none if there is no such file.
 
-    A line that was cut short by a kill is left out.
+    Every record has the text `kind` and the whole number `step`. A line that was cut short by a
+    kill is left out, and one that is damaged (a power cut may leave zeros), with a warning.
     """
-    if not (folder / METRICS).is_file():
+    path, damaged = folder / METRICS, []
+    if not path.is_file():
         return
-    with (folder / METRICS).open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield line, json.loads(line)
+    with path.open("rb") as file:
+        lines = iter(lambda: file.readline(_LONGEST_RECORD), b"")
+        for number, line in enumerate(lines, 1):
+            record = _record(line) if line.endswith(b"\n") else None
+            if record is not None:
+                yield line.decode(), record
+            elif line.endswith(b"\n") or b"\0" in line or len(line) == _LONGEST_RECORD:
+                damaged.append(number)
+    if damaged:
+        log.warning(
+            "%s is damaged: %d of its lines skipped, line %d the first; they are cut when "
+            "training goes on",
+            path,
+            len(damaged),
+            damaged[0],
+        )
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """Returns the record that a line of metrics.jsonl is; None if it is none."""
+    try:
+        record = json_files.Fields(pathlib.Path(METRICS), json_files.parse_object(line))
+        record.check({"kind": str, "step": int})
+    except (ValueError, UserError):
+        return None
+    rest = [(name, value) for name, value in record.items() if name != "kind"]
+    sound = "kind" in record and "step" in record and all(_is_value(*field) for field in rest)
+    return dict(record) if sound else None
+
+
+def _is_value(name: str, value: Any) -> bool:
+    return isinstance(value, str) if name.endswith(_TEXT_SUFFIX) else json_files.is_number(value)
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
@@ -336,16 +384,28 @@ def read_settings(output_dir: str) -> dict[str, Any]:
     """
     folder = pathlib.Path(output_dir)
     hparams = _read_json(folder / HPARAMS, output_dir)
-    return _read_json(folder / FLAGS, output_dir) | hparams
+    return _read_flags(output_dir) | hparams
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
-    """Returns what summary.json holds; nothing if there is no such file.
+    """Returns what summary.json holds, numbers from 0 on; nothing if there is no such file.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: it is damaged; so does the result, asked for what it does not hold.
     """
-    return _read_json(folder / SUMMARY, str(folder)) if (folder / SUMMARY).is_file() else {}
+    path = folder / SUMMARY
+    if not path.is_file():
+        return json_files.Fields(path, {})
+    summary = _read_json(path, str(folder))
+    for name, value in summary.items():
+        largest = _LONGEST_TRAINING if name == "train_seconds" else math.inf
+        if not (json_files.is_number(value) and 0 <= value <= largest and math.isfinite(value)):
+            raise UserError(
+                f"{path}: expected what a run can cost as {name!r}, got "
+                f"{json_files.abridged(value)}; bring the file back from a copy, or delete it: "
+                "the run then counts from 0"
+            )
+    return summary
 
 
 def open_run(output_dir: str) -> Run:
@@ -355,8 +415,12 @@ def open_run(output_dir: str) -> Run:
         UserError: it is none, or one of its files cannot be read.
     """
     folder = pathlib.Path(output_dir)
-    flags = _read_json(folder / FLAGS, output_dir)
-    model_class = registry.model(flags["model"])
+    flags = _read_flags(output_dir)
+    try:
+        model_class = registry.model(flags["model"])
+        problem = registry.problem(flags["problem"])
+    except UsageError as error:
+        raise UsageError(f"{folder / FLAGS}: {error}") from error
     try:
         hparams = model_class.hparams_class.from_dict(_read_json(folder / HPARAMS, output_dir))
     except UsageError as error:
@@ -366,7 +430,7 @@ def open_run(output_dir: str) -> Run:
         model_name=flags["model"],
         hparams_set=flags["hparams_set"],
         hparams=hparams.freeze(),
-        problem=registry.problem(flags["problem"]),
+        problem=problem,
         flags=flags,
     )
 
@@ -452,15 +516,19 @@ def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
         shutil.copyfile(source, temporary)
 
 
-def _read_json(path: pathlib.Path, output_dir: str) -> dict[str, Any]:
+def _read_flags(output_dir: str) -> json_files.Fields:
+    flags = _read_json(pathlib.Path(output_dir) / FLAGS, output_dir)
+    flags.check(_FLAG_KINDS)
+    return flags
+
+
+def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json_files.read_object(path)
     except FileNotFoundError:
         raise UserError(
             f"{output_dir} is no run folder: {path} is missing (t2t-trainer makes it)"
         ) from None
-    except ValueError as error:
-        raise UserError(f"{path} is no JSON: {error}") from error
 
 
 def _versions() -> dict[str, str]:

@@ -14,7 +14,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # A module may import from its own package and from the layers below its own.
 _FLOORS = (
     {"version", "errors"},
-    {"files", "lock", "progress", "registry", "hyperparameters"},
+    {"files", "json_files", "lock", "progress", "registry", "hyperparameters"},
     {"hparams"},
     {"layers"},
     {"models", "data"},

@@ -135,5 +135,5 @@ def test_missing_pieces_are_named(tmp_path):
     with pytest.raises(UserError, match=r"hparams\.json: unknown hparam 'hidden_siz'; did you"):
         run_folder.open_run(str(tmp_path))
     (tmp_path / "hparams.json").write_text("{")
-    with pytest.raises(UserError, match=r"hparams\.json is no JSON"):
+    with pytest.raises(UserError, match=r"hparams\.json is damaged: not JSON"):
         run_folder.open_run(str(tmp_path))

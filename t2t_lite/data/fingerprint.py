@@ -18,7 +18,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from t2t_lite import files
+from t2t_lite import files, json_files
 from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.runs import Run, runs_of
@@ -47,6 +47,16 @@ class Entry:
     vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name; "": not built yet
     versions: dict[str, str]  # of the packages that have a say
     samples: str = ""  # digest of the samples; "": not known yet
+
+
+_SOURCE_KINDS = {"size": int, "sha256": str}
+_ENTRY_KINDS = {
+    "sources": dict,
+    "options": dict,
+    "vocabulary": dict,
+    "versions": dict,
+    "samples": str,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,19 +321,22 @@ def _read(path: pathlib.Path) -> dict[str, Entry]:
     if not path.is_file():
         return {}
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        return {name: _entry(fields) for name, fields in entries.items()}
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        entries = json_files.parse_object(path.read_bytes())
+        return {name: _entry(path, fields) for name, fields in entries.items()}
+    except (ValueError, TypeError, UserError) as error:
         raise UserError(
             f"{path}: not a fingerprint ({str(error)[:100]}); delete it if the data beside it is "
             "to be kept, delete both if it is to be made anew"
         ) from None
 
 
-def _entry(fields: dict[str, Any]) -> Entry:
-    sources = {name: Source(**source) for name, source in fields["sources"].items()}
-    entry = Entry(**fields | {"sources": sources})
-    for field in dataclasses.fields(Entry):
-        if not isinstance(getattr(entry, field.name), str if field.name == "samples" else dict):
-            raise TypeError(f"{field.name} is of another type")
-    return entry
+def _entry(path: pathlib.Path, fields: Mapping[str, Any]) -> Entry:
+    entry = json_files.Fields(path, fields)
+    entry.check(_ENTRY_KINDS)
+    sources = {}
+    for name, source in entry["sources"].items():
+        json_files.Fields(path, source).check(_SOURCE_KINDS)
+        sources[name] = Source(**source)
+    for names in ("vocabulary", "versions"):
+        json_files.Fields(path, entry[names]).check(dict.fromkeys(entry[names], str))
+    return Entry(**entry | {"sources": sources})

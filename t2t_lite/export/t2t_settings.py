@@ -1,13 +1,12 @@
 """What a training folder of T2T says about its run: flags.txt, flags_t2t.txt and hparams.json."""
 
 import difflib
-import json
 import pathlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from t2t_lite import registry
+from t2t_lite import json_files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
@@ -42,12 +41,25 @@ def read_flags(folder: pathlib.Path) -> dict[str, str]:
     """Returns the flags by name that T2T's trainer was given; none if it left no such file.
 
     Switches (`--name`, `--noname`) and flags without a value are left out.
+
+    Raises:
+        UserError: a file is not in UTF-8.
     """
     flags: dict[str, str] = {}
     for path in (folder / name for name in _FLAG_FILES):
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        lines = _lines(path) if path.is_file() else []
         flags |= {found[1]: found[2] for line in lines if (found := _FLAG.fullmatch(line))}
     return {name: value for name, value in flags.items() if value not in ("", "None")}
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is damaged: {error}; bring it back from a copy, or move it away and give "
+            "--problem and --hparams_set"
+        ) from error
 
 
 def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "") -> Problem:
@@ -97,7 +109,7 @@ def find_hparams(
         hparams = from_set(hparams_set, "")
     elif path.is_file():
         try:
-            hparams = from_recorded(json.loads(path.read_text(encoding="utf-8")))
+            hparams = from_recorded(json_files.parse_object(path.read_bytes()))
         except (UserError, ValueError) as error:
             raise UserError(f"{path}: {error}") from error
     elif flags.get("hparams_set"):

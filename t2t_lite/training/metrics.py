@@ -33,21 +33,29 @@ class Metrics:
 
     Args:
         folder: the run folder.
-        step: updates made so far; later records, of a run that was killed, are cut off.
+        step: updates made so far, where training goes on: later records, of a run that was killed,
+            and damaged ones are cut off. None: all that is there stays.
     """
 
-    def __init__(self, folder: pathlib.Path, step: int) -> None:
+    def __init__(self, folder: pathlib.Path, step: int | None = None) -> None:
         self.path = folder / METRICS
-        kept = [(line, record) for line, record in read_metrics(folder) if record["step"] <= step]
-        self.evaluated = {record["step"] for _, record in kept if record["kind"] == "eval"}
-        files.write_text(self.path, "".join(line for line, _ in kept))
+        self.evaluated: set[int] = set()
+        if step is not None:
+            kept = [
+                (line, record) for line, record in read_metrics(folder) if record["step"] <= step
+            ]
+            self.evaluated = {record["step"] for _, record in kept if record["kind"] == "eval"}
+            files.write_text(self.path, "".join(line for line, _ in kept))
         self._writer = tf.summary.create_file_writer(str(folder))
 
     def write(self, kind: str, step: int, values: Values) -> None:
         """Appends a record to metrics.jsonl and its numbers to TensorBoard."""
         record = {"kind": kind, "step": step, **values}
-        with self.path.open("a", encoding="utf-8", newline="\n") as lines:
-            lines.write(json.dumps(record) + "\n")
+        with self.path.open("a+b") as lines:
+            end = lines.seek(0, os.SEEK_END)
+            lines.seek(max(end - 1, 0))
+            torn = end and lines.read(1) != b"\n"  # by a kill: the record begins a line of its own
+            lines.write(b"\n" * bool(torn) + json.dumps(record).encode() + b"\n")
             lines.flush()
             os.fsync(lines.fileno())  # a checkpoint that stays must not outlive its records
         if kind == "eval":

@@ -81,7 +81,9 @@ class Account:
         self._window = window
         self._hardware = hardware
         self._began = time.monotonic()
-        self._earlier = Summary(**read_summary(folder))
+        earlier = read_summary(folder)
+        self._train_seconds: float = earlier.get("train_seconds", 0.0)
+        self._flops_by_time: float = earlier.get("flops_by_time", 0.0)
         self._flops_before = self._counted()["flops"]
 
     def update(self, step: int, seconds: float) -> Summary:
@@ -99,9 +101,9 @@ class Account:
             sentences=int(counted["sentences"]),
             source_tokens=int(counted["source_tokens"]),
             target_tokens=int(counted["target_tokens"]),
-            train_seconds=self._earlier.train_seconds + seconds,
+            train_seconds=self._train_seconds + seconds,
             flops_by_count=counted["flops"],
-            flops_by_time=self._earlier.flops_by_time + able,
+            flops_by_time=self._flops_by_time + able,
             devices=self._hardware.devices,
             gemm_flops_per_second=self._hardware.gemm_rate,
             utilisation=done / able if able else 0.0,

@@ -229,7 +229,7 @@ class Trainer:
         """Evaluates the newest checkpoint."""
         step = self.run.restore_weights(self.model)
         # Of a kind of its own: nothing is chosen by it, whatever split and search it is of.
-        self._evaluate(step, Metrics(self.run.folder, step), "evaluate")
+        self._evaluate(step, Metrics(self.run.folder), "evaluate")
 
     def _evaluate_if_due(
         self, step: int, metrics: Metrics, checkpoints: Checkpoints, finished: bool = False
@@ -351,7 +351,7 @@ def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) 
             f"{config.output_dir} was started with --random_seed={seed}, "
             f"not {config.random_seed}; leave the flag out, or name another --output_dir"
         )
-    if parts % replicas:
+    if not parts or parts % replicas:
         raise UserError(
             f"{config.output_dir} was started with batches of {parts} parts (devices × "
             f"accumulation), which {replicas} devices cannot share evenly"

@@ -20,9 +20,7 @@ def write(path: pathlib.Path, content: str | bytes) -> str:
     return str(path)
 
 
-def test_scores_are_sacrebleus(
-    golden, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-):
+def test_scores_are_sacrebleus(golden, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
     corpora = json.loads((golden / "bleu.json").read_text(encoding="utf-8"))["corpora"]
     corpus = max(corpora, key=lambda corpus: len(corpus["reference"]))
     hypotheses, references = corpus["hypothesis"], corpus["reference"]

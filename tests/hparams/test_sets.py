@@ -1,7 +1,6 @@
 """The registered sets hold T2T's values: a named set never changes its meaning."""
 
 import json
-import pathlib
 from typing import Any
 
 import pytest

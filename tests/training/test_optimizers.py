@@ -155,3 +155,32 @@ def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
     hparams = registry.hparams("transformer_base").copy(weight_decay=0.1)
     with pytest.raises(UsageError, match="optimizer=adam takes none; set optimizer=adam_w"):
         make_optimizer(hparams)
+
+
+# T2T counts micro-batches, in units of n, and changes the weights at every n-th of them.
+@pytest.mark.parametrize(
+    ("optimizer", "steps", "expected"),
+    [
+        ("multistep_adam", 4, [0.75, 1.75, 2.75, 3.75]),
+        ("multistep_adam", 2, [0.5, 1.5, 2.5, 3.5]),
+        ("multistep_adam", 1, [0, 1, 2, 3]),
+        ("multistep_adam", 0, [0, 1, 2, 3]),
+        ("adam", 4, [0, 1, 2, 3]),
+    ],
+)
+def test_the_schedule_sees_the_last_micro_batch_of_an_update(optimizer, steps, expected):
+    """With a rate of a tenth of the step, and a gradient for which Adam's update is the rate."""
+    hparams = registry.hparams("transformer_test").override(
+        "learning_rate_schedule=constant*linear_warmup,learning_rate_constant=10,"
+        "learning_rate_warmup_steps=100,optimizer_adam_epsilon=1e-12,"
+        f"optimizer={optimizer},optimizer_multistep_accumulate_steps={steps}"
+    )
+    weight = tf.Variable(0.0)
+    made = make_optimizer(hparams)
+    made.build([weight])
+    taken = []
+    for _ in expected:
+        before = weight.numpy()
+        made.apply([tf.constant(1.0)], [weight])
+        taken.append(float(before - weight.numpy()))
+    assert taken == pytest.approx([step / 10 for step in expected], abs=1e-5)

@@ -1,0 +1,98 @@
+"""JSON that a crash or a person may have damaged: whatever it holds, a message names the file."""
+
+import json
+import math
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from t2t_lite.errors import UserError
+
+_KINDS = {str: "text", int: "a whole number", dict: "an object"}
+_LARGEST = 2**63  # no count, seed or size is larger
+
+
+class Fields(dict[str, Any]):
+    """The fields of an object in a file; asking for one that is missing raises `UserError`.
+
+    Args:
+        path: of the file, for messages.
+        fields: by name.
+    """
+
+    def __init__(self, path: pathlib.Path, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self._path = path
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise UserError(f"{self._path} has no field {name!r}: bring the file back from a copy")
+
+    def check(self, kinds: Mapping[str, type]) -> None:
+        """Checks the types of some fields, as far as they are there.
+
+        Args:
+            kinds: str, int or dict by name.
+
+        Raises:
+            UserError: a field is of another type, or of a value that no file name or count has.
+        """
+        for name, kind in kinds.items():
+            if name in self and not _fits(self[name], kind):
+                raise UserError(
+                    f"{self._path}: expected {_KINDS[kind]} as {name!r}, got "
+                    f"{abridged(self[name])}; bring the file back from a copy"
+                )
+
+
+def read_object(path: pathlib.Path) -> Fields:
+    """Returns what a file of one JSON object holds.
+
+    Raises:
+        UserError: it does not hold one.
+        OSError: the file cannot be read.
+    """
+    try:
+        return Fields(path, parse_object(path.read_bytes()))
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}; bring it back from a copy") from error
+
+
+def parse_object(text: bytes) -> dict[str, Any]:
+    """Returns the JSON object that `text` is.
+
+    Raises:
+        ValueError: it is none, or not in UTF-8.
+    """
+    try:
+        value = json.loads(text.decode())
+        json.dumps(value, ensure_ascii=False).encode()  # JSON can spell half of a surrogate pair
+    except UnicodeError as error:
+        raise ValueError(f"not UTF-8 ({error})") from error
+    except RecursionError:
+        raise ValueError("not JSON as it should be: it is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {abridged(value)}")
+    return value
+
+
+def is_number(value: Any, largest: float = 1e100) -> bool:
+    """Whether a value from JSON is a number that can be computed with; NaN and infinity are."""
+    if type(value) is float:
+        return not math.isfinite(value) or abs(value) <= largest
+    return type(value) is int and abs(value) <= largest  # True is an int, too
+
+
+def abridged(value: Any) -> str:
+    """Returns a value for a message, its beginning alone if it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if type(value) is not kind:  # True is an int, too
+        return False
+    if isinstance(value, int):
+        return 0 <= value < _LARGEST
+    return not isinstance(value, str) or "\0" not in value  # which no path can hold

@@ -1,0 +1,256 @@
+"""Damaged files of a run folder: whatever they hold, one line that names the file, or a warning.
+
+All files are small and in JSON; the weights, vocabularies and data have tests of their own.
+"""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data import fingerprint
+from t2t_lite.errors import UserError
+from t2t_lite.export import t2t_settings
+from t2t_lite.training import report
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.metrics import Metrics
+from t2t_lite.training.selection import Metric
+from t2t_lite.training.summary import Account, Hardware, Summary
+from t2t_lite.training.train_step import Totals
+from t2t_lite.training.trainer import seed_and_parts
+
+PROBLEM = "algorithmic_reverse_decimal40"
+FINGERPRINT = "x.fingerprint.json"
+OBJECTS = ["flags.json", "hparams.json", "summary.json", FINGERPRINT]
+LINES = ["metrics.jsonl"]
+NAMES = [*OBJECTS, *LINES, "versions.json", "flags.txt"]
+RECORDS = [
+    {"kind": "train", "step": 10, "loss": 2.5, "sentences": 3, "target_tokens": 30},
+    {"kind": "eval", "step": 10, "loss": 2.25, "bleu": 1.0, "bleu_signature": "v:2"},
+    {"kind": "train", "step": 20, "loss": 1.5, "sentences": 3, "target_tokens": 30},
+]
+ENTRY = {
+    "sources": {"a.de": {"size": 3, "mtime_ns": 5, "sha256": "00"}},
+    "options": {"skip_bad": False},
+    "vocabulary": {"vocab.x": "11"},
+    "versions": {"t2t_lite": "1.0"},
+    "samples": "22",
+}
+
+
+def write_run(folder: pathlib.Path) -> None:
+    """Makes a run folder with all the files that are not weights or vocabularies."""
+    hparams = registry.hparams("transformer_test").freeze()
+    flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
+    flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
+    run_folder.create_run(flags, hparams, str(folder))
+    lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
+    (folder / "metrics.jsonl").write_text(lines)
+    summary = Summary(steps=20, train_seconds=5.5, flops_by_time=1e12, devices=1)
+    (folder / "summary.json").write_text(json.dumps(vars(summary)))
+    (folder / FINGERPRINT).write_text(json.dumps({"train": ENTRY}))
+    (folder / "flags.txt").write_text(f"--problem={PROBLEM}\n--model=transformer\n")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("sound")
+    write_run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken(sound) -> pathlib.Path:
+    """A copy to break, one file at a time."""
+    return pathlib.Path(shutil.copytree(sound, sound.with_name("broken")))
+
+
+def config(folder: pathlib.Path) -> TrainerConfig:
+    return TrainerConfig("data", str(folder), PROBLEM, "transformer", "transformer_test")
+
+
+def read_all(folder: pathlib.Path) -> None:
+    """Reads every file of the folder as the commands do; may raise what a user can mend alone."""
+    hparams = registry.hparams("transformer_test")
+    window = types.SimpleNamespace(numpy=lambda: np.zeros(len(Totals._fields)))
+    readers = (
+        lambda: run_folder.open_run(str(folder)),
+        lambda: seed_and_parts(config(folder), hparams, 1),
+        lambda: Metric("loss", True).curve(folder),
+        lambda: Account(folder, 0, window, Hardware(1, 1.0)),
+        lambda: report.write_report([str(folder)], str(folder / "report.html")),
+        lambda: fingerprint._read(folder / FINGERPRINT),
+        lambda: t2t_settings.find_hparams(folder, t2t_settings.read_flags(folder)),
+        lambda: t2t_settings.find_problem(folder, t2t_settings.read_flags(folder)),
+    )
+    for read in readers:
+        with contextlib.suppress(UserError):
+            read()
+
+
+def test_what_is_sound_is_read(sound):
+    assert run_folder.open_run(str(sound)).flags["parts"] == 2
+    assert [record for _, record in run_folder.read_metrics(sound)] == RECORDS
+    assert run_folder.read_summary(sound)["train_seconds"] == 5.5
+    assert fingerprint._read(sound / FINGERPRINT)["train"].samples == "22"
+
+
+_CUTS = st.tuples(st.floats(0, 1), st.integers(0, 9), st.binary(max_size=9))
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(NAMES), st.lists(_CUTS, min_size=1, max_size=4))
+def test_bytes_replaced_anywhere(sound, broken, name, cuts):
+    text = (sound / name).read_bytes()
+    for where, length, new in cuts:
+        start = int(where * len(text))
+        text = text[:start] + new + text[start + length :]
+    with replaced(broken / name, text):
+        read_all(broken)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+) | st.sampled_from([10**400, 2**64, -1, 0, 1e308, 5e-324, "\0", "\ud800", "x" * 5000])
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([*OBJECTS, *LINES]), st.floats(0, 1), _VALUES, st.booleans())
+def test_a_value_of_another_kind_or_none(sound, broken, name, where, value, is_missing):
+    text = (sound / name).read_text()
+    parsed = [json.loads(line) for line in (text.splitlines() if name in LINES else [text])]
+    places = list(_places(parsed))
+    holder, key = places[int(where * (len(places) - 1))]
+    holder[key] = value
+    if is_missing:
+        del holder[key]
+    with replaced(broken / name, "".join(json.dumps(line) + "\n" for line in parsed).encode()):
+        read_all(broken)
+
+
+def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields where a value stands, at any depth: what holds it, and its key there."""
+    keys = range(len(holder)) if isinstance(holder, list) else holder
+    for key in keys:
+        yield holder, key
+        if isinstance(holder[key], list | dict):
+            yield from _places(holder[key])
+
+
+@contextlib.contextmanager
+def replaced(path: pathlib.Path, contents: bytes) -> Iterator[None]:
+    """Gives a file other contents in the block."""
+    before = path.read_bytes()
+    path.write_bytes(contents)
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("flags.json", '{"problem": "x"}', r"flags\.json has no field 'model'"),
+        ("flags.json", "[]", r"flags\.json is damaged: expected a JSON object, got \[\]"),
+        ("flags.json", '{"model": 3}', r"flags\.json: expected text as 'model', got 3"),
+        ("hparams.json", "[1]", r"hparams\.json is damaged: expected a JSON object, got \[1\]"),
+        ("hparams.json", '{"hidden_size": "8"}', r"hparams\.json: hparam 'hidden_size': '8'"),
+        ("hparams.json", '{"attention_dropout": NaN}', r"hparams\.json: .*: nan is no float"),
+        ("hparams.json", "\0" * 50, r"hparams\.json is damaged: not JSON"),
+        ("hparams.json", "[" * 10**5, r"hparams\.json is damaged: .* nested too deeply"),
+    ],
+    ids=map(str, range(8)),
+)
+def test_a_run_that_cannot_be_opened(broken, name, contents, message):
+    with replaced(broken / name, contents.encode()), pytest.raises(UserError, match=message):
+        run_folder.open_run(str(broken))
+
+
+@pytest.mark.parametrize("name", ["random_seed", "parts"])
+def test_a_run_that_cannot_go_on_without_a_field(broken, name):
+    flags = json.loads((broken / "flags.json").read_text())
+    del flags[name]
+    with (
+        replaced(broken / "flags.json", json.dumps(flags).encode()),
+        pytest.raises(UserError, match=rf"flags\.json has no field '{name}'"),
+    ):
+        seed_and_parts(config(broken), registry.hparams("transformer_test"), 1)
+
+
+def test_a_summary_of_text(broken):
+    with (
+        replaced(broken / "summary.json", b'{"train_seconds": "5"}'),
+        pytest.raises(
+            UserError, match=r"summary\.json: expected .*'train_seconds', got '5'.*delete"
+        ),
+    ):
+        run_folder.read_summary(broken)
+
+
+def test_flags_of_t2t_that_are_not_utf8(broken):
+    with (
+        replaced(broken / "flags.txt", b"--problem=\xff\n"),
+        pytest.raises(UserError, match=r"flags\.txt is damaged: 'utf-8' codec .* --problem"),
+    ):
+        t2t_settings.read_flags(broken)
+
+
+def test_hparams_of_t2t_that_are_a_list(broken):
+    with (
+        replaced(broken / "hparams.json", b"[]"),
+        pytest.raises(UserError, match=r"hparams\.json: expected a JSON object, got \[\]"),
+    ):
+        t2t_settings.find_hparams(broken, {})
+
+
+@pytest.fixture
+def damaged(tmp_path) -> pathlib.Path:
+    """metrics.jsonl with zeros, as a power cut leaves them, garbage, and a line that a kill cut."""
+    path = tmp_path / "metrics.jsonl"
+    first, second, third = (json.dumps(record).encode() + b"\n" for record in RECORDS)
+    odd = [b"\0" * 99 + b"\n", b"\xff\n", b'{"step": 1}\n', b'{"kind": "eval", "step": "1"}\n']
+    path.write_bytes(first + odd[0] + second + b"".join(odd[1:]) + third + b'{"kind": "tr')
+    return path
+
+
+def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
+    assert [record for _, record in run_folder.read_metrics(damaged.parent)] == RECORDS
+    (message,) = caplog.messages
+    assert f"{damaged} is damaged: 4 of its lines skipped, line 2 the first" in message
+
+
+def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
+    line = json.dumps(RECORDS[0]).encode() + b"\n"
+    damaged.write_bytes(line + b'{"kind": "tr')
+    assert len(list(run_folder.read_metrics(damaged.parent))) == 1
+    assert not caplog.messages
+    damaged.write_bytes(line + b"\0" * 3_000_000)
+    assert len(list(run_folder.read_metrics(damaged.parent))) == 1
+    assert "3 of its lines skipped, line 2 the first" in caplog.text
+
+
+def test_going_on_cuts_what_is_damaged(damaged, caplog):
+    metrics = Metrics(damaged.parent, 15)
+    assert metrics.evaluated == {10}
+    assert [json.loads(line) for line in damaged.read_bytes().splitlines()] == RECORDS[:2]
+    assert "they are cut when training goes on" in caplog.text
+
+
+def test_evaluating_only_adds_to_the_records(damaged):
+    before = damaged.read_bytes()
+    Metrics(damaged.parent).write("evaluate", 10, {"loss": 2.0})
+    assert damaged.read_bytes() == before + b'\n{"kind": "evaluate", "step": 10, "loss": 2.0}\n'
+    kinds = [record["kind"] for _, record in run_folder.read_metrics(damaged.parent)]
+    assert kinds == ["train", "eval", "train", "evaluate"]
