@@ -16,8 +16,8 @@ import dataclasses
 import importlib.metadata
 import json
 import logging
-import os
 import math
+import os
 import pathlib
 import platform
 import re

@@ -1,0 +1,236 @@
+"""Damaged and hostile input for every reader: no traceback, no hang, nothing overwritten.
+
+    python benchmarks/hostile.py [--inputs=10000] [--seed=0]
+
+takes sound samples of all that the package reads, damages them at random, reads them as the
+commands do, and counts by reader what was read all the same and what was refused by an error that
+a user can mend. Anything else is a violation: another exception, more than 5 s for one input, a
+message of several lines, or a file of the sample that the reader has changed. For each it prints
+the command that shows it again, and exits with 1. The same seed draws the same inputs, each
+independently of the others.
+"""
+
+import argparse
+import bz2
+import contextlib
+import faulthandler
+import gzip
+import hashlib
+import logging
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from hostile_readers import READERS, Reader
+from starlette.exceptions import HTTPException
+
+from t2t_lite.errors import UserError
+
+MOST_SECONDS = 5.0
+
+# What readers stumble over: markup, brackets, JSON, numbers, bytes that no text holds.
+TOKENS = (
+    *(b"\0", b"\n", b"\r\n", b" ", b"\t", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc2\x85"),
+    *(b"(", b")", b"(S ", b"<seg>", b"</seg>", b"<tu>", b"<tuv>", b"&#55296;", b"<!DOCTYPE x ["),
+    *(b"[", b"{", b'"', b"'", b"\\ud800", b"null", b"NaN", b"-1", b"0", b"1e999", b"9" * 40),
+    *(b",", b"=", b"_", b"\\", b"--problem=x\n", b"PK\3\4", b"PK\5\6", b"\x1f\x8b\x08", b"BZh9"),
+)
+
+
+# ---- damage
+
+
+def damaged(contents: bytes, draw: random.Random) -> bytes:
+    """Returns other contents for a file."""
+    for _ in range(draw.choice((1, 1, 1, 2, 4))):
+        start = draw.randint(0, len(contents))
+        end = min(len(contents), start + int(draw.expovariate(1 / 8)) + 1)
+        token, cut = draw.choice(TOKENS), contents[start:end]
+        contents = draw.choice(
+            (
+                contents[:start] + draw.randbytes(end - start) + contents[end:],
+                contents[:start] + contents[end:],
+                contents[:start],
+                contents[:start] + token + contents[end:],
+                contents[:start] + token * draw.choice((2, 100, 20_000)) + contents[start:],
+                contents[:start] + cut * draw.choice((2, 100, 5_000)) + contents[end:],
+                contents[:start] + bytes(draw.choice((10, 5_000))) + contents[end:],
+                _another_number(contents, draw),
+            )
+        )
+    return contents
+
+
+def _another_number(contents: bytes, draw: random.Random) -> bytes:
+    found = draw.choice([*re.finditer(rb"\d+", contents)] or [None])
+    if found is None:
+        return b""
+    number = draw.choice((b"0", b"-1", b"1.5", b"1e999", b'"x"', b"null", b"[]", b"9" * 400))
+    return contents[: found.start()] + number + contents[found.end() :]
+
+
+def damage_file(path: pathlib.Path, draw: random.Random) -> None:
+    """Damages a file; of a compressed one either that, or what is inside."""
+    contents = path.read_bytes()
+    inside = {".gz": gzip, ".tgz": gzip, ".bz2": bz2}.get(path.suffix)
+    if inside and draw.random() < 0.5:
+        contents = inside.compress(damaged(inside.decompress(contents), draw))
+    else:
+        contents = damaged(contents, draw)
+    path.write_bytes(contents)
+
+
+# ---- the trial
+
+
+class ViolationError(Exception):
+    """What must not happen."""
+
+
+class Overdue(BaseException):
+    """An input has taken too long; no reader catches this."""
+
+
+class Outcome(logging.Handler):
+    """Formats every log line as the commands do, and writes none."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Formats a line."""
+        self.format(record)
+
+
+def digest(folder: pathlib.Path, without: tuple[str, ...]) -> str:
+    """Returns a digest of the names and contents of a folder's files."""
+    found = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.name not in without and not path.name.endswith(".lock"):
+            found.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def is_read(reader: Reader, folder: pathlib.Path, seed: str) -> bool:
+    """Damages one file of a folder and reads it: whether it was read, not refused.
+
+    Raises:
+        ViolationError: something else has happened.
+    """
+    draw = random.Random(seed)
+    damage_file(draw.choice(sorted(folder.glob(reader.damages))), draw)
+    before, began = digest(folder, reader.writes), time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    read = True
+    try:
+        reader.read(folder)
+    except (UserError, HTTPException) as error:
+        read = False
+        if "\n" in str(error).strip():
+            raise ViolationError(f"a message of several lines: {error}") from error
+    except Overdue as error:
+        raise ViolationError(f"more than {MOST_SECONDS} s: {traceback.format_exc()}") from error
+    except BaseException as error:
+        raise ViolationError(traceback.format_exc()) from error
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if time.monotonic() - began > MOST_SECONDS:
+        raise ViolationError(f"took {time.monotonic() - began:.1f} s")
+    if digest(folder, reader.writes) != before:
+        raise ViolationError("files were changed by reading them")
+    return read
+
+
+def run_reader(name: str, numbers: range, seed: int) -> int:
+    """Reads damaged inputs, prints a line of counts, and returns the number of violations."""
+    reader = READERS[name]
+    read = refused = violations = 0
+    began, slowest = time.monotonic(), 0.0
+    with tempfile.TemporaryDirectory(prefix="hostile-") as parent:
+        sound, folder = pathlib.Path(parent, "sound"), pathlib.Path(parent, "folder")
+        sound.mkdir()
+        reader.write(sound)
+        shutil.copytree(sound, folder)
+        reader.read(folder)  # what is sound must not be refused
+        for number in numbers:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(sound, folder)
+            start = time.monotonic()
+            # No signal ends a loop in C.
+            faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
+            try:
+                if is_read(reader, folder, f"{seed}/{name}/{number}"):
+                    read += 1
+                else:
+                    refused += 1
+            except ViolationError as violation:
+                violations += 1
+                print(f"{name}: {violation}\nagain: {again(name, number, seed)}", flush=True)
+            slowest = max(slowest, time.monotonic() - start)
+    faulthandler.cancel_dump_traceback_later()
+    seconds = time.monotonic() - began
+    print(
+        f"{name:<24}{len(numbers):>6} inputs {read:>6} read {refused:>6} refused "
+        f"{violations:>4} violations   slowest {slowest:.2f} s of {seconds:.1f} s",
+        flush=True,
+    )
+    return violations
+
+
+def again(name: str, number: int, seed: int) -> str:
+    """Returns the command that reads one input again."""
+    return f"python benchmarks/hostile.py --seed={seed} --reader='{name}' --number={number}"
+
+
+@contextlib.contextmanager
+def on_trial() -> Iterator[None]:
+    """In the block, an alarm raises `Overdue`, and log lines are formatted and go nowhere."""
+
+    def overdue(*_: object) -> None:
+        raise Overdue
+
+    handler, log = Outcome(), logging.getLogger("t2t_lite")
+    before, propagate = signal.signal(signal.SIGALRM, overdue), log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        log.removeHandler(handler)
+        log.propagate = propagate
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the trial; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reader", choices=READERS, help="this one alone")
+    parser.add_argument("--number", type=int, help="this input of --reader alone")
+    args = parser.parse_args(arguments)
+    logging.getLogger("t2t_lite").setLevel(logging.INFO)
+    names = [args.reader] if args.reader else list(READERS)
+    shares = sum(READERS[name].share for name in names)
+    violations = inputs = 0
+    passed = 0.0  # shares of the readers so far
+    for name in names:
+        passed += READERS[name].share
+        count = round(args.inputs * passed / shares) - inputs
+        numbers = range(count) if args.number is None else range(args.number, args.number + 1)
+        with on_trial():
+            violations += run_reader(name, numbers, args.seed)
+        inputs += len(numbers)
+    print(f"{inputs} inputs, {violations} violations")
+    return int(violations > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,382 @@
+"""What `hostile.py` damages: sound samples of all that the package reads, and what reads them."""
+
+import bz2
+import contextlib
+import dataclasses
+import functools
+import gzip
+import io
+import json
+import pathlib
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data import archives, corpora, fingerprint, inspection, records, text_encoder, trees
+from t2t_lite.data.bad_input import BadInput
+from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.text_files import iterate_lines
+from t2t_lite.data.text_problems import VocabType
+from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.part_file import PartFile
+from t2t_lite.errors import UserError
+from t2t_lite.evaluation import parseval
+from t2t_lite.export import t2t_settings
+from t2t_lite.export.t2t_checkpoint import import_run
+from t2t_lite.serving import requests
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.training import report
+
+PROBLEM = "text2text_tmpdir_tokens"
+VOCABULARY = f"vocab.{PROBLEM}.tokens"
+ORIGIN = {"format": 2, "hparams": {"beam_size": 4}}
+WORDS = [f"word{number}" for number in range(60)]
+ENGLISH = [f"a {word} here, nothing else." for word in WORDS]
+GERMAN = [f"ein {word} hier, sonst nichts." for word in WORDS]
+TREES = [
+    f"(S (NP (DT the) (NN {word})) (VP (VBD left) (, ,) (PP-LOC (IN in) (NP (NN time)))))"
+    for word in WORDS[:20]
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """One way into the package.
+
+    Attributes:
+        write: makes the sound files in a folder.
+        read: reads them all; may raise what a user can mend.
+        damages: a pattern of the files to damage.
+        writes: the files that are its own to write.
+        share: of the inputs, in proportion to those of the others.
+    """
+
+    write: Callable[[pathlib.Path], None]
+    read: Callable[[pathlib.Path], object]
+    damages: str = "*"
+    writes: tuple[str, ...] = ()
+    share: float = 1.0
+
+
+def consumed(read: Callable[[pathlib.Path, BadInput], Iterator[object]]) -> Callable[..., None]:
+    """Returns what reads all, with skipping what is bad and then without."""
+
+    def read_twice(folder: pathlib.Path) -> None:
+        with contextlib.suppress(UserError):
+            list(read(folder, BadInput(skip=True)))
+        list(read(folder, BadInput()))
+
+    return read_twice
+
+
+def lines_of(texts: list[str]) -> bytes:
+    """Returns a text file."""
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def write_text(folder: pathlib.Path) -> None:
+    """Writes the same text plain and compressed."""
+    text = lines_of(GERMAN)
+    (folder / "a.txt").write_bytes(text)
+    (folder / "a.txt.gz").write_bytes(gzip.compress(text, mtime=0))
+    (folder / "a.txt.bz2").write_bytes(bz2.compress(text))
+
+
+def read_text(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
+    """Reads all text files."""
+    for path in sorted(folder.iterdir()):
+        yield from iterate_lines(path, bad)
+
+
+MEMBERS = {"c/a.en": lines_of(ENGLISH), "c/a.de": lines_of(GERMAN)}
+
+
+def write_zip(folder: pathlib.Path) -> None:
+    """Writes a zip archive, one member stored and one deflated."""
+    with zipfile.ZipFile(folder / "c.zip", "w") as archive:
+        for (name, text), method in zip(MEMBERS.items(), (0, zipfile.ZIP_DEFLATED), strict=True):
+            archive.writestr(zipfile.ZipInfo(name), text, method)
+
+
+def write_tar(folder: pathlib.Path, name: str) -> None:
+    """Writes a tar archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for member, text in MEMBERS.items():
+            info = tarfile.TarInfo(member)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+    pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(name.rpartition(".")[2], bytes)
+    (folder / name).write_bytes(pack(buffer.getvalue()))
+
+
+def archive_reader(name: str) -> Reader:
+    """Returns the reader of two texts in an archive, and of all its members."""
+    corpus = corpora.AlignedCorpus("c", *(_text(name, member) for member in MEMBERS))
+
+    def read(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
+        yield from corpus.pairs(str(folder), bad)
+        for _, lines in archives.iterate_members(folder / name, (".en", ".de"), bad):
+            yield from lines
+
+    write = write_zip if name.endswith("zip") else functools.partial(write_tar, name=name)
+    return Reader(write, consumed(read))
+
+
+def _text(name: str, member: str | None = None) -> corpora.Text:
+    return corpora.Text(corpora.RemoteFile(f"https://localhost/{name}"), member)
+
+
+def _sgm(texts: list[str]) -> str:
+    segments = "\n".join(f'<seg id="{n}">{text} &amp; </seg>' for n, text in enumerate(texts))
+    return f'<refset trglang="de">\n<doc docid="1">\n<p>\n{segments}\n</p>\n</doc>\n</refset>\n'
+
+
+def _tmx() -> str:
+    units = "\n".join(
+        f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv>'
+        f'<tuv xml:lang="de"><seg>{other}<ph>x</ph></seg></tuv></tu>'
+        for one, other in zip(ENGLISH, GERMAN, strict=True)
+    )
+    return f'<?xml version="1.0"?>\n<tmx version="1.4"><header/><body>\n{units}\n</body></tmx>\n'
+
+
+def corpus_reader(corpus: corpora.Corpus, files: Mapping[str, str]) -> Reader:
+    """Returns the reader of a corpus of these files."""
+    return Reader(
+        functools.partial(write_files, files=files),
+        consumed(lambda folder, bad: corpus.pairs(str(folder), bad)),
+    )
+
+
+def write_files(folder: pathlib.Path, files: Mapping[str, str]) -> None:
+    """Writes text files."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def read_trees(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
+    """Reads trees and takes them apart."""
+    for tree in trees.read_trees(folder / "a.mrg", bad):
+        words, symbols = trees.linearize(trees.normalise(tree))
+        yield trees.delinearize(words, symbols)
+
+
+def score_trees(folder: pathlib.Path) -> None:
+    """Scores one file of trees against the other."""
+    gold, test = (
+        [parseval.parse_sentence(line) for line in iterate_lines(folder / name)]
+        for name in ("gold", "test")
+    )
+    if len(gold) != len(test):
+        raise UserError("different numbers of trees")
+    parseval.bracketing_f1(gold, test, parseval.Parameters.read(folder / "a.prm"))
+
+
+def vocabulary_reader(kind: str) -> Reader:
+    """Returns the reader of a kind of vocabulary."""
+
+    def write(folder: pathlib.Path) -> None:
+        if kind == VocabType.TOKEN:
+            write_files(folder, {"vocab": "\n".join(["<UNK>", *WORDS]) + "\n"})
+        else:
+            text_encoder.build(
+                kind, folder / "vocab", ENGLISH * 3, 100 if kind == VocabType.SUBWORD else 320
+            )
+
+    def read(folder: pathlib.Path) -> None:
+        encoder = text_encoder.load(kind, folder / "vocab", oov_token="<UNK>")
+        encoder.decode(encoder.encode(GERMAN[0]))
+
+    return Reader(write, read)
+
+
+def write_records(folder: pathlib.Path) -> None:
+    """Writes a TFRecord file."""
+    examples = [{"inputs": [*range(2, 9), 1], "targets": [n + 2, 1]} for n in range(20)]
+    records.write_examples(folder / "x-train-00000-of-00001", examples)
+
+
+def read_records(folder: pathlib.Path) -> None:
+    """Reads a TFRecord file in both ways."""
+    path = str(folder / "x-train-00000-of-00001")
+    inspection.inspect_split([path], ExampleReader(), {"inputs": 20, "targets": 30})
+    list(records.read_examples([path]))
+
+
+def all_of(*reads: Callable[[], object]) -> None:
+    """Calls one after the other, whatever is refused; raises the last of such errors."""
+    refused = None
+    for read in reads:
+        try:
+            read()
+        except UserError as error:
+            refused = error
+    if refused:
+        raise refused
+
+
+def write_run(folder: pathlib.Path) -> None:
+    """Writes a run folder, and the fingerprint of its data."""
+    write_files(folder, {VOCABULARY: "\n".join(["<UNK>", *WORDS]) + "\n"})
+    flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
+    flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    run_folder.create_run(flags, hparams, str(folder))
+    metrics = [{"kind": "train", "step": n, "loss": 9.5 / n, "flops": 1e9} for n in range(1, 9)]
+    metrics.append({"kind": "eval", "step": 8, "bleu": 1.5, "bleu_signature": "nrefs:1"})
+    source = fingerprint.Source(size=3, mtime_ns=4, sha256="00")
+    entry = fingerprint.Entry({"a": source}, {"skip_bad": False}, {VOCABULARY: "11"}, {"x": "1"})
+    files = {
+        "metrics.jsonl": "".join(json.dumps(record) + "\n" for record in metrics),
+        "summary.json": json.dumps({"steps": 8, "train_seconds": 5.5, "flops_by_time": 1e12}),
+        "x.fingerprint.json": json.dumps({"train": dataclasses.asdict(entry)}),
+    }
+    write_files(folder, files)
+
+
+def read_run(folder: pathlib.Path) -> None:
+    """Opens a run folder, and does all that needs no weights."""
+    name, page = str(folder), str(folder.with_name("report.html"))
+    all_of(
+        lambda: run_folder.open_run(name).problem.get_feature_encoders(name),
+        lambda: run_folder.open_run(name).refuse_other_vocabulary(name),
+        lambda: report.write_report([name], page),
+        lambda: fingerprint._read(folder / "x.fingerprint.json"),
+    )
+
+
+def write_checkpoint(folder: pathlib.Path) -> None:
+    """Writes a run folder with a checkpoint."""
+    write_run(folder)
+    model = run_folder.open_run(str(folder)).build_model()
+    step = tf.Variable(7, dtype=tf.int64)
+    tf.train.Checkpoint(model=model, step=step).write(f"{folder}/model.ckpt-7")
+
+
+@functools.cache
+def _model(folder: pathlib.Path) -> Any:
+    return run_folder.open_run(str(folder)).build_model()
+
+
+def read_checkpoint(folder: pathlib.Path) -> None:
+    """Reads the newest checkpoint into a model that is built once."""
+    run = run_folder.open_run(str(folder))
+    all_of(run.latest_checkpoint, lambda: run.restore_weights(_model(folder)))
+
+
+def write_t2t(folder: pathlib.Path) -> None:
+    """Writes a training folder of T2T with its vocabularies, from the recorded weights."""
+    recorded = pathlib.Path(__file__).parents[1] / "tests/golden/transformer/plain"
+    config = json.loads((recorded / "config.json").read_text(encoding="utf-8"))
+    arrays = dict(np.load(recorded / "weights.npz"))
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "model.ckpt-7"),
+        tensor_names=list(arrays),
+        shape_and_slices=[""] * len(arrays),
+        tensors=[tf.constant(array) for array in arrays.values()],
+    )
+    flags = f"--problem={PROBLEM}\n--model=transformer\n--hparams_set={config['hparams_set']}\n"
+    words = [f"w{number}" for number in range(config["source_vocab_size"] - 2)]
+    vocabulary = "".join(f"{word}\n" for word in ["<UNK>", *words[1:]])
+    files = {"flags.txt": flags, "hparams.json": json.dumps(config["hparams"])}
+    write_files(folder, {**files, VOCABULARY: vocabulary})
+
+
+def read_t2t_settings(folder: pathlib.Path) -> None:
+    """Reads what T2T's folder says of its run."""
+    flags = t2t_settings.read_flags(folder)
+    all_of(
+        lambda: t2t_settings.find_problem(folder, flags),
+        lambda: t2t_settings.find_hparams(folder, flags),
+    )
+
+
+def import_t2t(folder: pathlib.Path) -> None:
+    """Makes a run folder of T2T's."""
+    with tempfile.TemporaryDirectory() as new:
+        import_run(str(folder), str(folder), f"{new}/run")
+
+
+def write_part(folder: pathlib.Path) -> None:
+    """Writes what a killed decoder leaves."""
+    batches = [[0, n, [[n, word, [word, 0]]], []] for n, word in enumerate(WORDS[:16])]
+    batches += [[16, 1, [], [[16, [[["a", 0], [5, 6], -0.5, None]]]]]]
+    lines = [json.dumps(ORIGIN), *map(json.dumps, batches)]
+    write_files(folder, {"out.part": "".join(f"{line}\n" for line in lines)})
+
+
+def read_part(folder: pathlib.Path) -> None:
+    """Goes on from there."""
+    with PartFile(folder / "out", ORIGIN).opened() as part:
+        part.finish()
+
+
+def read_assignments(folder: pathlib.Path) -> None:
+    """Reads settings as flags give them."""
+    given = {
+        path.name: path.read_text(encoding="utf-8", errors="surrogateescape")
+        for path in folder.iterdir()
+    }
+    all_of(
+        lambda: DecodeHParams().override(given["decode_hparams"]),
+        lambda: registry.hparams("transformer_base").override(given["hparams"]),
+    )
+
+
+REQUESTS = {
+    "one": '{"text": "a", "n_best": 2, "attention": true}',
+    "many": json.dumps({"texts": ENGLISH}),
+}
+ASSIGNMENTS = {
+    "decode_hparams": "beam_size=4,alpha=0.6,return_beams=true",
+    "hparams": "num_heads=2,pos=emb,attention_dropout=0.2,learning_rate_minimum=none",
+}
+PARAMETERS = "DEBUG 0\nMAX_ERROR 10\nCUTOFF_LEN 40\nDELETE_LABEL TOP\nEQ_LABEL T TT\n"
+
+READERS: dict[str, Reader] = {
+    "text": Reader(write_text, consumed(read_text)),
+    **{name: archive_reader(name) for name in ("c.zip", "c.tar", "c.tar.gz", "c.tar.bz2")},
+    "sgm": corpus_reader(
+        corpora.AlignedCorpus("c", _text("c.en.sgm"), _text("c.de.sgm")),
+        {"c.en.sgm": _sgm(ENGLISH), "c.de.sgm": _sgm(GERMAN)},
+    ),
+    "tmx": corpus_reader(corpora.TmxCorpus("c", _text("c.tmx"), ("en", "de")), {"c.tmx": _tmx()}),
+    "tsv": corpus_reader(
+        corpora.TsvCorpus("c", _text("c.tsv")),
+        {"c.tsv": "".join(map("{}\t{}\n".format, ENGLISH, GERMAN))},
+    ),
+    "trees": Reader(
+        functools.partial(write_files, files={"a.mrg": "\n".join(TREES)}), consumed(read_trees)
+    ),
+    "parseval": Reader(
+        functools.partial(
+            write_files,
+            files={"gold": "\n".join(TREES), "test": "\n".join(TREES), "a.prm": PARAMETERS},
+        ),
+        score_trees,
+    ),
+    **{
+        f"vocabulary: {kind}": vocabulary_reader(kind)
+        for kind in (VocabType.TOKEN, VocabType.SUBWORD, VocabType.SENTENCEPIECE_BPE)
+    },
+    "tfrecords": Reader(write_records, read_records, share=0.5),
+    "run folder": Reader(write_run, read_run, share=3.0),
+    "checkpoint": Reader(write_checkpoint, read_checkpoint, "model.ckpt-*", share=0.3),
+    "t2t folder": Reader(write_t2t, read_t2t_settings, "*s*.[tj]*"),
+    "t2t checkpoint": Reader(write_t2t, import_t2t, "*[-.][7t]*", share=0.1),
+    "part file": Reader(write_part, read_part, writes=("out", "out.part")),
+    "requests": Reader(
+        functools.partial(write_files, files=REQUESTS),
+        lambda folder: [
+            requests.parse(path.read_bytes(), ServerConfig()) for path in folder.iterdir()
+        ],
+    ),
+    "settings": Reader(functools.partial(write_files, files=ASSIGNMENTS), read_assignments),
+}
