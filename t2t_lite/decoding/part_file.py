@@ -164,19 +164,22 @@ def _line(record: Record) -> str:
 
 
 def _parsed(line: bytes) -> Record | None:
-    """Returns the record in a line; None if it is torn."""
+    """Returns the record in a line; None if it is torn or damaged."""
     if not line.endswith(b"\n"):
         return None
     try:
         window, batch, rows, pieces = json.loads(line)
-        return Record(
+        record = Record(
             window,
             batch,
             {number: Row(text, Output(*output)) for number, text, output in rows},
             {number: [_hypothesis(*fields) for fields in found] for number, found in pieces},
         )
-    except (ValueError, TypeError):
+        numbers = {type(number) for number in (window, batch, *record.rows, *record.pieces)}
+        "".join(row.line for row in record.rows.values()).encode()  # only text can be written
+    except (ValueError, TypeError, RecursionError):
         return None
+    return record if numbers == {int} else None
 
 
 def _fields(hypothesis: Hypothesis) -> list[Any]:
@@ -198,5 +201,5 @@ def _loaded(line: bytes) -> dict[str, Any]:
     """Returns what a line of JSON holds; nothing if it is damaged."""
     try:
         return dict(json.loads(line))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return {}
