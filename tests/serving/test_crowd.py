@@ -109,16 +109,18 @@ def _read_byte(connection: socket.socket) -> None:
         raise ConnectionError(error)
 
 
+@pytest.mark.integration
 def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
+    timeout = 5.0
     with contextlib.ExitStack() as stack:
-        with serve(timeout=1.0) as server:
+        with serve(timeout=timeout) as server:
             crowd = stack.enter_context(Crowd(server))
-            time.sleep(1.5)
+            time.sleep(timeout + 2)
             crowd.stop_ordinary()
             start = time.monotonic()
-        assert time.monotonic() - start < 1.0
+        assert time.monotonic() - start < timeout
     assert list(crowd.answers) == [200], crowd.answers
-    assert crowd.slowest < 1.0
+    assert crowd.slowest < timeout
     assert crowd.closed.keys() == {"reader", "sender"}
 
 
@@ -182,7 +184,7 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
         start = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 1
-        assert 1.5 < time.monotonic() - start < 2.5
+        assert 1.5 < time.monotonic() - start < 10
         assert answer.result()[0] in (503, 504), "its own time is over at about the same moment"
         last = process.stderr.read().splitlines()[-1]
         assert last.endswith("still at work 2 seconds after the signal to end: gave up")

@@ -160,7 +160,7 @@ def test_a_large_body_does_not_hold_the_others(serve):
             longest = max(longest, time.monotonic() - start)
             with contextlib.suppress(BlockingIOError):
                 answered = connection.recv(1000).startswith(b"HTTP/1.1 413")
-        assert longest < 0.5
+        assert longest < 5, "seconds; parsing all of it in between would take many more"
 
 
 def stuck_clients(server, stack: contextlib.ExitStack) -> None:
@@ -187,7 +187,7 @@ def test_the_end_comes_within_the_timeout(serve, monkeypatch, timeout):
         with serve(timeout=timeout) as server:
             stuck_clients(server, stack)
             start = time.monotonic()
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 10, "seconds, on a machine with other work"
 
 
 def test_what_cannot_be_answered_before_the_end_is_503(serve, gate, caplog, monkeypatch):
