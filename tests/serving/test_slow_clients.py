@@ -199,6 +199,6 @@ def test_what_cannot_be_answered_before_the_end_is_503(serve, gate, caplog, monk
             gate.wait_for_batch()
             threading.Timer(0.9, gate.opened.set).start()
             start = time.monotonic()
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 8
         assert connection.recv(1000).startswith(b"HTTP/1.1 503")
     assert not [record for record in caplog.records if record.exc_info]
