@@ -35,6 +35,13 @@ COMMAND = Command(
         "Where": (
             Flag("data_dir", pathlib.Path, "", "Folder of t2t-datagen's files."),
             Flag(
+                "accept_changed_data",
+                bool,
+                False,
+                "Go on although the training files are not those of the newest checkpoint any "
+                "more: with its weights and optimizer, and the data from the beginning.",
+            ),
+            Flag(
                 "output_dir",
                 pathlib.Path,
                 "",

@@ -324,6 +324,13 @@ def _read_all(path: str) -> None:
     )
 
 
+def release(folder: pathlib.Path) -> str:
+    """Returns the release of this package that a run was last trained with, for messages."""
+    path = folder / VERSIONS
+    versions = _read_json(path, str(folder)) if path.is_file() else {}
+    return str(versions.get("t2t_lite", "unknown"))
+
+
 def read_flags(output_dir: str) -> dict[str, Any] | None:
     """Returns the settings that a run folder was made with; None if it is not one yet.
 

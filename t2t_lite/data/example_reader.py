@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 
 _FEATURES = {
@@ -20,9 +20,14 @@ _FEATURES = {
 }
 # Records parsed in one call.
 _CHUNK = 1024
-# What TensorFlow raises for a damaged file and for a record that is no tf.Example, the last one
-# where its own message quotes bytes of the record that are not UTF-8.
-_UNREADABLE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
+# What TensorFlow raises for a file that is gone, for a damaged one and for a record that is no
+# tf.Example, the last one where its own message quotes bytes of the record that are not UTF-8.
+_UNREADABLE = (
+    tf.errors.NotFoundError,
+    tf.errors.DataLossError,
+    tf.errors.InvalidArgumentError,
+    UnicodeDecodeError,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,6 +237,7 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
 
     Raises:
         DataError: the block failed, and one of the files at `paths` has a bad record.
+        UserError: the block failed, and one of the files is missing.
     """
     try:
         yield
@@ -241,6 +247,12 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
 
 
 def _raise_for_damage(paths: Sequence[str]) -> None:
-    """Reads all records one by one; the first bad one raises a DataError with its number."""
+    """Reads all records one by one; the first bad one raises a DataError with its number.
+
+    A file that is missing raises a UserError before that.
+    """
+    for path in paths:
+        if not os.path.exists(path):
+            raise UserError(f"{path}: no such file")
     for _ in read_examples(paths):
         pass

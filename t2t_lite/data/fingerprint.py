@@ -20,8 +20,8 @@ from typing import Any
 
 from t2t_lite import files, json_files
 from t2t_lite.data.config import DatagenOptions
-from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
-from t2t_lite.data.runs import Run, runs_of
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.data.runs import ALL_SPLITS, Run, runs_of
 from t2t_lite.data.text_problems import Text2TextProblem, VocabType
 from t2t_lite.errors import UserError
 from t2t_lite.version import __version__
@@ -185,6 +185,23 @@ def guard_samples(run: Run, data_dir: str, chunks: Iterable[str]) -> None:
         )
     entries[run.name] = dataclasses.replace(entries[run.name], samples=samples)
     _write(path, entries)
+
+
+def training_digest(problem: Problem, data_dir: str) -> str:
+    """Returns a digest of what the training files were made from; "" if no fingerprint says so.
+
+    It stays while they stay: the times of their sources and the other splits have no say.
+
+    Raises:
+        UserError: the fingerprint cannot be read.
+    """
+    entries = _read(_path(problem.base_name, data_dir))
+    entry = entries.get(SPLIT_FILE_NAMES[DatasetSplit.TRAIN]) or entries.get(ALL_SPLITS)
+    if entry is None:
+        return ""
+    fields = dataclasses.asdict(entry)
+    fields["sources"] = {name: source.sha256 for name, source in entry.sources.items()}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def _patterns(run: Run) -> list[str]:

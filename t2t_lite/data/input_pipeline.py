@@ -5,12 +5,16 @@
 Records stay serialized (2-3 bytes a subword) until their batch goes out, so that the shuffle
 buffers, which an iterator's checkpoint holds, stay small. What comes out is a function of the
 files and the seed (and of `tf.random.set_seed`, where that is called), and an iterator restored
-from a `tf.train.Checkpoint` goes on with the very batch that would have come next.
+from a `tf.train.Checkpoint` goes on with the very batch that would have come next, in whatever
+folder the files then lie: the checkpoint knows them by their places in the list of paths.
+
+With every record goes its origin, the pair (epoch, example): examples have numbers of their own,
+the same in every epoch, up to where their ids are made.
 
 Notation: W workers = replicas × accumulation steps, B sentences each, L = S or T positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -24,6 +28,8 @@ _INTERLEAVED_RECORDS = 16
 _SHUFFLED_RECORDS = 10_000
 # Records parsed in one call to learn their lengths.
 _MEASURED_RECORDS = 256
+# Bytes read at a time, TensorFlow's own default.
+_READ_BYTES = 2**18
 
 
 def train_dataset(
@@ -52,18 +58,19 @@ def train_dataset(
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
     """
-    records = (
-        tf.data.Dataset.from_tensor_slices(list(paths))
-        .shuffle(len(paths), seed=seed)
-        .interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=_INTERLEAVED_FILES,
-            block_length=_INTERLEAVED_RECORDS,
+    read, seeds_of = _file_reader(paths), _seeds_by_epoch(seed)
+
+    def epoch(number: tf.Tensor) -> tf.data.Dataset:
+        seeds = seeds_of(number)
+        files = _shuffled(tf.data.Dataset.range(len(paths)), len(paths), seeds)
+        records = files.interleave(
+            read, cycle_length=_INTERLEAVED_FILES, block_length=_INTERLEAVED_RECORDS
         )
-        .shuffle(_SHUFFLED_RECORDS, seed=seed)
-        .repeat()
-    )
-    batches = _bucketed(records, scheme, reader, workers)
+        chunks = _shuffled(records, _SHUFFLED_RECORDS, seeds).batch(_MEASURED_RECORDS)
+        return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
+
+    chunks = tf.data.Dataset.counter().flat_map(epoch)
+    batches = _bucketed(chunks, scheme, reader, workers)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // workers), seed=seed)
     return _padded(batches, reader, workers)
@@ -84,8 +91,9 @@ def eval_dataset(
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. A
         bucket's last batch is filled up with rows of padding until W divides it.
     """
-    records = tf.data.TFRecordDataset(list(paths))
-    return _padded(_bucketed(records, scheme, reader, workers), reader, workers)
+    records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
+    chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
+    return _padded(_bucketed(chunks, scheme, reader, workers), reader, workers)
 
 
 def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -94,36 +102,109 @@ def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
     return tf.math.zero_fraction(tf.concat(cells, axis=0))
 
 
-def _bucketed(
-    records: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader, workers: int
+def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    """Returns what gives the two seeds of an epoch's shuffling.
+
+    They are those that `Dataset.shuffle(seed=seed).repeat()` draws one after the other. But here no
+    generator has to be restored, which goes wrong if shuffles stand in each other's epochs.
+    """
+    low, high = tf.compat.v1.random.get_seed(seed)  # the first is of `tf.random.set_seed`
+
+    def seeds(epoch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Two numbers for each epoch; Philox gives four at once.
+        drawn = tf.raw_ops.StatelessRandomUniformFullIntV2(
+            shape=[2, 2],
+            key=tf.constant([low], tf.uint64),
+            counter=tf.stack([tf.cast(epoch // 2, tf.uint64), tf.constant(high, tf.uint64)]),
+            alg=tf.random.Algorithm.PHILOX.value,
+            dtype=tf.uint32,
+        )
+        first, second = tf.unstack(tf.cast(drawn[epoch % 2], tf.int64))
+        return first, second
+
+    return seeds
+
+
+def _shuffled(
+    dataset: tf.data.Dataset, size: int, seeds: tuple[tf.Tensor, tf.Tensor]
 ) -> tf.data.Dataset:
-    """Drops and groups records by length: strings `[n]`, n up to W times the bucket's size."""
+    """Shuffles by both seeds of TensorFlow's operation, of which `Dataset.shuffle` takes one."""
+    specs = tf.nest.flatten(dataset.element_spec)
+    variant = tf.raw_ops.ShuffleDataset(
+        input_dataset=tf.data.experimental.to_variant(dataset),
+        buffer_size=size,
+        seed=seeds[0],
+        seed2=seeds[1],
+        reshuffle_each_iteration=False,
+        output_types=[spec.dtype for spec in specs],
+        output_shapes=[spec.shape for spec in specs],
+    )
+    return tf.data.experimental.from_variant(variant, dataset.element_spec)
+
+
+def _file_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
+    """Returns what makes of a file's place among the `paths` a dataset of (example, record).
+
+    The number of an example is that which it has if the files are dealt out in turn: it is known
+    without counting the records of the files before it.
+    """
+    locations = tf.constant(list(paths))
+
+    def read(file: tf.Tensor) -> tf.data.Dataset:
+        numbers = tf.data.Dataset.range(file, tf.int64.max, len(paths))
+        # Not `tf.data.TFRecordDataset`, whose state holds the path.
+        records = tf.raw_ops.TFRecordDataset(
+            filenames=locations[file], compression_type="", buffer_size=_READ_BYTES
+        )
+        spec = tf.TensorSpec([], tf.string)
+        return tf.data.Dataset.zip(numbers, tf.data.experimental.from_variant(records, spec))
+
+    return read
+
+
+def _bucketed(
+    chunks: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader, workers: int
+) -> tf.data.Dataset:
+    """Drops and groups records by length.
+
+    Args:
+        chunks: of (epoch, (example numbers `[n]`, records `[n]`)).
+        scheme: lengths to keep, and B for each.
+        reader: what an example becomes.
+        workers: W, equal parts of every batch.
+
+    Returns:
+        A dataset of (origins `[n, 2]`, records `[n]`), n up to W times the bucket's size.
+    """
     boundaries = tf.constant(scheme.boundaries, tf.int64)
     sizes = tf.constant(scheme.batch_sizes, tf.int64) * workers
 
-    def assign(chunk: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        lengths = tf.reduce_max(reader.lengths(chunk), axis=1)  # [n]
-        kept = (lengths >= scheme.min_length) & (lengths <= scheme.max_length)
+    def assign(
+        epoch: tf.Tensor, chunk: tuple[tf.Tensor, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        examples, records = chunk
+        lengths = tf.reduce_max(reader.lengths(records), axis=1)  # [n]
+        kept = tf.where((lengths >= scheme.min_length) & (lengths <= scheme.max_length))[:, 0]
         buckets = tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
-        return chunk[kept], buckets[kept]
+        origins = tf.stack([tf.fill(tf.shape(examples), epoch), examples], axis=1)  # [n, 2]
+        return tf.gather(origins, kept), tf.gather(records, kept), tf.gather(buckets, kept)
 
     # `Dataset.bucket_by_sequence_length` does the same at a fifth of the speed: it looks for the
     # bucket of one example at a time.
     return (
-        records.batch(_MEASURED_RECORDS)
-        .map(assign)
+        chunks.map(assign)
         .unbatch()
         .group_by_window(
-            key_func=lambda _, bucket: bucket,
+            key_func=lambda origin, record, bucket: bucket,
             reduce_func=lambda bucket, group: group.batch(sizes[bucket]),
             window_size_func=lambda bucket: sizes[bucket],
         )
-        .map(lambda batch, _: batch)
+        .map(lambda origins, records, buckets: (origins, records))
     )
 
 
 def _padded(batches: tf.data.Dataset, reader: ExampleReader, workers: int) -> tf.data.Dataset:
-    """Parses batches of records `[n]` into padded ids `[W, ceil(n / W), L]`."""
+    """Parses batches of (origins `[n, 2]`, records `[n]`) into padded ids `[W, ceil(n / W), L]`."""
 
     def split(ids: tf.RaggedTensor) -> tf.Tensor:
         dense = tf.cast(ids.to_tensor(), tf.int32)  # [n, L]
@@ -131,7 +212,7 @@ def _padded(batches: tf.data.Dataset, reader: ExampleReader, workers: int) -> tf
         dense = tf.pad(dense, [[0, missing], [0, 0]])  # [W * B, L]
         return tf.reshape(dense, [workers, -1, tf.shape(dense)[1]])  # [W, B, L]
 
-    def parse(records: tf.Tensor) -> dict[str, tf.Tensor]:
+    def parse(origins: tf.Tensor, records: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: split(ids) for name, ids in reader.parse(records).items()}
 
     options = tf.data.Options()

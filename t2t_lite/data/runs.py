@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 
+# Name of the one run of a problem that deals its samples out over all splits.
+ALL_SPLITS = "all"
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -42,7 +45,7 @@ def runs_of(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[Run]
     return [
         Run(
             problem=problem.base_name,
-            name=SPLIT_FILE_NAMES[run[0]] if per_split else "all",
+            name=SPLIT_FILE_NAMES[run[0]] if per_split else ALL_SPLITS,
             source=run[0] if per_split else DatasetSplit.TRAIN,
             files={
                 pathlib.Path(path): split

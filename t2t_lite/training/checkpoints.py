@@ -7,6 +7,8 @@ Its files appear whole or not at all. What is on disk says which checkpoints the
 
 import concurrent.futures
 import contextlib
+import dataclasses
+import json
 import logging
 import os
 import pathlib
@@ -19,6 +21,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import files, run_folder
+from t2t_lite.data.training_files import TrainingFiles
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.run_folder import CHECKPOINT_NAME
@@ -28,6 +31,11 @@ log = logging.getLogger(__name__)
 
 # A checkpoint's files: the values, and the names that make them a checkpoint.
 _DATA, _INDEX = ".data-00000-of-00001", run_folder.CHECKPOINT_INDEX
+
+# Of the position in the data, which those of the first release, with paths in them, do not have.
+# Whoever changes the input pipeline's stages raises it.
+_POSITION_VERSION = 1
+_TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
@@ -41,6 +49,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         model: with all its variables.
         optimizer: with all its variables.
         batches: iterator of the training data; its position is saved.
+        training_files: what `batches` reads; a position in other files means nothing.
         train_step: has the sums since the last log line, and the loss scale of a float16 run.
         keep: how many checkpoints stay.
     """
@@ -51,19 +60,22 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         model: Seq2Seq,
         optimizer: keras.optimizers.Optimizer,
         batches: tf.data.Iterator,
+        training_files: TrainingFiles,
         train_step: TrainStep,
         keep: int,
     ) -> None:
         self._folder = folder
         self._keep = keep
         self._step = tf.Variable(0, dtype=tf.int64)
-        self._checkpoint = tf.train.Checkpoint(
-            model=model,
-            optimizer=optimizer,
-            batches=batches,
-            step=self._step,
-            **train_step.state,
-        )
+        self._training_files = training_files
+        description = {"version": _POSITION_VERSION} | dataclasses.asdict(training_files)
+        learned = {"model": model, "optimizer": optimizer, "step": self._step, **train_step.state}
+        with tf.device("CPU:0"):
+            training_data = tf.Variable(json.dumps(description))
+        position = {"batches": batches, "training_data": training_data}
+        self._learned = tf.train.Checkpoint(**learned)
+        self._position = tf.train.Checkpoint(**position)
+        self._checkpoint = tf.train.Checkpoint(**learned, **position)
         self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
         self._written: concurrent.futures.Future[None] | None = None
         for leftover in folder.glob(f"{CHECKPOINT_NAME}-*{files.INCOMPLETE}"):
@@ -72,20 +84,62 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     def __exit__(self, *error: object) -> None:
         self.wait()
 
-    def restore(self) -> int:
+    def restore(self, accept_changed_data: bool = False) -> int:
         """Restores the newest checkpoint that can be read, if there is any.
+
+        Args:
+            accept_changed_data: if it was taken over other training files, restore the rest, and
+                let the data begin anew.
 
         Returns:
             Its step; 0 if there is none.
 
         Raises:
-            UserError: none can be read, or the newest is another model's.
+            UserError: none can be read; or the newest is another model's, of another release, or
+                was taken over other training files.
         """
-        run_folder.read_newest(self._folder, self._read)
+
+        def read(path: str) -> None:
+            goes_on = self._goes_on(path, accept_changed_data)
+            self._learned.read(path).expect_partial().assert_existing_objects_matched()
+            if goes_on:
+                self._restore_position(path)
+
+        run_folder.read_newest(self._folder, read)
         return self.newest_step
 
-    def _read(self, path: str) -> None:
-        self._checkpoint.read(path).assert_existing_objects_matched()
+    def _goes_on(self, path: str, accept_changed_data: bool) -> bool:
+        """Whether a checkpoint's position is one in the training files as they are now.
+
+        Raises:
+            UserError: it is not, and that is not accepted; or it is of another release.
+        """
+        changes = _read_training_files(path).changes(self._training_files)
+        if changes and not accept_changed_data:
+            raise UserError(
+                f"the training data is not what it was when {path} was saved (then -> now): "
+                f"{changes}. Bring it back, or begin another run in another --output_dir; with "
+                "--accept_changed_data this one goes on, and the data begins anew"
+            )
+        if changes:
+            log.warning("the training data has changed and begins anew: %s", changes)
+        return not changes
+
+    def _restore_position(self, path: str) -> None:
+        """Restores the position in the data, the rest of what it belongs to being restored.
+
+        Raises:
+            UserError: the checkpoint is whole, but TensorFlow takes the position for no such.
+        """
+        try:
+            self._position.read(path).expect_partial().assert_existing_objects_matched()
+        except (tf.errors.OpError, IndexError, ValueError, AssertionError) as error:
+            run_folder.read_all(path)  # where that is the reason, says that files are damaged
+            raise UserError(
+                f"the position in the training data that {path} holds cannot be restored "
+                f"({first_line(error)}): go on with the tensorflow that saved it, this is "
+                f"{tf.__version__}, or begin another run with --warm_start_from"
+            ) from error
 
     @property
     def newest_step(self) -> int:
@@ -153,6 +207,41 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             for path in run_folder.checkpoints(self._folder)
             if run_folder.step_of(path) <= step
         ]
+
+
+def refuse_other_release(folder: pathlib.Path) -> None:
+    """Makes sure that training can go on from a run's newest checkpoint that is not torn.
+
+    To be called before versions.json, by which the message names the release, is written anew.
+
+    Raises:
+        UserError: it is of a release whose position in the data means nothing to this one.
+    """
+    for path in reversed(run_folder.checkpoints(folder)):
+        with contextlib.suppress(tf.errors.OpError, IndexError, ValueError):  # it is torn
+            _read_training_files(path)
+            return
+
+
+def _read_training_files(path: str) -> TrainingFiles:
+    """Returns the training files that a checkpoint was taken over.
+
+    Raises:
+        UserError: it is of another release.
+        tf.errors.OpError, IndexError, ValueError: it is torn or corrupt.
+    """
+    reader = tf.train.load_checkpoint(path)
+    text = reader.get_tensor(_TRAINING_DATA) if reader.has_tensor(_TRAINING_DATA) else b"{}"
+    description = json.loads(text)
+    if description.get("version") != _POSITION_VERSION:
+        release = run_folder.release(pathlib.Path(path).parent)
+        raise UserError(
+            f"{path} was saved by another release of t2t_lite ({release} by "
+            f"{run_folder.VERSIONS}), whose position in the training data this one cannot go on "
+            "from. It can be decoded, averaged and exported as ever; to train on, begin another "
+            "run with --warm_start_from and another --output_dir"
+        )
+    return TrainingFiles.from_dict(description)
 
 
 class Snapshot(NamedTuple):

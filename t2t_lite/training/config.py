@@ -16,6 +16,7 @@ class TrainerConfig:
     hparams_set: str  # registered name
     hparams: str = ""  # changes to the set: "name=value,..."
     warm_start_from: str = ""  # run folder or checkpoint whose weights a new run begins with
+    accept_changed_data: bool = False  # go on over other training files than the checkpoint's
     train_steps: int = 250000  # updates in all, those before a resume included
     eval_steps: int = 100  # batches per evaluation at most; fewer if the data ends
     local_eval_frequency: int = 1000  # updates between checkpoints, and between evaluations

@@ -18,6 +18,7 @@ from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.training_files import TrainingFiles
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
@@ -26,7 +27,7 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training import devices, memory
 from t2t_lite.training.averaging import refuse_average
-from t2t_lite.training.checkpoints import Checkpoints
+from t2t_lite.training.checkpoints import Checkpoints, refuse_other_release
 from t2t_lite.training.cluster import Agreement, Cluster
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluation
@@ -84,6 +85,7 @@ class Trainer:
         cluster.bring_run(config.output_dir, folder)
         if config.schedule != "evaluate":
             refuse_average(pathlib.Path(folder))
+            refuse_other_release(pathlib.Path(folder))
         config = dataclasses.replace(config, output_dir=folder)
         if not cluster.is_chief:  # its checkpoints are read by nobody
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
@@ -153,11 +155,17 @@ class Trainer:
             )
         )
         checkpoints = Checkpoints(
-            self.run.folder, self.model, optimizer, batches, train_step, config.keep_checkpoint_max
+            self.run.folder,
+            self.model,
+            optimizer,
+            batches,
+            TrainingFiles.of(self.run.problem, config.data_dir),
+            train_step,
+            config.keep_checkpoint_max,
         )
         encoders = self.run.problem.get_feature_encoders(str(self.run.folder))
         skipped = SkippedSteps(train_step, encoders)
-        step = checkpoints.restore()
+        step = checkpoints.restore(config.accept_changed_data)
         self.workers.check("restored step", step)
         metrics = Metrics(self.run.folder, step)
         self._try_largest_batch(train_step, scheme)

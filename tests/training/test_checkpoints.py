@@ -14,10 +14,12 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import run_folder
+from t2t_lite.data.training_files import TrainingFiles
 from t2t_lite.errors import UserError
 from t2t_lite.training import checkpoints as checkpoints_module
 from t2t_lite.training.checkpoints import Checkpoints, take_snapshot
 
+FILES = TrainingFiles({"train-0": 50})
 DATA, INDEX = ".data-00000-of-00001", ".index"
 
 
@@ -45,7 +47,7 @@ class Training:
         self.step = 0
         self.folder = folder
         self.checkpoints = Checkpoints(
-            folder, self.model, self.optimizer, self.batches, self.train_step, keep
+            folder, self.model, self.optimizer, self.batches, FILES, self.train_step, keep
         )
         self._compiled = tf.function(self._train)
 
