@@ -105,8 +105,8 @@ def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
 def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
     """Returns what gives the two seeds of an epoch's shuffling.
 
-    They are those that `Dataset.shuffle(seed=seed).repeat()` draws one after the other. But here no
-    generator has to be restored, which goes wrong if shuffles stand in each other's epochs.
+    They are those that `Dataset.shuffle(seed=seed).repeat()` draws one after the other. Its
+    generator would be missing from a checkpoint once the files of an epoch have been opened.
     """
     low, high = tf.compat.v1.random.get_seed(seed)  # the first is of `tf.random.set_seed`
 

@@ -57,7 +57,7 @@ class TrainingFiles:
         """
         found = [
             f"{name}: {_size(self.sizes.get(name))} -> {_size(now.sizes.get(name))}"
-            for name in self.sizes | now.sizes
+            for name in {**self.sizes, **now.sizes}
             if self.sizes.get(name) != now.sizes.get(name)
         ]
         if now.fingerprint not in ("", self.fingerprint):

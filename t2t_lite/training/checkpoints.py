@@ -114,12 +114,14 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         Raises:
             UserError: it is not, and that is not accepted; or it is of another release.
         """
-        changes = _read_training_files(path).changes(self._training_files)
+        then = _read_training_files(path, self._folder)
+        changes = then.changes(self._training_files)
         if changes and not accept_changed_data:
             raise UserError(
-                f"the training data is not what it was when {path} was saved (then -> now): "
-                f"{changes}. Bring it back, or begin another run in another --output_dir; with "
-                "--accept_changed_data this one goes on, and the data begins anew"
+                "the training data is not what it was when the newest checkpoint in "
+                f"{self._folder} was saved (then -> now): {changes}. Bring it back, or begin "
+                "another run in another --output_dir; with --accept_changed_data this one goes "
+                "on, and the data begins anew"
             )
         if changes:
             log.warning("the training data has changed and begins anew: %s", changes)
@@ -134,11 +136,12 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         try:
             self._position.read(path).expect_partial().assert_existing_objects_matched()
         except (tf.errors.OpError, IndexError, ValueError, AssertionError) as error:
-            run_folder.read_all(path)  # where that is the reason, says that files are damaged
+            if run_folder.damage(path):
+                raise
             raise UserError(
-                f"the position in the training data that {path} holds cannot be restored "
-                f"({first_line(error)}): go on with the tensorflow that saved it, this is "
-                f"{tf.__version__}, or begin another run with --warm_start_from"
+                f"the position in the training data of the newest checkpoint in {self._folder} "
+                f"cannot be restored ({first_line(error)}): go on with the tensorflow that saved "
+                f"it, this is {tf.__version__}, or begin another run with --warm_start_from"
             ) from error
 
     @property
@@ -218,13 +221,16 @@ def refuse_other_release(folder: pathlib.Path) -> None:
         UserError: it is of a release whose position in the data means nothing to this one.
     """
     for path in reversed(run_folder.checkpoints(folder)):
-        with contextlib.suppress(tf.errors.OpError, IndexError, ValueError):  # it is torn
-            _read_training_files(path)
+        with (
+            contextlib.suppress(tf.errors.OpError, IndexError, ValueError),  # it is torn
+            files.plain_prefix(path) as plain,
+        ):
+            _read_training_files(plain, folder)
             return
 
 
-def _read_training_files(path: str) -> TrainingFiles:
-    """Returns the training files that a checkpoint was taken over.
+def _read_training_files(path: str, folder: pathlib.Path) -> TrainingFiles:
+    """Returns the training files that a checkpoint of a run folder was taken over.
 
     Raises:
         UserError: it is of another release.
@@ -234,12 +240,12 @@ def _read_training_files(path: str) -> TrainingFiles:
     text = reader.get_tensor(_TRAINING_DATA) if reader.has_tensor(_TRAINING_DATA) else b"{}"
     description = json.loads(text)
     if description.get("version") != _POSITION_VERSION:
-        release = run_folder.release(pathlib.Path(path).parent)
         raise UserError(
-            f"{path} was saved by another release of t2t_lite ({release} by "
-            f"{run_folder.VERSIONS}), whose position in the training data this one cannot go on "
-            "from. It can be decoded, averaged and exported as ever; to train on, begin another "
-            "run with --warm_start_from and another --output_dir"
+            f"the newest checkpoint in {folder} was saved by another release of t2t_lite "
+            f"({run_folder.release(folder)} by {run_folder.VERSIONS}), whose position in the "
+            "training data this one cannot go on from. It can be decoded, averaged and exported "
+            "as ever; to train on, begin another run with --warm_start_from and another "
+            "--output_dir"
         )
     return TrainingFiles.from_dict(description)
 

@@ -1,0 +1,113 @@
+"""The trainer goes on after its data has been moved, and says so where it cannot."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.errors import UserError
+from t2t_lite.training import trainer
+from t2t_lite.training.averaging import average
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.warm_start import warm_start
+
+HPARAMS = "batch_size=64,batch_shuffle_size=2,max_length=16,num_hidden_layers=1"
+
+
+def config(data_dir, output_dir, **changes) -> TrainerConfig:
+    settings = {
+        "data_dir": str(data_dir),
+        "output_dir": str(output_dir),
+        "problem": "text2text_tmpdir",
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+        "hparams": HPARAMS,
+        "train_steps": 6,
+        "local_eval_frequency": 3,
+        "log_step_count_steps": 1,
+        "random_seed": 5,
+        "schedule": "train",
+    }
+    return TrainerConfig(**(settings | changes))
+
+
+def state(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(run_folder.checkpoints(folder)[-1])
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if not name.startswith(("batches", "_CHECKPOINTABLE"))
+    }
+
+
+@pytest.mark.integration
+def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
+    data_dir, tmp_path, monkeypatch
+):
+    calm, moved = tmp_path / "calm", tmp_path / "moved"
+    trainer.run(config(data_dir, calm))
+    shutil.copytree(data_dir, tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    trainer.run(config("data", moved, train_steps=3))
+    (tmp_path / "data").rename(tmp_path / "renamed")
+    monkeypatch.chdir("/")
+    trainer.run(config(tmp_path / "renamed", moved))
+    one, other = state(calm), state(moved)
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert np.array_equal(value, other[name]), name
+    metrics = [(folder / "metrics.jsonl").read_bytes() for folder in (calm, moved)]
+    assert metrics[0] == metrics[1]
+
+
+@pytest.fixture
+def older_run(data_dir, tmp_path) -> pathlib.Path:
+    """A run folder with a checkpoint as the first release took it."""
+    settings = config(data_dir, tmp_path / "run")
+    flags = dataclasses.asdict(settings) | {"parts": 1}
+    hparams = trainer.resolve_hparams(settings)
+    run = run_folder.create_run(flags, hparams, str(data_dir))
+    paths = run.problem.existing_filepaths(str(data_dir), "train")
+    batches = iter(tf.data.TFRecordDataset(paths))
+    next(batches)
+    checkpoint = tf.train.Checkpoint(
+        model=run.build_model(), batches=batches, step=tf.Variable(3, dtype=tf.int64)
+    )
+    checkpoint.write(str(run.folder / "model.ckpt-3"))
+    (run.folder / run_folder.VERSIONS).write_text(json.dumps({"t2t_lite": "0.0.9"}))
+    return run.folder
+
+
+def test_a_run_of_an_older_release_serves_for_all_but_going_on(older_run, data_dir):
+    before = {path.name: path.read_bytes() for path in older_run.iterdir()}
+    for _ in range(2):  # the first refusal leaves the name of the release in place
+        with pytest.raises(UserError, match=r"\(0\.0\.9 by versions\.json\).*--warm_start_from"):
+            trainer.run(config(data_dir, older_run))
+    after = {path.name: path.read_bytes() for path in older_run.iterdir()}
+    assert after | {".trainer.lock": b""} == before | {".trainer.lock": b""}
+    run = run_folder.open_run(str(older_run))
+    assert run.latest_checkpoint() == str(older_run / "model.ckpt-3")
+    model, step = run.load_model()
+    assert step == 3
+    average(run, [run.latest_checkpoint()])
+    fresh = run.build_model()
+    warm_start(fresh, str(older_run))
+    for weight, theirs in zip(fresh.weights, model.weights, strict=True):
+        assert np.array_equal(weight.numpy(), theirs.numpy())
+
+
+def test_a_shard_that_is_missing_is_named(older_run, data_dir, tmp_path):
+    os.remove(older_run / "model.ckpt-3.index")
+    shutil.copytree(data_dir, tmp_path / "cut")
+    problem = registry.problem("text2text_tmpdir")
+    shard = problem.filepaths(str(tmp_path / "cut"), "train")[0]
+    os.remove(shard)
+    with pytest.raises(UserError, match="no data for 'text2text_tmpdir'") as raised:
+        trainer.run(config(tmp_path / "cut", older_run))
+    assert shard in str(raised.value)

@@ -1,0 +1,148 @@
+"""A checkpoint's position in the data: whose it is, and what becomes of it if that has changed."""
+
+import json
+import os
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite import run_folder
+from t2t_lite.data.training_files import TrainingFiles
+from t2t_lite.errors import UserError
+from t2t_lite.training.checkpoints import Checkpoints, refuse_other_release
+
+FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 60}, "a")
+
+
+class Training:
+    """What stands for a run: one weight, and numbers for data."""
+
+    def __init__(self, folder, files=FILES, shape=(), dataset=None) -> None:
+        self.parts = {name: tf.Variable(tf.zeros(shape)) for name in ("model", "optimizer")}
+        self.state = {"window": tf.Variable(0.0)}  # a TrainStep has it, too
+        self.batches = iter(dataset or tf.data.Dataset.range(50))
+        self.checkpoints = Checkpoints(
+            folder,
+            **self.parts,
+            batches=self.batches,
+            training_files=files,
+            train_step=self,
+            keep=3,
+        )
+
+    def train_to(self, step) -> None:
+        for _ in range(step):
+            self.parts["model"].assign_add(tf.ones_like(self.parts["model"]))
+            next(self.batches)
+        with self.checkpoints:
+            self.checkpoints.save(step)
+
+    def where(self):
+        """The weight, and the number that comes next."""
+        return float(self.parts["model"]), int(next(self.batches))
+
+
+def save_as_the_first_release(folder, step=3) -> None:
+    """Writes a checkpoint without a version and a description of the training files."""
+    training = Training(folder)
+    saved = {**training.parts, **training.state, "batches": training.batches}
+    checkpoint = tf.train.Checkpoint(**saved, step=tf.Variable(step, dtype=tf.int64))
+    checkpoint.write(str(folder / f"model.ckpt-{step}"))
+    (folder / run_folder.VERSIONS).write_text(json.dumps({"t2t_lite": "0.0.9"}))
+
+
+def test_the_same_files_go_on(tmp_path):
+    Training(tmp_path).train_to(3)
+    resumed = Training(tmp_path)
+    assert resumed.checkpoints.restore() == 3
+    assert resumed.where() == (3.0, 3)
+
+
+@pytest.mark.parametrize(
+    "refuse", [refuse_other_release, lambda f: Training(f).checkpoints.restore()]
+)
+def test_an_older_release_is_named(tmp_path, refuse):
+    save_as_the_first_release(tmp_path)
+    with pytest.raises(UserError) as raised:
+        refuse(tmp_path)
+    message = str(raised.value)
+    assert f"checkpoint in {tmp_path} was saved by another release of t2t_lite (0.0.9" in message
+    assert "--warm_start_from" in message
+    assert "\n" not in message
+    assert "vocabulary" not in message
+
+
+def test_the_folder_may_have_an_odd_name(tmp_path):
+    folder = tmp_path / "[lr=0.1],*"
+    folder.mkdir()
+    Training(folder).train_to(3)
+    refuse_other_release(folder)
+    assert Training(folder).checkpoints.restore() == 3
+    save_as_the_first_release(folder, step=5)
+    with pytest.raises(UserError, match=r"0\.0\.9"):
+        refuse_other_release(folder)
+
+
+def test_of_a_torn_checkpoint_the_one_before_says_the_release(tmp_path):
+    save_as_the_first_release(tmp_path)
+    (tmp_path / "model.ckpt-5.index").write_bytes(b"torn")
+    with pytest.raises(UserError, match="was saved by another release"):
+        refuse_other_release(tmp_path)
+
+
+def test_a_run_of_this_release_and_an_empty_folder_are_not_refused(tmp_path):
+    refuse_other_release(tmp_path)
+    Training(tmp_path).train_to(3)
+    refuse_other_release(tmp_path)
+
+
+def test_changed_data_is_an_error_that_says_so(tmp_path):
+    Training(tmp_path).train_to(3)
+    changed = Training(tmp_path, OTHERS)
+    with pytest.raises(UserError) as raised:
+        changed.checkpoints.restore()
+    message = str(raised.value)
+    assert f"when the newest checkpoint in {tmp_path} was saved" in message
+    assert "train-0: 50 bytes -> 60 bytes" in message
+    assert "--accept_changed_data" in message
+    assert changed.where() == (0.0, 0), "nothing has been restored"
+
+
+def test_accepted_changes_go_on_with_the_data_from_the_beginning(tmp_path, caplog):
+    Training(tmp_path).train_to(3)
+    accepting = Training(tmp_path, OTHERS)
+    assert accepting.checkpoints.restore(accept_changed_data=True) == 3
+    assert accepting.where() == (3.0, 0)
+    assert "begins anew: train-0: 50 bytes -> 60 bytes" in caplog.text
+    # Killed before the next checkpoint, it is to be accepted again; after it, no more.
+    with pytest.raises(UserError, match="--accept_changed_data"):
+        Training(tmp_path, OTHERS).checkpoints.restore()
+    accepting.train_to(4)
+    assert Training(tmp_path, OTHERS).checkpoints.restore() == 4
+
+
+def test_accepting_changes_changes_nothing_where_there_are_none(tmp_path):
+    Training(tmp_path).train_to(3)
+    resumed = Training(tmp_path)
+    resumed.checkpoints.restore(accept_changed_data=True)
+    assert resumed.where() == (3.0, 3)
+
+
+def test_what_does_not_fit_is_blamed(tmp_path):
+    Training(tmp_path).train_to(3)
+    with pytest.raises(UserError, match=r"model\.ckpt-3 does not fit the model"):
+        Training(tmp_path, shape=(2,)).checkpoints.restore()
+    stages = tf.data.Dataset.range(50).shuffle(3).batch(1)
+    with pytest.raises(UserError, match="position in the training data") as raised:
+        Training(tmp_path, dataset=stages).checkpoints.restore()
+    assert "vocabulary" not in str(raised.value)
+    assert f"this is {tf.__version__}" in str(raised.value)
+
+
+def test_a_damaged_position_is_passed_over(tmp_path):
+    training = Training(tmp_path)
+    training.train_to(2)
+    training.train_to(4)
+    data = tmp_path / "model.ckpt-4.data-00000-of-00001"
+    os.truncate(data, data.stat().st_size - 1)
+    assert Training(tmp_path).checkpoints.restore() == 2
