@@ -81,16 +81,16 @@ def test_a_position_holds_wherever_the_files_are(paths, taken, tmp_path, monkeyp
 
 @pytest.fixture
 def origins_alone(monkeypatch):
-    """Lets the pipelines end where ids would be made: batches of (origins, records)."""
+    """Lets the pipelines end where ids would be made: batches of (origins, records, buckets)."""
     monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, workers: batches)
 
 
 def origins(dataset, count=None):
     """Yields (epoch, example, first source id) of what a dataset gives out."""
-    for numbers, examples in itertools.islice(dataset, count):
+    for numbers, examples, _ in itertools.islice(dataset, count):
         ids = ExampleReader().parse(examples)["inputs"].to_list()
-        for (epoch, number), source in zip(numbers.numpy().tolist(), ids, strict=True):
-            yield epoch, number, source[0]
+        for origin, source in zip(numbers.numpy().tolist(), ids, strict=True):
+            yield *divmod(origin, input_pipeline.MOST_EXAMPLES), source[0]
 
 
 def test_examples_keep_their_numbers_through_all_epochs(paths, origins_alone):
