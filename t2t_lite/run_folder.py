@@ -484,7 +484,7 @@ def write_run(
     for name in registry.problem(flags["problem"]).vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
     files.write_text(folder / HPARAMS, hparams.to_json())
-    files.write_text(folder / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
+    files.write_text(folder / VERSIONS, json.dumps(versions(), indent=1) + "\n")
     # Last: a folder that has this file has all the others.
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
 
@@ -538,6 +538,7 @@ def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
         ) from None
 
 
-def _versions() -> dict[str, str]:
-    versions = {"t2t_lite": __version__, "python": platform.python_version()}
-    return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
+def versions() -> dict[str, str]:
+    """Returns the releases of this package and of what it computes with, by name."""
+    own = {"t2t_lite": __version__, "python": platform.python_version()}
+    return own | {name: importlib.metadata.version(name) for name in _PACKAGES}

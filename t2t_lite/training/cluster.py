@@ -12,14 +12,9 @@ import logging
 import os
 import pathlib
 import re
-import signal
-import socket
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
-
-import tensorflow as tf
 
 from t2t_lite import files, run_folder
 from t2t_lite.errors import UsageError, UserError
@@ -28,8 +23,6 @@ log = logging.getLogger(__name__)
 
 _FLAGS = "--worker_hosts=HOST:PORT,HOST:PORT --worker_id=N"
 _TF_CONFIG = '{"cluster": {"worker": ["HOST:PORT", ...]}, "task": {"type": "worker", "index": N}}'
-# Schedulers start workers minutes apart, and restart them after pauses of up to five minutes.
-_SECONDS_TO_MEET = 600.0
 # A shared folder may show a new file late: NFS remembers for about a minute that it was not there.
 _SECONDS_TO_SEE = 120.0
 
@@ -122,52 +115,17 @@ class Cluster:
     def __str__(self) -> str:
         return f"worker {self.worker_id} of {len(self.hosts)}"
 
-    # ---- meeting
+    def name(self, worker: int) -> str:
+        """Returns how messages call any of the workers."""
+        known = 0 <= worker < len(self.hosts)
+        return f"worker {worker} at {self.hosts[worker]}" if known else f"worker {worker}"
 
-    def make_strategy(self, gpus: int) -> tf.distribute.Strategy:
-        """Waits for the other workers and returns the strategy of them all.
-
-        Args:
-            gpus: how many of them each worker uses; 0: its CPU.
-
-        Raises:
-            UserError: this worker's port is in use, or another worker cannot be reached.
-        """
-        self._meet()
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec({"worker": list(self.hosts)}),
-            task_type="worker",
-            task_id=self.worker_id,
-            num_accelerators={"GPU": gpus},
-            rpc_layer="grpc",
+    def lost(self, worker: int, reason: str) -> str:
+        """Returns the line that all the others end with when one is lost."""
+        return (
+            f"{self} has lost {self.name(worker)}: {reason.rstrip('.')}. Start all workers again "
+            "to go on from the newest checkpoint"
         )
-        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
-        if threading.current_thread() is threading.main_thread():
-            # TensorFlow has made SIGTERM its own, for a notice of pre-emption that nobody reads.
-            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
-        return strategy
-
-    def _meet(self) -> None:
-        """Returns when every worker has been there; TensorFlow itself would wait without a word."""
-        deadline = time.monotonic() + _SECONDS_TO_MEET
-        own = self.hosts[self.worker_id]
-        ipv6 = socket.has_dualstack_ipv6()  # as TensorFlow's server listens
-        try:
-            server = socket.create_server(
-                ("", _port(own)),
-                family=socket.AF_INET6 if ipv6 else socket.AF_INET,
-                dualstack_ipv6=ipv6,
-            )
-        except OSError as error:
-            raise UserError(
-                f"{self} cannot listen at {own}: {error.strerror}; end what uses the port, such as "
-                "another worker of the same number, or name another port"
-            ) from error
-        with server:
-            for worker, host in enumerate(self.hosts):
-                if worker != self.worker_id:
-                    log.info("%s waits for worker %d at %s", self, worker, host)
-                    _reach(worker, host, deadline)
 
     # ---- folders
 
@@ -217,100 +175,5 @@ class Cluster:
             if path.is_file() and files.INCOMPLETE not in path.name:
                 (pathlib.Path(folder) / path.name).symlink_to(path)
 
-    # ---- parting
-
-    @contextlib.contextmanager
-    def naming_lost_worker(self) -> Iterator[None]:
-        """Turns TensorFlow's error about another worker that has ended into one line.
-
-        Raises:
-            LostWorkerError: in its place.
-        """
-        try:
-            yield
-        except (tf.errors.UnavailableError, tf.errors.DeadlineExceededError) as error:
-            if self.is_alone:
-                raise
-            found = re.search(r"replica:0/task:([0-9]+)", str(error))
-            # The one that answers no sign of life, and that no message names, is the chief.
-            lost = int(found[1]) if found else 0
-            raise LostWorkerError(
-                f"{self} has lost worker {lost} at {self.hosts[lost]}: its own messages may "
-                "say why. Start all workers again to go on from the newest checkpoint"
-            ) from error
-
 
 ALONE = Cluster()
-
-
-class Agreement:
-    """Lets all workers decide alike; each must ask the same questions in the same order.
-
-    Args:
-        cluster: the workers.
-        strategy: made by all of them.
-    """
-
-    def __init__(self, cluster: Cluster, strategy: tf.distribute.Strategy) -> None:
-        self._cluster = cluster
-        self._strategy = strategy
-        self._local_replicas = strategy.num_replicas_in_sync // len(cluster.hosts)
-        self._compiled_sum = tf.function(self._sum_over_replicas)
-
-    def any(self, *conditions: bool) -> list[bool]:
-        """Returns for each condition whether it holds on one worker or more."""
-        if self._cluster.is_alone:
-            return list(conditions)
-        return [count > 0 for count in self._sum([int(condition) for condition in conditions])]
-
-    def wait(self) -> None:
-        """Waits until all workers are here, so that none ends well if another fails at the last."""
-        self.any(True)
-
-    def check(self, name: str, value: int) -> None:
-        """Compares a number with the chief's.
-
-        Raises:
-            UserError: it differs.
-        """
-        if self._cluster.is_alone:
-            return
-        (chiefs,) = self._sum([value if self._cluster.is_chief else 0])
-        if value != chiefs:
-            raise UserError(
-                f"{self._cluster} has {name} {value}, but worker 0 has {chiefs}: they must see "
-                "the same --data_dir and --output_dir"
-            )
-
-    def _sum(self, numbers: list[int]) -> list[int]:
-        """Adds up what the workers say."""
-        sums = self._compiled_sum(tf.constant(numbers, tf.int64))
-        return [int(total) // self._local_replicas for total in sums]
-
-    def _sum_over_replicas(self, numbers: tf.Tensor) -> tf.Tensor:
-        per_replica = self._strategy.run(tf.identity, (numbers,))
-        return self._strategy.reduce("SUM", per_replica, axis=None)
-
-
-def _port(host: str) -> int:
-    return int(host.rpartition(":")[2])
-
-
-def _reach(worker: int, host: str, deadline: float) -> None:
-    """Waits until something listens at `host`.
-
-    Raises:
-        UserError: nothing does before the deadline.
-    """
-    address = (host.rpartition(":")[0].strip("[]"), _port(host))
-    while True:
-        try:
-            socket.create_connection(address, timeout=5).close()
-            return
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise UserError(
-                    f"worker {worker} at {host} cannot be reached ({error}): start it with the "
-                    "same list of hosts, and let its port through"
-                ) from error
-            time.sleep(0.2)

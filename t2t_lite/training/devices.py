@@ -1,10 +1,12 @@
 """The devices that train: GPUs, one CPU, or a CPU split into logical devices; of all workers."""
 
+import signal
+import threading
 from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError, UserError, first_line
 from t2t_lite.training.cluster import ALONE, Cluster
 
 
@@ -22,7 +24,7 @@ def make_strategy(
 
     Raises:
         UsageError: logical devices are asked for with more than one worker.
-        UserError: fewer GPUs are there than were asked for, or other workers are not there.
+        UserError: fewer GPUs are there than were asked for, or a worker's port is in use.
     """
     if simulate_devices:
         if not cluster.is_alone:
@@ -44,8 +46,34 @@ def make_strategy(
     for gpu in gpus[:wanted]:
         tf.config.experimental.set_memory_growth(gpu, True)
     if not cluster.is_alone:
-        return cluster.make_strategy(wanted)
+        return _workers_strategy(cluster, wanted)
     return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(wanted)] or ["CPU:0"])
+
+
+def _workers_strategy(cluster: Cluster, gpus: int) -> tf.distribute.Strategy:
+    """Returns the strategy of several workers, after waiting for all of them.
+
+    Raises:
+        UserError: another program has taken the port.
+    """
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": list(cluster.hosts)}),
+        task_type="worker",
+        task_id=cluster.worker_id,
+        num_accelerators={"GPU": gpus},
+        rpc_layer="grpc",
+    )
+    try:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except tf.errors.UnknownError as error:
+        raise UserError(
+            f"{cluster} cannot listen at {cluster.hosts[cluster.worker_id]} ({first_line(error)}): "
+            "end what uses the port, or name another port"
+        ) from error
+    if threading.current_thread() is threading.main_thread():
+        # TensorFlow has made SIGTERM its own, for a notice of pre-emption that nobody reads.
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+    return strategy
 
 
 def sum_replicas(strategy: tf.distribute.Strategy, per_replica: Any) -> Any:

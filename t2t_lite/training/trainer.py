@@ -26,9 +26,10 @@ from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training import devices, memory
+from t2t_lite.training.agreement import Agreement
 from t2t_lite.training.averaging import refuse_average
 from t2t_lite.training.checkpoints import Checkpoints, refuse_other_release
-from t2t_lite.training.cluster import Agreement, Cluster
+from t2t_lite.training.cluster import Cluster
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.metrics import Metrics, ProgressLine, Values, train_values
@@ -37,10 +38,12 @@ from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.samples import attention_images, sample_table
 from t2t_lite.training.selection import Selection
+from t2t_lite.training.shared_settings import shared_settings
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.summary import Account, Hardware
 from t2t_lite.training.train_step import TrainStep
 from t2t_lite.training.warm_start import warm_start
+from t2t_lite.training.watch import Watch, together
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +56,13 @@ def run(config: TrainerConfig) -> None:
             (then `PreemptionError`).
     """
     cluster = Cluster.of(config.worker_hosts, config.worker_id)
+    hparams = resolve_hparams(config)
     with (
-        cluster.own_folder(config.output_dir) as folder,
-        cluster.naming_lost_worker(),
         StopSignals() as stop,
+        together(cluster, lambda: shared_settings(config, hparams)) as watch,
+        cluster.own_folder(config.output_dir) as folder,
     ):
-        trainer = Trainer(config, folder, cluster, stop)
+        trainer = Trainer(config, hparams, folder, cluster, stop, watch)
         if config.schedule == "evaluate":
             trainer.evaluate_newest()
         else:
@@ -70,18 +74,26 @@ class Trainer:
 
     Args:
         config: what to train, where and how long.
+        hparams: the resolved hyperparameters.
         folder: the run folder; on a worker that is not the chief, its own in place of that.
         cluster: the workers.
         stop: says when to stop sooner.
+        watch: notices when a worker is lost.
     """
 
     def __init__(
-        self, config: TrainerConfig, folder: str, cluster: Cluster, stop: StopSignals
+        self,
+        config: TrainerConfig,
+        hparams: BasicHParams,
+        folder: str,
+        cluster: Cluster,
+        stop: StopSignals,
+        watch: Watch,
     ) -> None:
         self.stop = stop
-        hparams = resolve_hparams(config)
+        self.watch = watch
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
-        self.workers = Agreement(cluster, self.strategy)
+        self.workers = Agreement(cluster, self.strategy, watch)
         cluster.bring_run(config.output_dir, folder)
         if config.schedule != "evaluate":
             refuse_average(pathlib.Path(folder))
@@ -184,7 +196,8 @@ class Trainer:
             with naming_bad_file(paths), progress:
                 while step < config.train_steps and not self._must_stop(timer):
                     batch = next(batches)
-                    skipped.check(train_step(batch, step), batch, step)
+                    with self.watch.step():
+                        skipped.check(train_step(batch, step), batch, step)
                     step += 1
                     if step % config.log_step_count_steps == 0:
                         totals = train_step.totals()
@@ -208,8 +221,9 @@ class Trainer:
         signalled, over = self.workers.any(
             self.stop.received is not None, timer.out_of_time() or self.selection.stopped
         )
-        if signalled and not self.stop.received:
-            self.stop.received = signal.SIGTERM
+        if signalled:
+            self.watch.end(done=True)  # each saves and ends by itself
+            self.stop.received = self.stop.received or signal.SIGTERM
         return signalled or over
 
     def _try_largest_batch(self, train_step: TrainStep, scheme: BatchingScheme) -> None:
@@ -223,7 +237,8 @@ class Trainer:
         )
         ids = tf.ones((self.parts, sentences, length), tf.int32)
         try:
-            train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
+            with self.watch.step():
+                train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
                 f"the largest batch, {sentences} × {length} subwords a side, does not fit into "
@@ -267,7 +282,7 @@ class Trainer:
     def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
         split, paths, batches = self._eval_data
         with naming_bad_file(paths), self.stop.at_once():
-            values = self.evaluation(batches, self.config.eval_steps)
+            values = self.evaluation(self.watch.each(batches), self.config.eval_steps)
             try:
                 decodes = decode_examples(self.decoder, paths, f"{split} example")
             except DivergedError as error:

@@ -1,0 +1,60 @@
+"""What must be equal on all workers, for the same steps to be taken."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+
+import tensorflow as tf
+
+from t2t_lite import registry, run_folder
+from t2t_lite.data import fingerprint
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.meeting import Settings
+
+# Each worker has its own, or may: machines may mount a folder where they like.
+_OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
+
+
+def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:
+    """Returns flags, hyperparameters, releases, devices and data by name.
+
+    Args:
+        config: the trainer's settings.
+        hparams: the resolved hyperparameters.
+
+    Raises:
+        UserError: a data file is missing.
+    """
+    flags = {
+        f"--{name}": value for name, value in dataclasses.asdict(config).items() if name not in _OWN
+    }
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    return (
+        flags
+        | {f"hparam {name}": str(value) for name, value in hparams.to_dict().items()}
+        | {f"release of {name}": release for name, release in run_folder.versions().items()}
+        | {"GPUs": gpus if config.worker_gpu is None else config.worker_gpu}
+        | _data(config)
+    )
+
+
+def _data(config: TrainerConfig) -> dict[str, str | int]:
+    """Returns the sizes of the data files, and digests of the small ones beside them."""
+    problem = registry.problem(config.problem)
+    splits = [] if config.schedule == "evaluate" else [DatasetSplit.TRAIN]
+    if config.schedule != "train":
+        splits.append(DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL)
+    paths = [
+        path for split in splits for path in problem.existing_filepaths(config.data_dir, split)
+    ]
+    sizes = {f"bytes of {os.path.basename(path)}": os.path.getsize(path) for path in paths}
+    small = [*problem.vocab_files(), fingerprint.file_name(problem.base_name)]
+    digests = {
+        f"SHA-256 of {name}": hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in small
+        if (path := pathlib.Path(config.data_dir, name)).is_file()
+    }
+    return sizes | digests
