@@ -121,10 +121,12 @@ class Cluster:
         return f"worker {worker} at {self.hosts[worker]}" if known else f"worker {worker}"
 
     def lost(self, worker: int, reason: str) -> str:
-        """Returns the line that all the others end with when one is lost."""
+        """Returns the line that all end with when one is lost."""
+        is_self = worker == self.worker_id
+        what = f"{self.name(worker)} is lost" if is_self else f"{self} has lost {self.name(worker)}"
         return (
-            f"{self} has lost {self.name(worker)}: {reason.rstrip('.')}. Start all workers again "
-            "to go on from the newest checkpoint"
+            f"{what}: {reason.rstrip('.')}. Start all workers again to go on from the newest "
+            "checkpoint"
         )
 
     # ---- folders

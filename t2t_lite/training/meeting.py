@@ -102,6 +102,8 @@ class _Chief:
         self._others = range(1, len(cluster.hosts))
         self._unknown: list[Channel] = []
         self._here: dict[int, Channel] = {}
+        self._farewell: Message = {}  # why the meeting has ended
+        self._told: set[int] = set()  # who knows
 
     def gather(self) -> dict[int, Channel]:
         """Returns the connections to the others when all are there."""
@@ -118,18 +120,28 @@ class _Chief:
         self._send_all(go=True)
         return self._here
 
-    def send_away(self, reason: str) -> None:
-        """Tells all who come that the chief cannot take part, as long as there is time."""
-        while len(self._here) < len(self._others) and time.monotonic() < self._deadline:
+    def dismiss(self, seconds: float = _SECONDS_TO_TELL, **message: Any) -> None:
+        """Ends the meeting.
+
+        Args:
+            seconds: for so long, those who have not come yet are told as well.
+            **message: says why.
+        """
+        self._farewell = message
+        self._told = set(self._here)
+        self._send_all(**message)
+        until = time.monotonic() + seconds
+        while len(self._told) < len(self._others) and time.monotonic() < until:
             self._hear()
-        self._send_all(lost=0, reason=reason)
 
     def _refuse_late(self, missing: list[int], what: str) -> None:
         if time.monotonic() > self._deadline:
-            self._end(
+            line = (
                 f"{self._cluster.name(missing[0])} {what} for {_SECONDS_TO_MEET / 60:.0f} minutes: "
                 "start it with the same list of hosts, and let its port and the chief's through"
             )
+            self.dismiss(seconds=0.0, end=line)
+            raise UserError(line)
 
     def _hear(self) -> None:
         """Lets in who comes, and forgets who has gone: it may come again."""
@@ -157,10 +169,14 @@ class _Chief:
         if worker in self._here:
             self._here[worker].send(end=f"another process has come as worker {worker}")
         self._here[worker] = channel
-        if self._settings:
-            self._refuse_failed(worker, [message])
-            if line := difference(self._cluster.name(worker), settings, self._settings):
-                self._end(line)
+        if self._farewell:
+            channel.send(**self._farewell)
+            self._told.add(worker)
+            return
+        self._refuse_failed(worker, [message])
+        if line := difference(self._cluster.name(worker), settings, self._settings):
+            self.dismiss(end=line)
+            raise UserError(line)
 
     def _has_reached(self, worker: int) -> set[int]:
         """Returns the worker if it says that it has reached the others; now it must not go."""
@@ -172,16 +188,12 @@ class _Chief:
 
     def _refuse_failed(self, worker: int, messages: list[Message]) -> None:
         for message in messages:
-            if "failed" in message:
+            if "failed" in message and not self._farewell:
                 self._lose(worker, str(message["failed"]))
 
     def _lose(self, worker: int, reason: str) -> NoReturn:
-        self._send_all(lost=worker, reason=reason)
+        self.dismiss(lost=worker, reason=reason)
         raise LostWorkerError(self._cluster.lost(worker, reason))
-
-    def _end(self, line: str) -> NoReturn:
-        self._send_all(end=line)
-        raise UserError(line)
 
     def _send_all(self, **message: Any) -> None:
         for channel in self._here.values():
@@ -271,7 +283,7 @@ def _tell(cluster: Cluster, reason: str) -> None:
             _greet(cluster, hello, deadline).close()
             return
         with _listen(cluster) as server:
-            _Chief(cluster, server, {}, deadline).send_away(reason)
+            _Chief(cluster, server, {}, deadline).dismiss(lost=0, reason=reason)
 
 
 def _listen(cluster: Cluster) -> socket.socket:

@@ -30,6 +30,7 @@ _PARTED = (
     tf.errors.InternalError,
     tf.errors.FailedPreconditionError,
 )
+_CUT_OFF = _PARTED[:2]  # the network, if no worker is lost
 _SECONDS_BEYOND = 5.0
 
 
@@ -53,18 +54,18 @@ def together(cluster: Cluster, describe: Callable[[], Settings]) -> Iterator["Wa
     if cluster.is_alone:
         yield Watch()
         return
-    watch = Watch.over(cluster, meet(cluster, describe))
+    watch = Watch.over(cluster, meet(cluster, describe), BOUNDS)
     try:
         yield watch
     except UserError as error:
         watch.end(failed=str(error))
         raise
     except Exception as error:
-        if line := watch.lost_line(error):
-            watch.end(failed=line)
-            raise LostWorkerError(line) from error
-        watch.end(failed=f"{type(error).__name__}: {first_line(error)}")
-        raise
+        if not (line := watch.lost_line(error)):
+            watch.end(failed=f"{type(error).__name__}: {first_line(error)}")
+            raise
+        watch.end(failed=line)
+        raise LostWorkerError(line) from error
     except BaseException:
         watch.end(failed="interrupted")
         raise
@@ -97,7 +98,7 @@ class Watch:
             threading.Thread(target=self._listen, daemon=True, name="watch").start()
 
     @classmethod
-    def over(cls, cluster: Cluster, others: dict[int, Channel], bounds: Bounds = BOUNDS) -> "Watch":
+    def over(cls, cluster: Cluster, others: dict[int, Channel], bounds: Bounds) -> "Watch":
         """Starts the watcher, which takes over the connections to the others."""
         ours, theirs = socket.socketpair()
         description = {
@@ -150,8 +151,13 @@ class Watch:
 
     def lost_line(self, error: Exception) -> str:
         """Returns the line about a lost worker that is behind an error; "": none is."""
-        if isinstance(error, _PARTED):  # TensorFlow may notice first
+        if self._watcher and isinstance(error, _PARTED):  # TensorFlow may notice first
             self._has_judged.wait(self._bounds.silence + _SECONDS_BEYOND)
+        if not self._line and isinstance(error, _CUT_OFF):
+            return (
+                f"the connection to another worker is lost ({first_line(error)}). Start all "
+                "workers again to go on from the newest checkpoint"
+            )
         return self._line
 
     def _tell(self, **message: str | bool | int) -> None:

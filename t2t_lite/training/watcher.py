@@ -1,8 +1,9 @@
 """A process beside each worker that notices when another worker is lost, and ends its own then.
 
 It is a process of its own since TensorFlow, while it connects the workers, stops every thread of
-Python. Each says once a second that its worker runs: to the chief's, or the chief's to all. A
-worker that a signal has stopped is not said to run.
+Python. Each says once a second that it is there: to the chief's, or the chief's to all. A worker
+that cannot end by itself, as one that a signal has stopped, is killed: otherwise it would keep its
+port and the run folder from the next start.
 
     from the worker       {"entered": 7}           it has come to its 7th common step
                           {"left": 7}              the step is done
@@ -49,7 +50,7 @@ class _Progress(NamedTuple):
 
 
 class Watcher:
-    """Watches until its worker has ended.
+    """Watches over one worker.
 
     Args:
         cluster: the workers.
@@ -76,23 +77,31 @@ class Watcher:
         self._heard = dict.fromkeys(others, now)
         self._progress = dict.fromkeys([cluster.worker_id, *others], _Progress())
         self._beaten = 0.0
+        self._ran = now  # when the worker was not stopped
         self._line = ""  # why the worker must end
         self._deadline = 0.0  # when it must have
 
     def run(self) -> None:
-        """Returns when the worker has ended or needs no other any more."""
-        while self._hear_worker():
-            speaking = ready([self._worker, *self._others.values()], _SECONDS_TO_BEAT)
-            now = time.monotonic()
-            for other, channel in list(self._others.items()):
-                if channel in speaking:
-                    self._hear_other(other, now)
-            if not self._line:
-                self._beat(now)
-                self._judge(now)
-            elif now > self._deadline:
-                self._kill()
-                return
+        """Watches until the worker has ended or needs no other any more."""
+        while self.look():
+            pass
+
+    def look(self) -> bool:
+        """Looks around once, for a second at most; returns whether there is more to watch."""
+        speaking = ready([self._worker, *self._others.values()], _SECONDS_TO_BEAT)
+        now = time.monotonic()
+        for other, channel in list(self._others.items()):
+            if channel in speaking:
+                self._hear_other(other, now)
+        if not self._hear_worker():
+            return False
+        if not self._line:
+            self._beat(now)
+            self._judge(now)
+        if self._is_stuck(now):
+            self._kill()
+            return False
+        return True
 
     def _hear_worker(self) -> bool:
         """Takes the worker's messages; returns whether there is more to watch."""
@@ -103,11 +112,16 @@ class Watcher:
             elif "left" in message:
                 self._progress[own] = _Progress(message["left"])
             else:
-                self._send_all(**message)  # failed, or done
+                self._leave(**message)  # failed, or done
                 return False
         if self._worker.has_ended:
-            self._send_all(failed="its process was killed or has crashed")
+            self._leave(failed="its process was killed or has crashed")
         return not self._worker.has_ended
+
+    def _leave(self, **message: object) -> None:
+        """Passes on the worker's last word, unless it ends because of another."""
+        if not self._line:
+            self._send_all(**message)
 
     def _hear_other(self, other: int, now: float) -> None:
         for message in self._others[other].receive():
@@ -128,12 +142,25 @@ class Watcher:
             self._lose(other, "its connection has closed", now)
 
     def _beat(self, now: float) -> None:
-        if now < self._beaten + _SECONDS_TO_BEAT or _is_stopped(self._process):
+        if now < self._beaten + _SECONDS_TO_BEAT:
             return
         self._beaten = now
         own = self._progress[self._cluster.worker_id]
         waits = None if own.since is None else now - own.since
         self._send_all(entered=own.entered, waits=waits)
+
+    def _is_stuck(self, now: float) -> bool:
+        """Whether the worker will not end by itself, for which all others would wait."""
+        if self._line:
+            return now > self._deadline
+        if not _is_stopped(self._process):
+            self._ran = now
+        if now <= self._ran + self._bounds.silence:
+            return False
+        reason = f"it has stood still for {self._bounds.silence:.0f} s"
+        self._send_all(failed=reason)
+        self._line = self._cluster.lost(self._cluster.worker_id, reason)
+        return True
 
     def _judge(self, now: float) -> None:
         """Looks for one that is silent, and on the chief for one that the others wait for."""
@@ -179,7 +206,7 @@ def _is_stopped(process: int) -> bool:
         status = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
         return False
-    return status.rpartition(")")[2].split()[0] in "tT"
+    return status.rpartition(")")[2].split()[0] == "T"
 
 
 def main(description: Message) -> None:

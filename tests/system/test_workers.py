@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -59,16 +60,25 @@ def trainer_flags(data_dir):
 
 @pytest.fixture
 def start_workers(start, trainer_flags):
-    """Returns a function that starts two workers, the chief first."""
+    """Returns a function that starts workers at `hosts`, the chief first."""
 
-    def launch(output_dir, *more: str, steps: int = STEPS) -> list[subprocess.Popen]:
-        with contextlib.ExitStack() as stack:
-            servers = [stack.enter_context(socket.create_server(("", 0))) for _ in range(2)]
-            hosts = ",".join(f"localhost:{server.getsockname()[1]}" for server in servers)
-        flags = trainer_flags(output_dir, f"--worker_hosts={hosts}", *more, steps=steps)
-        return [start("t2t-trainer", *flags, f"--worker_id={i}") for i in range(2)]
+    def launch(output_dir, *more: str, hosts, steps: int = STEPS, odd=()) -> list[subprocess.Popen]:
+        """Starts them; the last has flags of its own, `odd`."""
+        flags = trainer_flags(output_dir, f"--worker_hosts={','.join(hosts)}", *more, steps=steps)
+        last = len(hosts) - 1
+        return [
+            start("t2t-trainer", *flags, f"--worker_id={i}", *(odd if i == last else ()))
+            for i in range(len(hosts))
+        ]
 
     return launch
+
+
+def free_hosts(count: int) -> list[str]:
+    """Where so many workers may listen; nothing did a moment ago."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("", 0))) for _ in range(count)]
+        return [f"localhost:{server.getsockname()[1]}" for server in servers]
 
 
 def finish(workers, code: int = 0) -> list[str]:
@@ -100,7 +110,7 @@ def names(output_dir) -> set[str]:
 @pytest.mark.slow
 def test_two_workers_equal_one_with_two_devices(command, start_workers, trainer_flags, tmp_path):
     two, one = tmp_path / "two", tmp_path / "one"
-    chief, other = finish(start_workers(two))
+    chief, other = finish(start_workers(two, hosts=free_hosts(2)))
     assert "trained 20 steps" in chief
     assert "INFO" not in other
     seed = json.loads((two / "flags.json").read_text())["random_seed"]  # drawn by the chief
@@ -117,41 +127,136 @@ def test_two_workers_equal_one_with_two_devices(command, start_workers, trainer_
             assert expected[name] == close, name
 
 
+def last_line(worker, code: int) -> str:
+    """Waits for a worker; returns the last line it has printed, its only word about an error."""
+    output, _ = worker.communicate(timeout=NOTICED)
+    assert worker.returncode == code, output
+    assert "Traceback" not in output
+    (line,) = (line for line in output.splitlines() if "error" in line.lower())
+    assert output.rstrip().endswith(line)
+    return line
+
+
+@pytest.mark.integration
+def test_unequal_flags_are_named_by_all(start_workers, tmp_path):
+    hosts = free_hosts(3)
+    workers = start_workers(tmp_path / "run", hosts=hosts, odd=["--eval_steps=3"])
+    lines = {last_line(worker, 1) for worker in workers}
+    assert lines == {
+        f"t2t-trainer: error: worker 2 at {hosts[2]} has --eval_steps=3, but worker 0 has "
+        "--eval_steps=2: all workers need the same flags, data and releases"
+    }
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.integration
+def test_unequal_data_and_a_port_in_use(start_workers, data_dir, tmp_path):
+    """Two in one test, side by side: most of the time goes into loading TensorFlow."""
+    copy = tmp_path / "copy"
+    shutil.copytree(data_dir, copy)
+    name = "text2text_tmpdir-train-00007-of-00100"
+    with (copy / name).open("ab") as shard:
+        shard.write(b"more")
+    size = (data_dir / name).stat().st_size
+    hosts, others = free_hosts(2), free_hosts(2)
+    with socket.create_server(("", int(others[1].split(":")[1]))):
+        unequal = start_workers(tmp_path / "a", hosts=hosts, odd=[f"--data_dir={copy}"])
+        crowded = start_workers(tmp_path / "b", hosts=others)
+        for worker in unequal:
+            assert (
+                f"worker 1 at {hosts[1]} has bytes of {name}={size + 4}, but worker 0 has bytes of "
+                f"{name}={size}: "
+            ) in last_line(worker, 1)
+        refusal = f"worker 1 of 2 cannot listen at {others[1]}: Address already in use"
+        assert f"error: {refusal}" in last_line(crowded[1], 1)
+        assert f"has lost worker 1 at {others[1]}: {refusal}" in last_line(crowded[0], 75)
+
+
 @pytest.fixture(scope="module")
-def calm_run(data_dir, tmp_path_factory):
-    """Where the runs of `test_a_lost_worker_ends_the_others` would end without disturbance."""
-    return tmp_path_factory.mktemp("runs") / "calm"
+def calm_runs(data_dir, tmp_path_factory):
+    """Where runs of so many workers and steps end without disturbance."""
+    folder = tmp_path_factory.mktemp("runs")
+    return lambda count, steps: folder / f"calm-{count}-{steps}"
+
+
+@pytest.fixture
+def check_loss(start_workers, calm_runs, tmp_path):
+    """Returns a function that loses a worker of a run, and compares the end with a calm one."""
+    seed = "--random_seed=3"
+
+    def check(hurt, victim: int, count: int, steps: int) -> str:
+        """Lets `hurt(victim's process)` happen when training has begun.
+
+        Returns:
+            The last line of a worker that is not the victim.
+        """
+        hosts, calm = free_hosts(count), calm_runs(count, steps)
+        if not calm.exists():
+            finish(start_workers(calm, seed, hosts=hosts, steps=steps))
+        workers = start_workers(tmp_path, seed, hosts=hosts, steps=steps)
+        while not (tmp_path / "model.ckpt-20.index").exists():
+            assert workers[0].poll() is None, workers[0].communicate()[0]
+            time.sleep(0.1)
+        hurt(workers[victim])
+        lines = [last_line(worker, 75) for i, worker in enumerate(workers) if i != victim]
+        for line in lines:
+            assert f"has lost worker {victim} at {hosts[victim]}: " in line
+        assert workers[victim].wait(NOTICED) in (75, -signal.SIGKILL)
+        left = run_folder.step_of(run_folder.checkpoints(tmp_path)[-1])
+        assert left < steps
+        chief, *_ = finish(start_workers(tmp_path, seed, hosts=hosts, steps=steps))
+        assert f"going on after step {left}" in chief
+        values = state(calm)
+        for name, value in state(tmp_path).items():
+            np.testing.assert_array_equal(value, values[name], err_msg=name)
+        assert metrics(tmp_path) == metrics(calm)
+        return lines[0]
+
+    return check
+
+
+@pytest.mark.integration
+def test_a_killed_worker_ends_the_other(check_loss):
+    line = check_loss(lambda worker: worker.kill(), victim=1, count=2, steps=60)
+    assert "its process was killed or has crashed" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "victim"), [(2, 0), (2, 1), (3, 0), (3, 2)])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_worker_ends_the_others(number, count, victim, check_loss):
+    line = check_loss(lambda worker: worker.send_signal(number), victim, count, steps=150)
+    stopped = "it has stood still for" in line
+    assert stopped == (number == signal.SIGSTOP)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_chief_killed_in_the_middle_of_a_checkpoint(count, check_loss, tmp_path):
+    def hurt(chief):
+        while not list(tmp_path.glob("model.ckpt-*.incomplete")):
+            assert chief.poll() is None, chief.communicate()[0]
+            time.sleep(0.0005)
+        chief.kill()
+        chief.wait()
+        assert list(tmp_path.glob("model.ckpt-*.incomplete"))
+
+    check_loss(hurt, 0, count, steps=150)
+    assert not list(tmp_path.glob("*.incomplete"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
-def test_a_lost_worker_ends_the_others(number, victim, start_workers, calm_run, tmp_path):
-    steps, seed = 300, "--random_seed=3"
-    if not calm_run.exists():
-        finish(start_workers(calm_run, seed, steps=steps))
-    workers = start_workers(tmp_path, seed, steps=steps)
+def test_sigterm_to_one_stops_all(victim, start_workers, tmp_path):
+    """In an evaluation, the signal does not wait for the others."""
+    hosts, seed = free_hosts(3), "--random_seed=3"
+    workers = start_workers(tmp_path, seed, hosts=hosts, steps=300)
     while not (tmp_path / "model.ckpt-20.index").exists():
         assert workers[0].poll() is None, workers[0].communicate()[0]
         time.sleep(0.1)
-    workers[victim].send_signal(number)
-    survivor = workers[1 - victim]
-    output, _ = survivor.communicate(timeout=NOTICED)
-    assert survivor.returncode == 75, output
-    last = output.strip().splitlines()[-1]
-    if number == signal.SIGTERM:
-        (stopped,) = finish([workers[victim]], 75)
-        assert "stopped by SIGTERM" in stopped
-        # In an evaluation, the signal does not wait for the others.
-        assert "stopped by SIGTERM" in last or "has lost worker" in last
-    else:
-        workers[victim].kill()
-        assert f"has lost worker {victim} at localhost:" in last
+    workers[victim].terminate()
+    lines = [last_line(worker, 75) for worker in workers]
+    assert all("stopped by SIGTERM" in line for line in lines), lines
     left = run_folder.step_of(run_folder.checkpoints(tmp_path)[-1])
-    assert left < steps
-    chief, _ = finish(start_workers(tmp_path, seed, steps=steps))
+    chief, *_ = finish(start_workers(tmp_path, seed, hosts=hosts, steps=left + 10))
     assert f"going on after step {left}" in chief
-    values = state(calm_run)
-    for name, value in state(tmp_path).items():
-        np.testing.assert_array_equal(value, values[name], err_msg=name)
-    assert metrics(tmp_path) == metrics(calm_run)
