@@ -1,0 +1,89 @@
+"""What workers must share."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from t2t_lite.errors import UserError
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.meeting import difference
+from t2t_lite.training.shared_settings import shared_settings
+from t2t_lite.training.trainer import resolve_hparams
+
+
+@pytest.fixture
+def config(data_dir) -> TrainerConfig:
+    return TrainerConfig(
+        data_dir=str(data_dir),
+        output_dir="run",
+        problem="text2text_tmpdir",
+        model="transformer",
+        hparams_set="transformer_test",
+        worker_hosts="a:1,b:2",
+        worker_id=0,
+    )
+
+
+def other_than(config: TrainerConfig, **changes) -> str | None:
+    """Returns how a worker with changes differs from the chief."""
+    changed = dataclasses.replace(config, worker_id=1, **changes)
+    return difference(
+        "worker 1",
+        shared_settings(changed, resolve_hparams(changed)),
+        shared_settings(config, resolve_hparams(config)),
+    )
+
+
+@pytest.fixture
+def copy(data_dir, tmp_path):
+    return shutil.copytree(data_dir, tmp_path / "copy")
+
+
+def test_folders_may_have_other_names(config, copy):
+    assert other_than(config, data_dir=str(copy), output_dir="mnt/run") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"train_steps": 7}, "--train_steps=7, but worker 0 has --train_steps=250000"),
+        ({"random_seed": 7}, "--random_seed=7, but worker 0 has --random_seed=None"),
+        ({"worker_gpu": 7}, "--worker_gpu=7, but worker 0 has --worker_gpu=None"),
+        ({"hparams": "batch_size=7"}, "--hparams=batch_size=7, but worker 0 has --hparams=:"),
+    ],
+)
+def test_unequal_flags(changes, difference, config):
+    assert f"worker 1 has {difference}" in other_than(config, **changes)
+
+
+def test_unequal_hyperparameters_of_one_set(config):
+    """A set of one's own, say, that has changed on one machine."""
+    hparams = resolve_hparams(config)
+    line = difference(
+        "worker 1",
+        shared_settings(config, hparams.copy(batch_size=7)),
+        shared_settings(config, hparams),
+    )
+    assert "worker 1 has hparam batch_size=7, but worker 0 has hparam batch_size=" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("text2text_tmpdir-train-00007-of-00100", "bytes of"),
+        ("text2text_tmpdir-dev-00000-of-00001", "bytes of"),
+        ("vocab.text2text_tmpdir.32768.subwords", "SHA-256 of"),
+        ("text2text_tmpdir.fingerprint.json", "SHA-256 of"),
+    ],
+)
+def test_unequal_data(name, what, config, copy):
+    with (copy / name).open("ab") as file:
+        file.write(b"\n")
+    assert f"worker 1 has {what} {name}=" in other_than(config, data_dir=str(copy))
+
+
+def test_missing_data(config, copy):
+    (copy / "text2text_tmpdir-train-00007-of-00100").unlink()
+    with pytest.raises(UserError, match="00007-of-00100 is missing"):
+        other_than(config, data_dir=str(copy))
