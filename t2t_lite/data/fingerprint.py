@@ -325,13 +325,8 @@ def _versions() -> dict[str, str]:
     return {"t2t_lite": __version__, "sentencepiece": importlib.metadata.version("sentencepiece")}
 
 
-def file_name(base_name: str) -> str:
-    """Returns the name of the fingerprint's file."""
-    return f"{base_name}.fingerprint.json"
-
-
 def _path(base_name: str, data_dir: str) -> pathlib.Path:
-    return pathlib.Path(data_dir) / file_name(base_name)
+    return pathlib.Path(data_dir) / f"{base_name}.fingerprint.json"
 
 
 def _write(path: pathlib.Path, entries: Mapping[str, Entry]) -> None:

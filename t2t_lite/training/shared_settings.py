@@ -1,13 +1,12 @@
 """What must be equal on all workers, for the same steps to be taken."""
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import files, registry, run_folder
 from t2t_lite.data import fingerprint
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.hparams.basic import BasicHParams
@@ -42,7 +41,7 @@ def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:
 
 
 def _data(config: TrainerConfig) -> dict[str, str | int]:
-    """Returns the sizes of the data files, and digests of the small ones beside them."""
+    """Returns the sizes of the data files, and digests of the vocabularies and fingerprint."""
     problem = registry.problem(config.problem)
     splits = [] if config.schedule == "evaluate" else [DatasetSplit.TRAIN]
     if config.schedule != "train":
@@ -51,10 +50,10 @@ def _data(config: TrainerConfig) -> dict[str, str | int]:
         path for split in splits for path in problem.existing_filepaths(config.data_dir, split)
     ]
     sizes = {f"bytes of {os.path.basename(path)}": os.path.getsize(path) for path in paths}
-    small = [*problem.vocab_files(), fingerprint.file_name(problem.base_name)]
     digests = {
-        f"SHA-256 of {name}": hashlib.sha256(path.read_bytes()).hexdigest()
-        for name in small
+        f"SHA-256 of {name}": files.digest(path)
+        for name in problem.vocab_files()
         if (path := pathlib.Path(config.data_dir, name)).is_file()
     }
-    return sizes | digests
+    made_from = {"fingerprint": fingerprint.training_digest(problem, config.data_dir)}
+    return sizes | digests | made_from

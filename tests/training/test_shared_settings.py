@@ -1,6 +1,7 @@
 """What workers must share."""
 
 import dataclasses
+import json
 import shutil
 
 import pytest
@@ -74,13 +75,26 @@ def test_unequal_hyperparameters_of_one_set(config):
         ("text2text_tmpdir-train-00007-of-00100", "bytes of"),
         ("text2text_tmpdir-dev-00000-of-00001", "bytes of"),
         ("vocab.text2text_tmpdir.32768.subwords", "SHA-256 of"),
-        ("text2text_tmpdir.fingerprint.json", "SHA-256 of"),
     ],
 )
 def test_unequal_data(name, what, config, copy):
     with (copy / name).open("ab") as file:
         file.write(b"\n")
     assert f"worker 1 has {what} {name}=" in other_than(config, data_dir=str(copy))
+
+
+def test_data_made_from_something_else(config, copy):
+    path = copy / "text2text_tmpdir.fingerprint.json"
+    fingerprint = json.loads(path.read_text())
+    for entry in fingerprint.values():
+        for source in entry["sources"].values():
+            source["mtime_ns"] += 1
+    path.write_text(json.dumps(fingerprint))
+    assert other_than(config, data_dir=str(copy)) is None  # at another time
+    for entry in fingerprint.values():
+        entry["samples"] = "other"
+    path.write_text(json.dumps(fingerprint))
+    assert "worker 1 has fingerprint=" in other_than(config, data_dir=str(copy))
 
 
 def test_missing_data(config, copy):
