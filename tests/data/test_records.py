@@ -181,6 +181,7 @@ def test_shuffling_in_pieces_keeps_the_records_and_mixes_them_all(tmp_path):
     assert neighbours < 20
 
 
+@pytest.mark.integration
 def test_memory_of_shuffling_does_not_grow_with_the_file(tmp_path):
     peaks = []
     for count in (20_000, 80_000):

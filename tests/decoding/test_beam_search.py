@@ -271,7 +271,10 @@ def sources():
     return inputs, lengths + 20
 
 
-@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize(
+    "beam_size",
+    [pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.integration)],
+)
 def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
     inputs, limits = sources
     search = BeamSearch(transformer, beam_size, Penalty(0.6))

@@ -26,6 +26,7 @@ def model():
     return make_model()
 
 
+@pytest.mark.integration
 def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them(strategy_over):
     strategy = strategy_over(2)
     with strategy.scope():

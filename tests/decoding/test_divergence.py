@@ -35,6 +35,7 @@ from t2t_lite.serving.requests import Request
 from t2t_lite.serving.translator import Translator
 from t2t_lite.training import averaging
 from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.watch import Watch
 
 SEARCHES = {
     "greedy": greedy_search,
@@ -223,6 +224,7 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
         evaluation=lambda batches, steps: {"loss": math.nan},
         config=types.SimpleNamespace(eval_steps=None),
         decoder=asking(["the model"]),
+        watch=Watch(),
         run=types.SimpleNamespace(problem=types.SimpleNamespace(metric="bleu")),
     )
     trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)

@@ -30,6 +30,7 @@ def renormalised(weights):
     return np.array(weights) / sum(weights)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

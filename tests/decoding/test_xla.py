@@ -57,7 +57,7 @@ def sizes_of(search, monkeypatch):
 @pytest.mark.parametrize(
     ("names", "settings"),
     [
-        ([TRANSFORMER], "beam"),
+        pytest.param([TRANSFORMER], "beam", marks=pytest.mark.integration),
         pytest.param([LSTM], "sampling", marks=pytest.mark.integration),
         *(
             pytest.param(names, settings, marks=pytest.mark.slow)

@@ -88,7 +88,10 @@ LEFT = "(S " * MANY + " (x a))" * MANY
 
 @pytest.mark.parametrize(
     ("gold", "test", "counts"),
-    [(SAME, SAME, (MANY, 0)), (RIGHT, LEFT, (1, MANY - 2))],
+    [
+        pytest.param(SAME, SAME, (MANY, 0), marks=pytest.mark.integration),
+        (RIGHT, LEFT, (1, MANY - 2)),
+    ],
     ids=["one in the other", "to the right and to the left"],
 )
 def test_many_nested_brackets_are_scored(gold, test, counts):

@@ -76,6 +76,7 @@ def ask(server, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.integration
 def test_answers_are_the_decoders(greedy_export, server, ask):
     decoder, folder = greedy_export
     for kind in ("translate", "ids"):

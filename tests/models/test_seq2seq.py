@@ -120,6 +120,7 @@ def test_sentences_do_not_depend_on_their_batch(model, features):
         np.testing.assert_allclose(logits, together[i, : len(logits)], **CLOSE)
 
 
+@pytest.mark.integration
 def test_compiled_by_xla_computes_the_same(model, features):
     compiled = tf.function(lambda batch: model(batch), jit_compile=True)
     batch = {name: tf.constant(ids) for name, ids in features.items()}

@@ -16,6 +16,7 @@ import tensorflow as tf
 from t2t_lite import registry, run_folder
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
+from t2t_lite.data.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.loading import find_trained
@@ -166,8 +167,8 @@ def test_training_goes_on(folder):
         model, optimizer = tf.train.Checkpoint(weight=weight), tf.train.Checkpoint()
         path = pathlib.Path(folder, "other")
         path.mkdir(exist_ok=True)
-        train_step = types.SimpleNamespace(state={})
-        return Checkpoints(path, model, optimizer, batches, train_step, 2), weight, batches
+        train_step, files = types.SimpleNamespace(state={}), TrainingFiles()
+        return Checkpoints(path, model, optimizer, batches, files, train_step, 2), weight, batches
 
     checkpoints, weight, batches = training()
     with checkpoints:

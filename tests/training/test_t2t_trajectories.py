@@ -167,14 +167,8 @@ def recorded_here(overrides):
     return {"losses": losses, "gradient_norms": norms}
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        pytest.param("clip", marks=pytest.mark.integration),
-        "multistep",
-        pytest.param("accumulated", marks=pytest.mark.integration),
-    ],
-)
+@pytest.mark.integration
+@pytest.mark.parametrize("run", RUNS)
 def test_trainings_recorded_here(run):
     """Holds the numbers where T2T's are not at hand; those are held by the tests above."""
     found = recorded_here(RUNS[run])

@@ -217,6 +217,7 @@ def test_half_precision_learns_as_float32_does(dtype, strategy_over):
     assert np.abs(weights[dtype, 2] - weights[dtype, 1]).mean() < 0.01
 
 
+@pytest.mark.integration
 def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
