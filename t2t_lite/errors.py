@@ -36,11 +36,14 @@ def first_line(error: Exception) -> str:
     return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]$", "", str(error).strip().partition("\n")[0])
 
 
-def quoted(text: str) -> str:
-    """Returns `repr(text)`; of a long text, its beginning and how long it is."""
-    if len(text) <= _LONGEST_QUOTE:
-        return repr(text)
-    return f"{text[:_LONGEST_QUOTE]!r}... ({len(text)} characters)"
+def quoted(value: object) -> str:
+    """Returns `repr(value)`; of a long one, its beginning and how long it is."""
+    if isinstance(value, str):
+        if len(value) <= _LONGEST_QUOTE:
+            return repr(value)
+        return f"{value[:_LONGEST_QUOTE]!r}... ({len(value)} characters)"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

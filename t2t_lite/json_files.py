@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, quoted
 
 _KINDS = {str: "text", int: "a whole number", dict: "an object"}
 _LARGEST = 2**63  # no count, seed or size is larger
@@ -40,7 +40,7 @@ class Fields(dict[str, Any]):
             if name in self and not _fits(self[name], kind):
                 raise UserError(
                     f"{self._path}: expected {_KINDS[kind]} as {name!r}, got "
-                    f"{abridged(self[name])}; bring the file back from a copy"
+                    f"{quoted(self[name])}; bring the file back from a copy"
                 )
 
 
@@ -73,7 +73,7 @@ def parse_object(text: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"not JSON ({error})") from error
     if not isinstance(value, dict):
-        raise ValueError(f"expected a JSON object, got {abridged(value)}")
+        raise ValueError(f"expected a JSON object, got {quoted(value)}")
     return value
 
 
@@ -82,12 +82,6 @@ def is_number(value: Any, largest: float = 1e100) -> bool:
     if type(value) is float:
         return not math.isfinite(value) or abs(value) <= largest
     return type(value) is int and abs(value) <= largest  # True is an int, too
-
-
-def abridged(value: Any) -> str:
-    """Returns a value for a message, its beginning alone if it is long."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _fits(value: Any, kind: type) -> bool:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import files, json_files, registry
-from t2t_lite.errors import UsageError, UserError, first_line
+from t2t_lite.errors import UsageError, UserError, first_line, quoted
 from t2t_lite.lock import locked
 from t2t_lite.version import __version__
 
@@ -409,7 +409,7 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
         if not (json_files.is_number(value) and 0 <= value <= largest and math.isfinite(value)):
             raise UserError(
                 f"{path}: expected what a run can cost as {name!r}, got "
-                f"{json_files.abridged(value)}; bring the file back from a copy, or delete it: "
+                f"{quoted(value)}; bring the file back from a copy, or delete it: "
                 "the run then counts from 0"
             )
     return summary
