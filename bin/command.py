@@ -47,6 +47,7 @@ class Flag:
         help: what it means, with its unit, for a newcomer.
         choices: the allowed values of a str; empty: any.
         minimum: the least allowed number.
+        maximum: the greatest allowed whole number.
     """
 
     name: str
@@ -55,15 +56,15 @@ class Flag:
     help: str
     choices: tuple[str, ...] = ()
     minimum: int | None = None
+    maximum: int | None = None
 
     def define(self, values: flags.FlagValues) -> None:
         """Adds the flag to absl's set."""
         if self.kind is bool:
             flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
         elif self.kind is int:
-            flags.DEFINE_integer(
-                self.name, self.default, self.help, self.minimum, flag_values=values
-            )
+            bounds = (self.minimum, self.maximum)
+            flags.DEFINE_integer(self.name, self.default, self.help, *bounds, flag_values=values)
         elif self.kind is float:
             flags.DEFINE_float(self.name, self.default, self.help, self.minimum, flag_values=values)
         elif self.choices:

@@ -190,6 +190,8 @@ COMMAND = Command(
                 int,
                 None,
                 "Seed of initial weights, data order and dropout; drawn if not given.",
+                minimum=0,
+                maximum=2**32 - 1,
             ),
         ),
     },

@@ -1,8 +1,8 @@
 """JSON that a crash or a person may have damaged: whatever it holds, a message names the file."""
 
 import json
-import math
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -77,11 +77,10 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return value
 
 
-def is_number(value: Any, largest: float = 1e100) -> bool:
+def is_number(value: Any) -> bool:
     """Whether a value from JSON is a number that can be computed with; NaN and infinity are."""
-    if type(value) is float:
-        return not math.isfinite(value) or abs(value) <= largest
-    return type(value) is int and abs(value) <= largest  # True is an int, too
+    # True is an int, too; and larger ones than floats cannot be computed with.
+    return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
 def _fits(value: Any, kind: type) -> bool:

@@ -11,6 +11,7 @@ from t2t_lite import files, run_folder
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.decoding.loading import Trained
 from t2t_lite.errors import UserError
 from t2t_lite.insights import job
 from t2t_lite.insights.config import InsightsConfig
@@ -84,7 +85,11 @@ def run(tmp_path, monkeypatch) -> run_folder.Run:
     opened = run_folder.Run(folder, "model", "set", None, problem, {})
     monkeypatch.setattr(run_folder.Run, "refuse_other_vocabulary", lambda *_: None)
     decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem)
-    trained = [types.SimpleNamespace(run=opened, origin=lambda: pytest.fail("went on"))]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "model.ckpt-9.index").write_text("of no run folder")
+    monkeypatch.setattr(Trained, "origin", lambda self: pytest.fail("went on"))
+    trained = [Trained(opened, str(elsewhere / "model.ckpt-9"))]
     for module in (jobs, job):
         monkeypatch.setattr(module, "find_trained", lambda config: trained)
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: decoder)
@@ -137,13 +142,21 @@ def test_no_output_replaces_a_file_of_the_run(tmp_path, run, name, monkeypatch):
     config = DecoderConfig(decode_from_file=str(tmp_path / "in"), decode_to_file=target)
     with pytest.raises(UserError, match=r"would overwrite .*run folder"):
         jobs.run(config)
-    monkeypatch.setattr(job, "look", lambda *_: ([], ""))
     with pytest.raises(UserError, match=r"would overwrite .*run folder"):
         job.run(InsightsConfig(text="a", output_file=target))
     monkeypatch.setattr(report, "_read_run", lambda *_: None)
     with pytest.raises(UserError, match=r"would overwrite .*run folder"):
         report.write_report([str(run.folder)], target)
     assert contents(tmp_path) == before
+
+
+def test_no_output_replaces_the_checkpoint_wherever_it_lies(tmp_path, run):
+    (tmp_path / "in").write_text("a line\n")
+    target = tmp_path / "elsewhere" / "model.ckpt-9.index"
+    with pytest.raises(UserError, match="would overwrite"):
+        jobs.run(DecoderConfig(decode_from_file=str(tmp_path / "in"), decode_to_file=str(target)))
+    with pytest.raises(UserError, match="would overwrite"):
+        job.run(InsightsConfig(text="a line", output_file=str(target)))
 
 
 def test_other_files_in_a_run_folder_may_be_replaced(tmp_path, run):

@@ -141,17 +141,22 @@ class _Transfer:
         if response is None:
             return
         with response:
+            length = _length(response.headers)
+            total = length
             if start and getattr(response, "status", None) == http.HTTPStatus.PARTIAL_CONTENT:
-                if _content_range(response.headers)[0] != start:
+                first, total = _content_range(response.headers)  # a part may end before the file
+                if first != start:
                     raise _ChangedError("it sends another part than asked for")
                 if _version_of(response.headers) not in ("", self._version()):
                     raise _ChangedError("it has changed")
+                if total is None and length is not None:
+                    total = start + length
             else:  # all of it: nothing had come, there are no ranges here, or it has changed
                 start = 0
                 self.discard()
                 if version := _version_of(response.headers):
                     write_text(self._version_file, version)
-            self._write(response, start)
+            self._write(response, start, total)
 
     def _open(self, start: int) -> Any:
         """Returns the response with the rest, or with all; None if there is no rest."""
@@ -169,10 +174,8 @@ class _Transfer:
                 raise _ChangedError(f"it ends before byte {start}") from None
             return None
 
-    def _write(self, response: Any, start: int) -> None:
-        """Writes the rest of a response behind the first `start` bytes."""
-        length = _length(response.headers)
-        total = None if length is None else start + length
+    def _write(self, response: Any, start: int, total: int | None) -> None:
+        """Writes a response behind the first `start` bytes of the file, which has `total`."""
         if self._size is not None and total not in (None, self._size):
             raise _WrongFileError(f"it has {total} bytes, expected {self._size}")
         expected = self._size if total is None else total

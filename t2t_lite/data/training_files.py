@@ -61,7 +61,8 @@ class TrainingFiles:
             if self.sizes.get(name) != now.sizes.get(name)
         ]
         if now.fingerprint not in ("", self.fingerprint):
-            found.append("made from something else, by the fingerprint beside them")
+            what = "made from something else" if self.fingerprint else "of unknown origin before"
+            found.append(f"{what}, by the fingerprint beside them")
         more = len(found) - _NAMED_CHANGES
         return "; ".join(found[:_NAMED_CHANGES]) + (f"; and {more} more" if more > 0 else "")
 

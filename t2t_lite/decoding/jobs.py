@@ -119,7 +119,7 @@ class _Recorder:
                 for place, beams in batch.sources.items()
             }
             yield Record(window, batch.number, rows, batch.pieces)
-            if not self._sentences:
+            if rows and not self._sentences:
                 log.info("first output after %.1f s", time.monotonic() - self._start)
             self._sentences += len(rows)
             self._subwords += _subwords(batch.sources.values())
@@ -232,7 +232,7 @@ def _refuse_overwriting(
     outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[Trained]
 ) -> None:
     """Raises UserError if an output is one of the inputs, or belongs to a run folder."""
-    own = [path for one in trained for path in one.run.own_files()]
+    own = [path for one in trained for path in one.files()]
     for path in outputs:
         files.refuse_overwriting(path, [*filter(None, inputs), *own], WRITTEN_BESIDE)
 

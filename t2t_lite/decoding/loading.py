@@ -1,6 +1,7 @@
 """The trained models that a decoding run is told to use."""
 
 import dataclasses
+import glob
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -23,6 +24,11 @@ class Trained:
 
     run: run_folder.Run
     checkpoint: str
+
+    def files(self) -> list[pathlib.Path]:
+        """Returns the files that it is read from, and all others of the run folder's own."""
+        path = pathlib.Path(self.checkpoint)
+        return [*self.run.own_files(), *path.parent.glob(glob.escape(path.name) + ".*")]
 
     def load(self) -> Seq2Seq:
         """Builds the model and reads its weights.

@@ -1,8 +1,8 @@
 """What has been decoded so far, kept beside the file that it is for, so that a kill loses little.
 
-`{target}.part` holds JSON, one line each: first what the outputs are made from, then a record for
-each batch that is done. Windows come one after the other, the batches of a window in any order.
-Together they take more room than the target, for as long as it is made.
+`{target}.part` holds JSON, one line each: first what the outputs are made from, then, behind its
+checksum, a record for each batch that is done. Windows come one after the other, the batches of a
+window in any order. Together they take more room than the target, for as long as it is made.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pathlib
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -160,26 +161,26 @@ def _line(record: Record) -> str:
         [number, [_fields(hypothesis) for hypothesis in hypotheses]]
         for number, hypotheses in record.pieces.items()
     ]
-    return json.dumps([record.window, record.batch, rows, pieces], ensure_ascii=False) + "\n"
+    text = json.dumps([record.window, record.batch, rows, pieces], ensure_ascii=False)
+    return f"{_checksum(text.encode())} {text}\n"
 
 
 def _parsed(line: bytes) -> Record | None:
     """Returns the record in a line; None if it is torn or damaged."""
-    if not line.endswith(b"\n"):
+    checksum, _, text = line.removesuffix(b"\n").partition(b" ")
+    if not line.endswith(b"\n") or checksum != _checksum(text).encode():
         return None
-    try:
-        window, batch, rows, pieces = json.loads(line)
-        record = Record(
-            window,
-            batch,
-            {number: Row(text, Output(*output)) for number, text, output in rows},
-            {number: [_hypothesis(*fields) for fields in found] for number, found in pieces},
-        )
-        numbers = {type(number) for number in (window, batch, *record.rows, *record.pieces)}
-        "".join(row.line for row in record.rows.values()).encode()  # only text can be written
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return record if numbers == {int} else None
+    window, batch, rows, pieces = json.loads(text)
+    return Record(
+        window,
+        batch,
+        {number: Row(text, Output(*output)) for number, text, output in rows},
+        {number: [_hypothesis(*fields) for fields in found] for number, found in pieces},
+    )
+
+
+def _checksum(text: bytes) -> str:
+    return f"{zlib.crc32(text):08x}"
 
 
 def _fields(hypothesis: Hypothesis) -> list[Any]:

@@ -40,11 +40,11 @@ def run(config: InsightsConfig) -> str:
         decode_hparams=config.decode_hparams,
     )
     trained = find_trained(settings)
+    path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
+    files.refuse_overwriting(path, trained[0].files())
     decoder = load_decoder(settings, trained)
     views, output = look(decoder, config.text, config.target)
     log.info("target: %s", output)
-    path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
-    files.refuse_overwriting(path, trained[0].run.own_files())
     if config.format == HTML:
         about = f"{decoder.problem.name}, {pathlib.Path(trained[0].checkpoint).name}"
         files.write_text(path, page(about, config.text, output, views))

@@ -179,11 +179,13 @@ def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = 
         UserError: a checkpoint is missing or does not fit the run; `output_path` is a checkpoint
             of a run; the new one cannot be written.
     """
-    if output_path and (_is_taken(output_path, run, checkpoints) or _is_of_training(output_path)):
-        raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
+    if output_path:  # before the work, not after it
+        _refuse_taken(output_path, run, checkpoints)
     mean = _Mean(run)
     step = mean.take(checkpoints)
-    output_path = output_path or str(run.folder / f"averaged.ckpt-{step}")
+    if not output_path:
+        output_path = str(run.folder / f"averaged.ckpt-{step}")
+        _refuse_taken(output_path, run, checkpoints)
     old = made_of(output_path)
     if old and old != _recipe(checkpoints):
         log.warning("%s was the mean of %s, and is made anew", output_path, _names(old))
@@ -365,12 +367,14 @@ class _Mean:
             self._checkpoint.write(prefix)
 
 
-def _is_taken(output_path: str, run: run_folder.Run, checkpoints: Sequence[str]) -> bool:
-    """Whether a checkpoint to be written would replace one that the run has, or that is read."""
+def _refuse_taken(output_path: str, run: run_folder.Run, checkpoints: Sequence[str]) -> None:
+    """Raises UserError if a mean would replace a checkpoint that a run has, or that is read."""
     ending = run_folder.CHECKPOINT_INDEX
     own = [path + ending for path in (*checkpoints, *_whole(run.folder))]
     best = map(str, run.folder.glob(f"{BEST_NAME}-*{ending}"))
-    return any(files.is_same(output_path + ending, path) for path in (*own, *best))
+    is_taken = any(files.is_same(output_path + ending, path) for path in (*own, *best))
+    if is_taken or _is_of_training(output_path):
+        raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
 
 
 def _copy_run(run: run_folder.Run, folder: pathlib.Path) -> None:

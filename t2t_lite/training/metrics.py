@@ -67,7 +67,10 @@ class Metrics:
         with self._writer.as_default():
             for name, value in values.items():
                 if not isinstance(value, str):
-                    tf.summary.scalar(f"{kind}/{name}", value, step=step)
+                    # What float32 cannot hold, such as a perplexity of 1e39, becomes infinite.
+                    with np.errstate(over="ignore"):
+                        number = np.float32(value)
+                    tf.summary.scalar(f"{kind}/{name}", number, step=step)
         self._writer.flush()
 
     def show(self, step: int, table: list[list[str]], images: Sequence[np.ndarray]) -> None:

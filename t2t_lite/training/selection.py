@@ -89,23 +89,29 @@ class Metric:
         }
 
 
+def _evaluated(folder: pathlib.Path) -> list[int]:
+    """Returns the steps of all evaluations of a run folder."""
+    return [record["step"] for _, record in read_metrics(folder) if record["kind"] == "eval"]
+
+
 def best_steps(curve: Curve, count: int) -> list[int]:
     """Returns the steps of the `count` highest values, the best first; of equals, the later."""
     return sorted(curve, key=lambda step: (curve[step], step), reverse=True)[:count]
 
 
-def has_plateaued(curve: Curve, steps: int, delta: float) -> bool:
+def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
     """Whether the last `steps` updates brought no value that is higher by `delta` than before.
 
     Args:
-        curve: values, higher is better.
+        curve: values, higher is better; evaluations that gave NaN have none.
+        last: the step of the last evaluation.
         steps: updates to wait for a better value.
         delta: the least difference that counts as better.
     """
-    end = max(curve, default=0) - steps
+    end = last - steps
     before = [value for step, value in curve.items() if step <= end]
     since = [value for step, value in curve.items() if step > end]
-    return bool(before) and max(since) < max(before) + delta
+    return bool(before) and max(since, default=-math.inf) < max(before) + delta
 
 
 class Selection:
@@ -143,7 +149,8 @@ class Selection:
         keep_best(self._folder, best_steps(there, self._keep))
         if self._steps is not None and not self.stopped:
             curve = self._stopping.curve(self._folder)
-            self.stopped = has_plateaued(curve, self._steps, self._delta)
+            last = max(_evaluated(self._folder), default=0)
+            self.stopped = has_plateaued(curve, last, self._steps, self._delta)
             if self.stopped:
                 log.info(
                     "stopping early: %s has not improved by %g in the last %d steps",

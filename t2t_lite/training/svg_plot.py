@@ -10,6 +10,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 30, 44  # margins around the axes
 _MOST_HOVERS = 120  # points of a curve that tell their values
 _MOST_MARKERS = 40  # a curve of no more points shows them
 
+# Values from here on are not drawn, nor are NaN and infinity: their axis could not be computed.
+_TOO_LARGE = 1e100
+
 # Okabe & Ito (2008), told apart by colour-blind readers; yellow, too pale on white, left out.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _STYLE = (
@@ -25,7 +28,7 @@ class Curve:
 
     Attributes:
         name: in the legend.
-        points: (x, y), x rising; where y is not finite the line has a gap.
+        points: (x, y), x rising; where y is not finite, or too large, the line has a gap.
         style: number of its colour, the same for one run in all plots.
     """
 
@@ -145,7 +148,7 @@ def line_plot(title: str, x_label: str, curves: Sequence[Curve], standalone: boo
         An `<svg>` element whose colours follow the page's `color`; "" if there is no point.
     """
     finite = [
-        dataclasses.replace(curve, points=[p for p in curve.points if math.isfinite(p[1])])
+        dataclasses.replace(curve, points=[p for p in curve.points if abs(p[1]) < _TOO_LARGE])
         for curve in curves
     ]
     drawn = [curve for curve in finite if curve.points]

@@ -115,6 +115,14 @@ def test_by_time_a_gap_is_an_error(run, capsys, minutes):
     assert "--save_checkpoints_secs=600" in message
 
 
+def test_an_average_of_an_average_does_not_replace_it(run, capsys):
+    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    names = "--checkpoints=averaged.ckpt-300,model.ckpt-200"
+    assert average(f"--output_dir={run.folder}", names) == 1
+    assert "averaged.ckpt-300 is a checkpoint of the run: name another" in capsys.readouterr().err
+    assert weights(run, str(run.folder / "averaged.ckpt-300")) == (300, {1.0})
+
+
 def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run, capsys):
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
     averaging.refuse_average(run.folder)

@@ -92,6 +92,8 @@ def test_early_stopping_without_evaluations_is_refused(capsys):
         ("--best_metric=belu", "unknown metric 'belu'; did you mean 'bleu'"),
         ("--eval_early_stopping_metric=f1", "unknown metric 'f1'"),
         ("--worker_gpu=-1", "--worker_gpu=-1"),
+        ("--random_seed=-1", "--random_seed=-1"),
+        (f"--random_seed={2**32}", f"--random_seed={2**32}"),
     ],
 )
 def test_mistakes_are_found_before_anything_starts(

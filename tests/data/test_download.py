@@ -25,6 +25,7 @@ class Upstream(http.server.ThreadingHTTPServer):
         if_range: whether it answers If-Range.
         says_length: whether it sends Content-Length.
         breaks_after: bytes of each answer after which it hangs up.
+        longest_part: bytes of an answer to Range at most.
         hangs_after: bytes of each answer after which it sends nothing for a while.
         location: redirects there.
         requests: the Range header of each request, "" for none.
@@ -35,7 +36,7 @@ class Upstream(http.server.ThreadingHTTPServer):
         self.contents = CONTENTS
         self.version = '"1"'
         self.ranges = self.if_range = self.says_length = True
-        self.breaks_after = self.hangs_after = 10**9
+        self.breaks_after = self.hangs_after = self.longest_part = 10**9
         self.location = ""
         self.requests: list[str] = []
         self.released = threading.Event()
@@ -67,10 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes */{size}")
             self.end_headers()
             return
-        body = upstream.contents[start:]
+        body = upstream.contents[start:][: upstream.longest_part if start else None]
         self.send_response(206 if start else 200)
         if start:
-            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+            self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{size}")
         if upstream.version:
             self.send_header("ETag", upstream.version)
         if upstream.says_length:
@@ -165,6 +166,14 @@ def test_it_goes_on_where_the_connection_broke(upstream, target):
     assert upstream.requests == ["", "bytes=6000-"]
     assert target.read_bytes() == CONTENTS
     assert left(target) == ["a.bin"]
+
+
+@pytest.mark.parametrize("known", [{}, {"size": len(CONTENTS)}])
+def test_a_part_that_ends_before_the_file_is_not_its_end(upstream, target, known):
+    upstream.breaks_after = upstream.longest_part = 4_000
+    download.download(upstream.url, target, **known)
+    assert upstream.requests == ["", "bytes=4000-", "bytes=8000-"]
+    assert target.read_bytes() == CONTENTS
 
 
 def test_it_goes_on_in_a_later_call(upstream, target):

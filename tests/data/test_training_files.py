@@ -99,7 +99,7 @@ def test_a_fingerprint_that_comes_is_a_change_and_one_that_goes_is_none(data_dir
     (data_dir / f"{PROBLEM.base_name}.fingerprint.json").unlink()
     without = files_in(data_dir)
     assert before.changes(without) == ""
-    assert without.changes(before).startswith("made from something else")
+    assert without.changes(before).startswith("of unknown origin before")
 
 
 def test_times_of_sources_and_other_splits_have_no_say(data_dir):

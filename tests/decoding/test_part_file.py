@@ -101,6 +101,18 @@ def test_what_a_crash_of_the_machine_has_damaged_is_cut_off(target, damage):
     assert part_file.read_bytes() == whole
 
 
+@pytest.mark.parametrize("place", [0, 9, 10, 12, -3])
+def test_a_record_that_was_altered_is_cut_off(target, place):
+    part_file = leave(target, RECORDS[:1])
+    whole = part_file.read_bytes()
+    leave(target, RECORDS[1:])
+    altered = bytearray(part_file.read_bytes().splitlines(keepends=True)[2])
+    altered[place] = ord("1") if altered[place] != ord("1") else ord("2")
+    part_file.write_bytes(whole + altered)
+    assert reopened(target).rows == 1
+    assert part_file.read_bytes() == whole
+
+
 def test_another_origin_starts_anew_and_says_why(target, caplog):
     leave(target, RECORDS)
     with PartFile(target, ORIGIN | {"input": ["abd"]}).opened() as part:

@@ -70,7 +70,7 @@ def test_killed_and_resumed_the_file_is_the_same(command, start, search, tmp_pat
     command("t2t-decoder", *flags, f"--decode_to_file={tmp_path}/undisturbed")
     out, part = tmp_path / "out", tmp_path / "out.part"
     killed = start("t2t-decoder", *flags, f"--decode_to_file={out}")
-    while not part.exists() or part.read_bytes().count(b"\n") < 100:
+    while not part.exists() or part.read_bytes().count(b"\n") < 10:  # batches
         assert killed.poll() is None
         time.sleep(0.05)
     killed.kill()

@@ -1,10 +1,12 @@
 """The progress line, and the clock behind it."""
 
 import logging
+import math
 
 import pytest
 
-from t2t_lite.training.metrics import ProgressLine, train_values
+from t2t_lite.run_folder import read_metrics
+from t2t_lite.training.metrics import Metrics, ProgressLine, train_values
 from t2t_lite.training.train_step import Totals
 
 
@@ -83,3 +85,14 @@ def test_pauses_are_left_out_of_the_time(clock):
     clock[0] += 9.0
     assert line.seconds == 3.0
     assert speeds["steps_per_second"] == 1.0
+
+
+def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
+    records = [{"loss": 90.0, "perplexity": 1e39}, {"loss": 700.0, "perplexity": 1e304}]
+    records.append({"loss": math.inf, "perplexity": -math.inf})
+    metrics = Metrics(tmp_path, 0)
+    for step, values in enumerate(records, 1):
+        metrics.write("eval", step, values)
+    assert Metrics(tmp_path, 9).evaluated == {1, 2, 3}
+    found = [record for _, record in read_metrics(tmp_path)]
+    assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records

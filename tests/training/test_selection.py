@@ -1,6 +1,7 @@
 """Which checkpoints stay, and when training stops: decided by metrics.jsonl alone."""
 
 import json
+import math
 import pathlib
 
 import pytest
@@ -152,11 +153,20 @@ def test_stops_after_so_many_updates_without_a_gain(tmp_path, losses, stops):
 @given(CURVES, st.integers(1, 30))
 def test_a_rising_curve_goes_on_and_a_flat_one_stops(curve, steps):
     rising = {step: float(step) for step in curve}
-    assert not has_plateaued(rising, steps, delta=0.5)
+    last = max(curve, default=0)
+    assert not has_plateaued(rising, last, steps, delta=0.5)
     flat = dict.fromkeys(curve, 1.0)
-    assert has_plateaued(flat, steps, delta=0.5) == (
+    assert has_plateaued(flat, last, steps, delta=0.5) == (
         bool(curve) and min(curve) <= max(curve) - steps
     )
+
+
+def test_evaluations_that_diverged_brought_no_gain(tmp_path):
+    choice = Selection(tmp_path, config(eval_early_stopping_steps=20), "bleu")
+    for step, loss in ((10, 3.0), (20, 1.0), (30, math.nan), (40, math.nan)):
+        evaluated(tmp_path, step, loss=loss, bleu=0.0)
+        choice.update()
+        assert choice.stopped == (step == 40)
 
 
 def test_the_direction_can_be_given(tmp_path):
