@@ -12,6 +12,7 @@ import logging
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -77,7 +78,14 @@ class Cluster:
             task = config["task"]
             first = {"chief": 0, "worker": len(chiefs)}[task["type"]]
             found = cls((*map(str, chiefs), *map(str, workers)), first + int(task["index"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise UserError(
                 f"TF_CONFIG={text} is not of the form {_TF_CONFIG} "
                 f"({type(error).__name__}: {error})"
@@ -91,8 +99,11 @@ class Cluster:
             UserError: of the class `error`; `hosts` and `worker_id` say where the values are from.
         """
         for host in self.hosts:
-            if not re.fullmatch(r".+:[0-9]{1,5}", host):
-                raise error(f"{hosts}: {host!r} is not of the form HOST:PORT")
+            if not _can_be_reached(host):
+                raise error(
+                    f"{hosts}: {host!r} is not of the form HOST:PORT, a host's name or address "
+                    "and a port from 1 to 65535"
+                )
             if self.hosts.count(host) > 1:
                 raise error(f"{hosts}: {host} is there twice; each worker needs a port of its own")
         if not 0 <= self.worker_id < len(self.hosts):
@@ -157,7 +168,7 @@ class Cluster:
     def bring_run(self, output_dir: str, folder: str) -> None:
         """Gives `folder` the state of the run folder, for a worker that is not the chief.
 
-        By links, which are replaced when somebody writes to them.
+        By links, which are replaced when somebody writes to them; what is appended to, by a copy.
 
         Raises:
             UserError: the chief's files do not appear.
@@ -174,8 +185,20 @@ class Cluster:
                 )
             time.sleep(0.2)
         for path in shared.iterdir():
-            if path.is_file() and files.INCOMPLETE not in path.name:
-                (pathlib.Path(folder) / path.name).symlink_to(path)
+            own = pathlib.Path(folder) / path.name
+            if path.name == run_folder.METRICS:
+                shutil.copyfile(path, own)
+            elif path.is_file() and files.INCOMPLETE not in path.name:
+                own.symlink_to(path)
+
+
+def _can_be_reached(host: str) -> bool:
+    """Whether "host:port" can be one: sockets take no other names and numbers."""
+    found = re.fullmatch(r"(.+):([0-9]{1,5})", host)
+    try:
+        return bool(found and found[1].encode("idna") and 1 <= int(found[2]) <= 65535)
+    except UnicodeError:
+        return False
 
 
 ALONE = Cluster()

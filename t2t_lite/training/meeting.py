@@ -50,12 +50,13 @@ def meet(cluster: Cluster, describe: Callable[[], Settings]) -> dict[int, Channe
     Raises:
         UserError: `describe` did; or this worker's port is in use, a worker does not come or
             has other settings; or one cannot take part (then `LostWorkerError`).
+        OSError: `describe` did.
     """
     deadline = time.monotonic() + _SECONDS_TO_MEET
     try:
         settings = {"--worker_hosts": ",".join(cluster.hosts), **describe()}
         server = _listen(cluster)
-    except UserError as error:
+    except (UserError, OSError) as error:
         _tell(cluster, str(error))
         raise
     with server:  # until all have tried to reach it
@@ -114,8 +115,8 @@ class _Chief:
         reached: set[int] = set()
         while missing := [worker for worker in self._others if worker not in reached]:
             self._refuse_late(missing, "has not reached the others")
-            ready([self._here[worker] for worker in missing], _POLL)
-            for worker in missing:
+            ready(self._here.values(), _POLL)
+            for worker in self._others:  # also who has reached all must stay, to be reached
                 reached |= self._has_reached(worker)
         self._send_all(go=True)
         return self._here
@@ -208,7 +209,7 @@ def _join(cluster: Cluster, settings: Settings, deadline: float) -> Channel:
         message = channel.next(_POLL)
         if message:
             _refuse_end(cluster, message)
-            if "all_here" in message:
+            if "all_here" in message:  # nobody may go before this worker has reached them
                 _reach_others(cluster, channel, deadline)
             if "go" in message:
                 return channel
@@ -257,8 +258,10 @@ def _greet(cluster: Cluster, hello: Message, deadline: float) -> Channel:
 def _reach_others(cluster: Cluster, chief: Channel, deadline: float) -> None:
     """Tries the ports of the other workers, which TensorFlow is going to use.
 
+    Gives up when the chief has gone.
+
     Raises:
-        UserError: one cannot be reached before the deadline.
+        UserError: one cannot be reached before the deadline, or the chief says that one is lost.
     """
     for worker, host in enumerate(cluster.hosts):
         while worker not in (0, cluster.worker_id):
@@ -270,7 +273,9 @@ def _reach_others(cluster: Cluster, chief: Channel, deadline: float) -> None:
                     line = f"{cluster} cannot reach {cluster.name(worker)} ({error}): let its "
                     chief.send(failed=line + "port through")
                     raise UserError(line + "port through") from error
-                time.sleep(_POLL)
+                _refuse_end(cluster, chief.next(_POLL) or {})
+                if chief.has_ended:
+                    return
     chief.send(reached=True)
 
 

@@ -32,6 +32,7 @@ _PARTED = (
 )
 _CUT_OFF = _PARTED[:2]  # the network, if no worker is lost
 _SECONDS_BEYOND = 5.0
+_SECONDS_TO_END = 30.0  # the watcher has, when this worker needs it no more
 
 
 @contextlib.contextmanager
@@ -144,10 +145,11 @@ class Watch:
             **message: the last to the watcher.
         """
         if not self._is_over:
-            self._tell(**message)
-            self._is_over = True
+            self._is_over = True  # before the watcher ends, which is no loss any more
+            if self._watcher:
+                self._watcher.send(**message)
             if self._process:
-                self._process.wait()
+                self._await_end(self._process)
 
     def lost_line(self, error: Exception) -> str:
         """Returns the line about a lost worker that is behind an error; "": none is."""
@@ -160,9 +162,15 @@ class Watch:
             )
         return self._line
 
-    def _tell(self, **message: str | bool | int) -> None:
+    def _tell(self, **message: int) -> None:
         if self._watcher and not self._is_over:
             self._watcher.send(**message)
+
+    def _await_end(self, process: subprocess.Popen) -> None:
+        try:
+            process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
     def _listen(self) -> None:
         """Waits for the watcher's judgement; runs in a thread."""
@@ -171,6 +179,7 @@ class Watch:
             ready([self._watcher], 3600.0)
             for message in self._watcher.receive():
                 self._line = message["lost"]
+                self._watcher.send(ending=True)
         if not self._line and not self._is_over:
             self._line = "the process that watches over the other workers has ended"
         if self._line and not self._is_over:

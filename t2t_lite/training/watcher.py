@@ -9,6 +9,7 @@ port and the run folder from the next start.
                           {"left": 7}              the step is done
                           {"failed": "..."}        it ends, by an error
                           {"done": true}           it needs no other worker any more
+                          {"ending": true}         it has heard that another is lost
     to the worker         {"lost": "..."}          the line to end with
     between watchers      {"entered": 7, "waits": 0.2}  once a second
                           {"lost": 2, "reason": "..."}  from the chief's, which is the judge
@@ -36,7 +37,8 @@ class Bounds(NamedTuple):
 
     silence: float = 30.0  # a watcher says nothing
     step: float = 1800.0  # one worker waits for another in a common step
-    ending: float = 30.0  # a worker that has lost another goes on
+    ending: float = 30.0  # a worker that has lost another does not hear of it
+    saving: float = 600.0  # it has heard, but still evaluates or writes a checkpoint
 
 
 BOUNDS = Bounds()
@@ -111,6 +113,8 @@ class Watcher:
                 self._progress[own] = _Progress(message["entered"], time.monotonic())
             elif "left" in message:
                 self._progress[own] = _Progress(message["left"])
+            elif "ending" in message:
+                self._deadline = time.monotonic() + self._bounds.saving
             else:
                 self._leave(**message)  # failed, or done
                 return False

@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+from t2t_lite import run_folder
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.training import cluster
 from t2t_lite.training.cluster import ALONE, Cluster, LostWorkerError
@@ -58,6 +59,10 @@ def test_by_tf_config(jobs, job, index, expected, monkeypatch):
         ("a:1,b", 0, "'b' is not of the form HOST:PORT"),
         ("a:1,", 0, "'' is not of the form HOST:PORT"),
         ("a:1,a:1", 0, "a:1 is there twice"),
+        ("a:1,b:0", 0, "'b:0' is not of the form HOST:PORT, .* a port from 1 to 65535"),
+        ("a:1,b:65536", 0, "'b:65536' is not of the form HOST:PORT"),
+        ("a:1,a..b:80", 0, "'a..b:80' is not of the form HOST:PORT, a host's name"),
+        (f"a:1,{'b' * 64}:80", 0, "b:80' is not of the form HOST:PORT, a host's name"),
     ],
 )
 def test_wrong_flags(hosts, worker_id, message):
@@ -70,6 +75,11 @@ def test_wrong_flags(hosts, worker_id, message):
     [
         ("{", "TF_CONFIG={ is not of the form .* Expecting property name"),
         ("[]", "AttributeError"),
+        ("[" * 9999, "RecursionError"),
+        (
+            '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1e999}}',
+            "Overflow",
+        ),
         (json.dumps({"cluster": {"worker": ["a:1", "b:2"]}}), "KeyError: 'task'"),
         (tf_config({"worker": ["a:1"]}, "evaluator", 0), "KeyError: 'evaluator'"),
         (tf_config({"worker": ["a:1"], "ps": ["b:1"]}, "worker", 0), "has a 'ps' job"),
@@ -110,6 +120,20 @@ def test_what_a_worker_writes_leaves_the_run_folder_alone(tmp_path):
     (own / "model.ckpt-5.index").unlink()
     assert (run / "flags.json").read_text() == "flags.json"
     assert (run / "model.ckpt-5.index").is_file()
+
+
+def test_what_a_worker_records_is_not_added_to_the_runs_records(tmp_path):
+    run, own = tmp_path / "run", tmp_path / "own"
+    run.mkdir()
+    own.mkdir()
+    there = '{"kind": "eval", "step": 5}\n'
+    for name, text in ((run_folder.FLAGS, "{}"), (run_folder.METRICS, there)):
+        (run / name).write_text(text)
+    Cluster(("a:1", "b:2"), 1).bring_run(str(run), str(own))
+    with (own / run_folder.METRICS).open("a") as records:  # as an evaluation does
+        records.write('{"kind": "evaluate", "step": 5}\n')
+    assert (run / run_folder.METRICS).read_text() == there
+    assert (own / run_folder.METRICS).read_text().startswith(there)
 
 
 def test_a_folder_that_is_not_shared_is_named(tmp_path, monkeypatch):

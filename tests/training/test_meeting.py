@@ -52,7 +52,7 @@ def run(hosts, settings, delays=(0, 0, 0)) -> list:
         time.sleep(delays[worker])
         try:
             results[worker] = meet(Cluster(own, worker), lambda: describe(worker))
-        except UserError as error:
+        except (UserError, OSError) as error:
             results[worker] = error
 
     threads = [threading.Thread(target=work, args=[worker]) for worker in range(len(settings))]
@@ -125,6 +125,59 @@ def test_the_failure_of_one_is_told_to_all(failing, hosts):
                 f"worker {worker} of 3 has lost worker {failing} at {hosts[failing]}: "
                 "no data: train-00000 is missing. Start all"
             )
+
+
+def test_a_file_that_one_cannot_read_is_told_to_all(hosts):
+    error = PermissionError(13, "Permission denied", "vocab")
+    chief, other = run(hosts[:2], [{}, error])
+    assert other is error
+    assert "has lost worker 1 at " in str(chief)
+    assert "Permission denied: 'vocab'. Start all" in str(chief)
+
+
+@pytest.mark.parametrize("has_reached", [False, True])
+def test_one_that_goes_while_another_tries_to_reach_it(has_reached, hosts, monkeypatch):
+    monkeypatch.setattr(meeting, "_SECONDS_TO_MEET", 2.0)
+    results: list = []
+    thread = threading.Thread(target=lambda: results.extend(run(hosts, [{}] * 2)))
+    thread.start()
+    goes = Channel(_patient(int(hosts[0].split(":")[1])))
+    goes.send(worker=2, settings={"--worker_hosts": ",".join(hosts)})
+    assert goes.next(5) == {"welcome": True}
+    assert goes.next(5) == {"all_here": True}
+    if has_reached:
+        goes.send(reached=True)
+        time.sleep(0.1)  # until the chief knows
+    goes.close()  # and nothing listens at its port
+    thread.join()
+    for result in results:
+        assert type(result) is LostWorkerError
+        assert f"has lost worker 2 at {hosts[2]}: its connection has closed" in str(result)
+
+
+def test_a_chief_that_goes_while_a_worker_tries_to_reach_another(hosts):
+    """It may be started again: the worker comes to it anew."""
+    results: list = []
+    with socket.create_server(("", int(hosts[0].split(":")[1]))) as server:
+        server.settimeout(5)
+        thread = threading.Thread(target=lambda: results.append(_met(Cluster(hosts, 1))))
+        thread.start()
+        for last in ({"all_here": True}, {"end": "enough"}):
+            chief = Channel(server.accept()[0])
+            assert (chief.next(5) or {})["worker"] == 1
+            chief.send(welcome=True)
+            chief.send(**last)
+            time.sleep(0.1)
+            chief.close()
+        thread.join()
+    assert str(results[0]) == "enough"
+
+
+def _met(cluster: Cluster):
+    try:
+        return meet(cluster, dict)
+    except UserError as error:
+        return error
 
 
 def test_a_workers_port_in_use_is_told_to_all(hosts):

@@ -14,7 +14,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.training import watch
 from t2t_lite.training.channel import Channel
 from t2t_lite.training.cluster import ALONE, Cluster, LostWorkerError
-from t2t_lite.training.watch import together
+from t2t_lite.training.watch import Watch, together
 from t2t_lite.training.watcher import BOUNDS
 
 CLUSTER = Cluster(("a:1", "b:2"), 0)
@@ -124,6 +124,39 @@ def test_a_watcher_that_dies_ends_its_worker(other, aborted):
 
     with pytest.raises(LostWorkerError, match="the process that watches"):
         train(happens, tf.errors.UnavailableError(None, None, ""))
+
+
+def test_a_worker_says_that_it_has_heard_of_a_loss(aborted):
+    ours, watchers = map(Channel, socket.socketpair())
+    Watch(ours)
+    watchers.send(lost="worker 1 is lost")
+    assert watchers.next(30) == {"ending": True}
+    assert aborted.wait(30)
+    ours.close()
+    watchers.close()
+
+
+def test_a_watcher_that_ends_at_once_when_all_is_done_is_no_loss(aborted):
+    ours, watchers = socket.socketpair()
+
+    class Slow(Channel):
+        """Sends, and returns when the other end has closed and all threads have seen it."""
+
+        def send(self, **message):
+            super().send(**message)
+            watchers.close()
+            aborted.wait(0.2)
+
+    Watch(Slow(ours)).end(done=True)
+    assert not aborted.is_set()
+
+
+def test_a_watcher_that_does_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(watch, "_SECONDS_TO_END", 0.1)
+    ours, _ = map(Channel, socket.socketpair())
+    process = subprocess.Popen(["sleep", "60"])
+    Watch(ours, process).end(done=True)
+    assert process.wait(30) == -9
 
 
 @pytest.mark.integration

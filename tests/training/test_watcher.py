@@ -181,6 +181,17 @@ def test_who_is_done_is_not_missed(fakes):
     assert chief.said("worker") == {}
 
 
+def test_a_worker_that_has_heard_may_evaluate_and_save(fakes, sleeper):
+    other = fakes(1, process=sleeper.pid, ending=0.1, saving=0.5)
+    other.ends[0].close()
+    assert other.look(0.05)
+    other.ends["worker"].send(ending=True)
+    assert other.look(0.3)
+    assert sleeper.poll() is None
+    assert not other.look(10.0)  # not for ever
+    assert sleeper.wait(10) == -signal.SIGKILL
+
+
 def test_a_worker_that_cannot_end_itself_is_killed(fakes, sleeper, capfd):
     chief = fakes(process=sleeper.pid, ending=0.1)
     chief.ends[2].close()
