@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import pathlib
+import random
 import tarfile
 import tempfile
 import zipfile
@@ -104,15 +105,16 @@ def write_zip(folder: pathlib.Path) -> None:
             archive.writestr(zipfile.ZipInfo(name), text, method)
 
 
-def write_tar(folder: pathlib.Path, name: str) -> None:
+def write_tar(folder: pathlib.Path, name: str, members: Mapping[str, bytes] = MEMBERS) -> None:
     """Writes a tar archive."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for member, text in MEMBERS.items():
+        for member, contents in members.items():
             info = tarfile.TarInfo(member)
-            info.size = len(text)
-            archive.addfile(info, io.BytesIO(text))
-    pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(name.rpartition(".")[2], bytes)
+            info.size = len(contents)
+            archive.addfile(info, io.BytesIO(contents))
+    suffix = name.rpartition(".")[2]
+    pack = {"gz": gzip.compress, "tgz": gzip.compress, "bz2": bz2.compress}.get(suffix, bytes)
     (folder / name).write_bytes(pack(buffer.getvalue()))
 
 
@@ -129,6 +131,27 @@ def archive_reader(name: str) -> Reader:
     return Reader(write, consumed(read))
 
 
+# No reader of compressed text or of markup takes more than this at a time.
+LONG = 2**17
+
+
+def write_long_members(folder: pathlib.Path) -> None:
+    """Writes archives of members that are longer than what is read at a time."""
+    text = random.Random(0).randbytes(LONG).hex("\n", 32).encode()
+    packed = gzip.compress(text, mtime=0)
+    markup = _tmx(LONG // len(_tmx()) + 1).encode()
+    assert min(len(packed), len(markup)) > LONG
+    write_tar(folder, "c.tar", {"a.en": text, "a.de.gz": packed})
+    write_tar(folder, "c.tgz", {"a.tmx": markup})
+
+
+def read_long_members(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
+    """Reads them."""
+    for _, lines in archives.iterate_members(folder / "c.tar", (".en", ".gz"), bad):
+        yield from lines
+    yield from corpora.TmxCorpus("c", _text("c.tgz", "a.tmx"), ("en", "de")).pairs(str(folder), bad)
+
+
 def _text(name: str, member: str | None = None) -> corpora.Text:
     return corpora.Text(corpora.RemoteFile(f"https://localhost/{name}"), member)
 
@@ -138,11 +161,11 @@ def _sgm(texts: list[str]) -> str:
     return f'<refset trglang="de">\n<doc docid="1">\n<p>\n{segments}\n</p>\n</doc>\n</refset>\n'
 
 
-def _tmx() -> str:
+def _tmx(times: int = 1) -> str:
     units = "\n".join(
         f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv>'
         f'<tuv xml:lang="de"><seg>{other}<ph>x</ph></seg></tuv></tu>'
-        for one, other in zip(ENGLISH, GERMAN, strict=True)
+        for one, other in zip(ENGLISH * times, GERMAN * times, strict=True)
     )
     return f'<?xml version="1.0"?>\n<tmx version="1.4"><header/><body>\n{units}\n</body></tmx>\n'
 
@@ -343,6 +366,7 @@ PARAMETERS = "DEBUG 0\nMAX_ERROR 10\nCUTOFF_LEN 40\nDELETE_LABEL TOP\nEQ_LABEL T
 READERS: dict[str, Reader] = {
     "text": Reader(write_text, consumed(read_text)),
     **{name: archive_reader(name) for name in ("c.zip", "c.tar", "c.tar.gz", "c.tar.bz2")},
+    "long members": Reader(write_long_members, consumed(read_long_members), share=0.2),
     "sgm": corpus_reader(
         corpora.AlignedCorpus("c", _text("c.en.sgm"), _text("c.de.sgm")),
         {"c.en.sgm": _sgm(ENGLISH), "c.de.sgm": _sgm(GERMAN)},

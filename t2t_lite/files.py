@@ -35,12 +35,12 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
         The path to write to.
 
     Raises:
-        UserError: `path` is there and is no regular file: a device such as /dev/null would be
+        UserError: `path` is there and is not a regular file: a device such as /dev/null would be
             replaced by one.
     """
     final = pathlib.Path(path)
     if final.exists() and not final.is_file():
-        raise UserError(f"{final} is no regular file: name another")
+        raise UserError(f"{final} is not a regular file: name another")
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(final.name + INCOMPLETE)
     try:

@@ -13,7 +13,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"  # as /dev/null is none
     os.mkfifo(pipe)
     for path in (pipe, tmp_path):
-        with pytest.raises(UserError, match="is no regular file"):
+        with pytest.raises(UserError, match="is not a regular file"):
             files.write_text(path, "text")
     assert pipe.is_fifo()
 

@@ -121,14 +121,15 @@ def _members(path: str) -> Generator[_Member, None, None]:
     """Yields the files of an archive, which stays open until then."""
     open_tar = next((f for suffix, f in _TARS.items() if path.endswith(suffix)), None)
     if open_tar is not None:
-        with (
-            open_tar(path, "rb") as file,
-            tarfile.open(fileobj=_BoundedReads(file), mode="r:") as tar,
-        ):
-            for info in tar:
-                if info.isreg():
-                    name = posixpath.normpath(info.name)
-                    yield name, functools.partial(tar.extractfile, info)
+        with open_tar(path, "rb") as file:
+            reads = _TarReads(file)
+            with tarfile.open(fileobj=reads, mode="r:") as tar:
+                for info in tar:
+                    if info.isreg():
+                        reads.of_headers = False  # what is read meanwhile is the member's
+                        name = posixpath.normpath(info.name)
+                        yield name, functools.partial(tar.extractfile, info)
+                        reads.of_headers = True
     elif path.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
@@ -137,18 +138,25 @@ def _members(path: str) -> Generator[_Member, None, None]:
         raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
 
 
-class _BoundedReads(io.RawIOBase):
-    """What tarfile reads an archive through."""
+class _TarReads(io.RawIOBase):
+    """What tarfile reads an archive through.
+
+    Attributes:
+        of_headers: whether the next reads are of headers, which are bounded, not of a member.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.seek = file.seek  # type: ignore[method-assign]
         self.tell = file.tell  # type: ignore[method-assign]
         self._file = file
+        self.of_headers = True
 
     def read(self, size: int = -1) -> bytes:
-        """Returns the next bytes; refuses to return more than `_BUFFER`."""
-        if not 0 <= size <= _BUFFER:
-            raise tarfile.TarError(f"a header of {size} bytes")
+        """Returns the next bytes; refuses a header of more than `_BUFFER`."""
+        if self.of_headers and not 0 <= size <= _BUFFER:
+            raise tarfile.TarError(
+                f"the header of a member has {size:,} bytes; at most {_BUFFER:,} are expected"
+            )
         return self._file.read(size)
 
 

@@ -115,7 +115,7 @@ class SentencePieceEncoder(TextEncoder):
             self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
         except (RuntimeError, UnicodeDecodeError, DecodeError):
             raise DataError(
-                f"{path} is no SentencePiece model, or damaged: copy or build it again"
+                f"{path} is not a SentencePiece model, or damaged: copy or build it again"
             ) from None
         self._known: set[str] = set()  # characters that were looked up and have pieces
         self._first_words = WordCache(self._processor.encode, _CACHED_WORDS)

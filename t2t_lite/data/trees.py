@@ -276,7 +276,7 @@ def phrases(tree: Tree) -> Iterator[Tree]:
     stack = [tree]
     while stack:
         node = stack.pop()
-        around = sizes[id(node)]
+        around = sizes.get(id(node), 1)  # the whole tree may be a single word
         inner = [child for child in node.children if isinstance(child, Tree) and child.word is None]
         yield from (Tree(TOP, (child,)) for child in inner if 1 < sizes[id(child)] < around)
         stack += reversed(inner)

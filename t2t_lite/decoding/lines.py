@@ -122,7 +122,7 @@ def require_pair(path: str, count: int, other: str, other_count: int) -> None:
 def _count(path: str) -> int:
     """Counts the lines of a file that can be read again."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise DataError(f"{path} is no regular file: pipe it into --decode_from_file=- instead")
+        raise DataError(f"{path} is not a regular file: pipe it into --decode_from_file=- instead")
     return sum(1 for _ in iterate_lines(path))
 
 

@@ -90,7 +90,7 @@ class PartFile:
         if self._target.is_dir():
             raise UserError(f"{self._target} is a folder: name a file in it")
         if self._target.exists() and not self._target.is_file():
-            raise UserError(f"{self._target} is no regular file: name another")
+            raise UserError(f"{self._target} is not a regular file: name another")
         self._target.parent.mkdir(parents=True, exist_ok=True)
         lock = self._target.with_name(self._target.name + _LOCK)
         with locked(lock, "t2t-decoder", f"is writing {self._target}"):

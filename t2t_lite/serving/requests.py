@@ -75,7 +75,7 @@ def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise HTTPException(422, 'expected an object such as {"text": "..."}')
     return fields
@@ -108,7 +108,7 @@ def _refuse_constant(name: str) -> None:
 
 def _check(text: Any, name: str, longest: int) -> None:
     if not isinstance(text, str):
-        raise HTTPException(422, f"{name} is no string")
+        raise HTTPException(422, f"{name} is not a string")
     if len(text) > longest:
         raise HTTPException(
             413, f"{name} has {len(text)} characters: at most {longest} are allowed"

@@ -121,7 +121,7 @@ def test_an_export_that_cannot_be_written(refused, run, tmp_path, kind, folder):
     [
         ("/proc/out", "/proc/out.part"),
         ("in/out", "in: File exists"),
-        ("pipe", "pipe is no regular file: name another"),  # as /dev/null is none
+        ("pipe", "pipe is not a regular file: name another"),  # as /dev/null is none
     ],
 )
 def test_outputs_that_cannot_be_written(refused, run, tmp_path, target, message):

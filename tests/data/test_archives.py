@@ -1,6 +1,7 @@
 """Members of archives are the lines that went in; whatever is wrong is named with its place."""
 
 import bz2
+import functools
 import gzip
 import io
 import os
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_lite.data.archives import iterate_member_lines
+from t2t_lite.data.archives import iterate_member_lines, iterate_members, open_member
 from t2t_lite.errors import DataError, UserError
 
 ARCHIVES = ["a.tar", "a.tgz", "a.tar.gz", "a.tar.bz2", "a.zip"]
@@ -62,6 +63,24 @@ def test_a_compressed_member_is_decompressed(tmp_path, name, member, compress):
     path = make_archive(tmp_path / name, {member: compress(TEXT), "z": b""})
     assert list(iterate_member_lines(path, member)) == LINES
     assert list(iterate_member_lines(path, "z")) == []
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("read", [io.BufferedReader.read, io.BufferedReader.read1])
+def test_a_member_may_be_read_in_pieces_of_any_size(tmp_path, name, read):
+    contents = os.urandom(2**18)
+    path = make_archive(tmp_path / name, {"a": contents, "b": contents})
+    for size in (2**16, 2**17, 2**20):
+        with open_member(path, "b") as file:
+            assert b"".join(iter(functools.partial(read, file, size), b"")) == contents
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_long_compressed_members_are_read_one_after_the_other(tmp_path, name):
+    text = os.urandom(2**18).hex("\n", 64).encode()
+    path = make_archive(tmp_path / name, {"a.gz": gzip.compress(text), "b.bz2": bz2.compress(text)})
+    for _, lines in iterate_members(path, (".gz", ".bz2")):
+        assert list(lines) == text.decode().split("\n")
 
 
 def test_names_in_a_tar_may_begin_with_a_dot(tmp_path):

@@ -1,8 +1,10 @@
 import bz2
 import gzip
 import hashlib
+import io
 import logging
 import pathlib
+import tarfile
 import zipfile
 from xml.sax import saxutils
 
@@ -164,6 +166,17 @@ def test_sgm_tsv_and_tmx_members(archive, tmp_path):
     assert pairs(tsv, tmp_path) == [("three", "drei"), ("four", "vier")]
     tmx = TmxCorpus("x", Text(archive, "c.tmx"), languages=("en", "de"))
     assert pairs(tmx, tmp_path) == [("y", "x")]
+
+
+def test_a_long_tmx_member_of_a_tar(tmp_path):
+    unit = "<tu><tuv lang='de'><seg>x</seg></tuv><tuv lang='en'><seg>y</seg></tuv></tu>\n"
+    contents = f"<tmx><body>\n{unit * 2000}</body></tmx>".encode()
+    with tarfile.open(tmp_path / "c.tgz", "w:gz") as file:
+        info = tarfile.TarInfo("c.tmx")
+        info.size = len(contents)
+        file.addfile(info, io.BytesIO(contents))
+    corpus = TmxCorpus("x", Text(local(tmp_path / "c.tgz"), "c.tmx"), languages=("en", "de"))
+    assert pairs(corpus, tmp_path) == [("y", "x")] * 2000
 
 
 def test_members_of_unequal_lengths_are_an_error_that_names_both(archive, tmp_path):

@@ -188,7 +188,7 @@ class TestTraining:
 class TestDamagedFile:
     def test_no_model(self, tmp_path):
         (tmp_path / "vocab.model").write_bytes(b"not a model")
-        with pytest.raises(DataError, match=r"vocab\.model is no SentencePiece model"):
+        with pytest.raises(DataError, match=r"vocab\.model is not a SentencePiece model"):
             SentencePieceEncoder(tmp_path / "vocab.model")
 
     def test_a_model_with_other_special_ids(self, tmp_path):

@@ -230,6 +230,11 @@ def test_normalises_like_the_recorded_forms(golden_trees):
 # ---- symbols
 
 
+def test_a_tree_of_a_single_word_has_no_phrases():
+    for text in ("(NN word)", "(TOP (NN word))"):
+        assert list(trees.phrases(trees.parse_tree(text))) == []
+
+
 def test_phrases_are_those_of_several_words_each_over_fewer_than_the_one_around():
     tree = trees.parse_tree(
         "(TOP (S (S (NP (NP (DT the) (NN cat)) (PP (IN of) (NP (NN joy)))) (VP (VBD sat))) (. .)))"

@@ -99,5 +99,5 @@ def test_source_and_target_in_one_line_as_in_t2t(tmp_path):
 def test_a_pipe_that_is_named_like_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     rows = Rows(DecoderConfig(decode_from_file=str(tmp_path / "fifo")))
-    with pytest.raises(DataError, match=r"fifo is no regular file: .*--decode_from_file=-"):
+    with pytest.raises(DataError, match=r"fifo is not a regular file: .*--decode_from_file=-"):
         rows.count()

@@ -22,8 +22,8 @@ def refused(body: bytes) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b'{"text": "a", "n_best": NaN}', 400, "the body is no JSON: NaN is not a JSON number"),
-        (b'{"n_best": -Infinity}', 400, "the body is no JSON: -Infinity is not a JSON number"),
+        (b'{"text": "a", "n_best": NaN}', 400, "the body is not JSON: NaN is not a JSON number"),
+        (b'{"n_best": -Infinity}', 400, "the body is not JSON: -Infinity is not a JSON number"),
         (b'{"text": "a", "n_best": 1e999}', 422, '"n_best" must be a whole number of at least 1'),
         (b'{"text": "a", "text": "b"}', 422, "field 'text' is given twice"),
         (b'{"text": {"a": 1, "a": 2}}', 422, "field 'a' is given twice"),
@@ -32,9 +32,9 @@ def refused(body: bytes) -> tuple[int, str]:
         (b'{"texts": [' + b"1," * 500 + b"1]}", 413, "too many fields or texts: at most 128"),
         (b'{"' + b"x" * MEGABYTE + b'": 1}', 422, "unknown field 'xxxx"),
         (b'{"text": "' + b"\\u0061" * MEGABYTE + b'"}', 413, "text has 1048576 characters"),
-        (b'{"text": "' + b'\\"' * MEGABYTE, 400, "the body is no JSON: Unterminated string"),
+        (b'{"text": "' + b'\\"' * MEGABYTE, 400, "the body is not JSON: Unterminated string"),
         (b'{"text":' * 400_000, 413, "too many fields or texts"),
-        (b"[" * 400_000, 400, "the body is no JSON: maximum recursion depth"),
+        (b"[" * 400_000, 400, "the body is not JSON: maximum recursion depth"),
         (b"[" + b"[]," * 400_000 + b"[]]", 413, "too many fields or texts"),
         (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields or texts"),
     ],
