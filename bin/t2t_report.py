@@ -32,11 +32,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
+    from t2t_lite import files
     from t2t_lite.training.report import write_report
 
     if not args.words:
         raise UsageError("no run folder is named: write t2t-report OUTPUT_DIR")
-    print(write_report(args.words, args.output))
+    print(files.shown(write_report(args.words, args.output)))
 
 
 if __name__ == "__main__":

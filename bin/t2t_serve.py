@@ -89,7 +89,7 @@ COMMAND = Command(
                 int,
                 _DEFAULT.max_connections,
                 "Connections open at a time; for one more, the one that has kept the server "
-                "waiting longest is closed; if none does, the new one is answered 503.",
+                "waiting longest is closed; if none has for a second, the new one is answered 503.",
                 minimum=1,
             ),
             Flag(

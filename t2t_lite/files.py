@@ -185,6 +185,11 @@ def sync_folder(folder: pathlib.Path) -> None:
         os.close(descriptor)
 
 
+def shown(text: str) -> str:
+    """Returns a text with names of files, with an escape for each byte that is not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes `text` as UTF-8, whole or not at all."""
     with whole_file(path) as temporary:

@@ -6,6 +6,7 @@ Needs neither TensorFlow nor the model.
 import http.client
 import json
 import math
+import re
 import urllib.error
 import urllib.request
 from typing import Any, NamedTuple
@@ -16,6 +17,11 @@ from t2t_lite.errors import UserError
 
 # An output is one line.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
+# JSON can spell half of a surrogate pair, which cannot be printed.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Bytes of an answer, whatever the server sends; real ones have a few thousand.
+_LONGEST_ANSWER = 1 << 26
+_LONGEST_REFUSAL = 300
 
 
 class Answer(NamedTuple):
@@ -79,17 +85,11 @@ class Client:
         """Returns pairs of output and score."""
         body = self._post(json.dumps({"inputs": {"inputs": [source]}}).encode())
         try:
-            found = json.loads(body)["outputs"]
-            (outputs,), (scores,) = found["outputs"], found["scores"]
-        except (KeyError, TypeError, ValueError, RecursionError):
+            answers = self._answers(json.loads(body))
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise UserError(
                 f"{self._url} answered {body[:80]!r}, which no model of t2t-exporter would"
             ) from None
-        # With return_beams there are several.
-        pairs = (
-            zip(outputs, scores, strict=True) if isinstance(scores, list) else [(outputs, scores)]
-        )
-        answers = [Answer(*pair) for pair in pairs]
         if any(math.isnan(answer.score) for answer in answers):
             raise UserError(
                 f"{self._url} answered with NaN in place of scores: the model gives no "
@@ -97,16 +97,38 @@ class Client:
             )
         return answers
 
+    def _answers(self, found: Any) -> list[Any]:
+        """Returns an answer's outputs as the source was given: texts or lists of ids.
+
+        Raises:
+            KeyError, TypeError, ValueError, OverflowError: it is not an answer.
+        """
+        (outputs,), (scores,) = found["outputs"]["outputs"], found["outputs"]["scores"]
+        if not isinstance(scores, list):
+            outputs, scores = [outputs], [scores]
+        elif not isinstance(outputs, list):  # with return_beams there are several
+            raise TypeError(outputs)
+        is_output = _is_text if self._problem is None else _are_ids
+        if not all(map(is_output, outputs)) or not {int, float}.issuperset(map(type, scores)):
+            raise TypeError(outputs, scores)
+        return [Answer(*pair) for pair in zip(outputs, map(float, scores), strict=True)]
+
     def _post(self, body: bytes) -> bytes:
         try:
             request = urllib.request.Request(
                 self._url, body, headers={"Content-Type": "application/json"}
             )
             with urllib.request.urlopen(request, timeout=self._timeout_secs) as answer:
-                return answer.read()
+                content = answer.read(_LONGEST_ANSWER + 1)
+            if len(content) > _LONGEST_ANSWER:
+                raise UserError(
+                    f"{self._url} answered with more than {_LONGEST_ANSWER >> 20} MiB, which no "
+                    "model of t2t-exporter would"
+                )
+            return content
         except urllib.error.HTTPError as error:
             raise UserError(
-                f"{self._url} refused: {error.code} {error.reason}: {error.read()[:300]!r}"
+                f"{self._url} refused: {error.code} {error.reason}: {_beginning(error)!r}"
             ) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             # A timeout while connecting comes wrapped, one while waiting for the answer does not.
@@ -117,3 +139,19 @@ class Client:
                     "--timeout_secs"
                 ) from None
             raise UserError(f"{self._url} cannot be asked: {cause}") from None
+
+
+def _is_text(output: Any) -> bool:
+    return isinstance(output, str) and not _SURROGATE.search(output)
+
+
+def _are_ids(output: Any) -> bool:
+    return isinstance(output, list) and all(type(i) is int for i in output)
+
+
+def _beginning(refusal: urllib.error.HTTPError) -> bytes:
+    """Returns what a refusal says, as far as it arrives."""
+    try:
+        return refusal.read(_LONGEST_REFUSAL)
+    except (OSError, http.client.HTTPException):
+        return b""

@@ -2,6 +2,7 @@
 
 A page on another site can give its own name the address 127.0.0.1, and then, by a browser on this
 machine, ask what listens there (DNS rebinding). The Host header tells: it holds that site's name.
+Every browser sends one; what does not, such as a health probe in HTTP/1.0, is let in.
 """
 
 import ipaddress
@@ -26,7 +27,7 @@ def own_names(listener: socket.socket, host: str) -> frozenset[str] | None:
     address = ipaddress.ip_address(listener.getsockname()[0])
     if not address.is_loopback:
         return None
-    names = {"localhost", "127.0.0.1", "[::1]", bracketed(str(address)), bracketed(host).lower()}
+    names = {"localhost", "127.0.0.1", "[::1]", bracketed(str(address)), _normal(bracketed(host))}
     return frozenset(names)
 
 
@@ -42,7 +43,7 @@ class OwnNames:
 
     Args:
         app: answers the other requests.
-        names: in lower case; IPv6 addresses in brackets.
+        names: in lower case, without a dot at the end; IPv6 addresses in brackets.
     """
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
@@ -51,14 +52,25 @@ class OwnNames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        host = Headers(scope=scope).get("host", "")
-        name, colon, port = host.rpartition(":")
-        if not (colon and port.isdecimal()):
-            name = host
-        app = self._app if name.lower() in self._names else _misdirected(host)
+        host = Headers(scope=scope).get("host")
+        is_ours = host is None or _normal(_without_port(host)) in self._names
+        app = self._app if is_ours else _misdirected(host or "")
         await app(scope, receive, send)
 
 
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
+
+
+def _normal(name: str) -> str:
+    """Returns a name in lower case, without the dot that may end a whole one."""
+    return name.lower().removesuffix(".")
+
+
 def _misdirected(host: str) -> JSONResponse:
-    message = f"no server for {quoted(host)} here: ask for localhost or 127.0.0.1"
+    message = (
+        f"no server for {quoted(host)} here: ask for localhost or 127.0.0.1; a proxy must send the "
+        "server's own name as Host"
+    )
     return JSONResponse({"error": message}, 421)

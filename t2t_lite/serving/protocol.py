@@ -58,13 +58,16 @@ class Protocol(H11Protocol):
         body_seconds: from there to the end of the request.
         answer_seconds: for the client to take what was written.
         closing_seconds: for all of these once the server is to end.
+        patience_seconds: before which a connection need not make way for another: its request may
+            have arrived unread.
         max_connections: open at a time. When one more comes, the one that has kept the server
-            waiting longest makes way; if all wait for the server, the new one is answered 503.
+            waiting longest makes way; if none has for so long, the new one is answered 503.
     """
 
     header_seconds = 10.0
     body_seconds = answer_seconds = ServerConfig.timeout
     closing_seconds = 5.0
+    patience_seconds = 1.0
     max_connections = ServerConfig.max_connections
     _reading: _Deadline
     _writing: _Deadline
@@ -100,7 +103,7 @@ class Protocol(H11Protocol):
         self._writing = _Deadline(transport.abort)
         transport.set_write_buffer_limits(0)  # hence `pause_writing` as soon as a byte waits
         if len(self.connections) > self.max_connections and not self._make_room():
-            self._refuse(503, "too many connections: come again later")
+            self._refuse(503, "too many connections: come again later", ("retry-after", "1"))
         else:
             self._watch_request()
 
@@ -159,11 +162,13 @@ class Protocol(H11Protocol):
         self._awaits_body = awaits_body
 
     def _make_room(self) -> bool:
-        """Closes the connection that has kept the server waiting longest, if any has."""
+        """Closes the connection that has kept the server waiting longest, if any is late."""
+        late = self.loop.time() - self.patience_seconds
         waiting = [
-            (other.waits_since, id(other), other)
+            (since, id(other), other)
             for other in self.connections
-            if isinstance(other, Protocol) and other is not self and other.waits_since is not None
+            if isinstance(other, Protocol) and other is not self
+            if (since := other.waits_since) is not None and since <= late
         ]
         if not waiting:
             return False
@@ -172,16 +177,15 @@ class Protocol(H11Protocol):
         slowest.transport.abort()
         return True
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, status: int, message: str, *more_headers: tuple[str, str]) -> None:
         body = json.dumps({"error": message}).encode()
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "connection": "close",
-        }
-        response = h11.Response(
-            status_code=status, headers=list(headers.items()), reason=STATUS_PHRASES[status]
-        )
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+            *more_headers,
+        ]
+        response = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

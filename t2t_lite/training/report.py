@@ -116,7 +116,7 @@ def write_report(folders: Sequence[str], output: str) -> str:
     target = output or str(pathlib.Path(folders[0]) / "report.html")
     for path in paths:
         files.refuse_overwriting(target, own_files(path))
-    files.write_text(target, page(runs))
+    files.write_text(target, files.shown(page(runs)))
     return target
 
 

@@ -1,6 +1,8 @@
 """t2t-report, from run folders to a page."""
 
+import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -84,6 +86,17 @@ def test_one_run_has_all_its_settings_and_costs(tmp_path):
     assert table["time in steps"] == ["1:02:03"]
     assert table["utilisation"] == ["41%"]
     assert "FLOPs by count of matrix products" not in table
+
+
+def test_names_that_are_not_utf8_are_escaped(tmp_path, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), "utf-8", "strict")  # as in most languages' locales
+    monkeypatch.setattr("sys.stdout", stdout)
+    make_run(tmp_path / "run")
+    folder = str((tmp_path / "run").rename(tmp_path / os.fsdecode(b"run\xff")))
+    page = tmp_path / os.fsdecode(b"page\xff.html")
+    assert run(folder, f"--output={page}") == 0
+    assert stdout.buffer.getvalue().endswith(rb"/page\udcff.html" + b"\n")
+    assert r"run\udcff" in parse(page)[1]
 
 
 def test_mistakes_are_one_line(tmp_path, capsys):

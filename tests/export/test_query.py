@@ -118,6 +118,46 @@ def test_what_can_go_wrong_is_one_line(server, ask, model, message):
     assert error.count("\n") == 1
 
 
+ODD_ANSWERS = [
+    {"outputs": ["a"], "scores": [None]},
+    {"outputs": ["a"], "scores": ["a"]},
+    {"outputs": ["a"], "scores": [True]},
+    {"outputs": ["a"], "scores": [10**400]},
+    {"outputs": [["a", "b"]], "scores": [[-1.0]]},
+    {"outputs": ["ab"], "scores": [[-1.0, -2.0]]},
+    {"outputs": [["a"]], "scores": [[None]]},
+    {"outputs": [1], "scores": [-1.0]},
+    {"outputs": ["\ud800"], "scores": [-1.0]},
+]
+
+
+@pytest.mark.parametrize("outputs", ODD_ANSWERS, ids=json.dumps)
+def test_odd_answers_are_one_line(server, ask, outputs):
+    server.models["m"] = lambda body: {"outputs": outputs}
+    code, output, error = ask("--servable_name=m", "--inputs_once=a")
+    assert (code, output) == (1, "")
+    assert "which no model of t2t-exporter would" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("ids", [1, "a", ["a"], [None], [1.5]])
+def test_odd_ids_are_one_line(server, ask, ids):
+    server.models["m"] = lambda body: {"outputs": {"outputs": [ids], "scores": [-1.0]}}
+    vocabulary = "--problem=algorithmic_reverse_binary40", "--data_dir=unused"
+    code, _, error = ask("--servable_name=m", *vocabulary, "--inputs_once=1")
+    assert code == 1
+    assert "which no model of t2t-exporter would" in error
+
+
+def test_an_answer_without_end_is_not_read(server, ask, monkeypatch):
+    monkeypatch.setattr("t2t_lite.export.query._LONGEST_ANSWER", 1 << 20)
+    server.models["m"] = lambda body: "x" * (1 << 20)
+    code, _, error = ask("--servable_name=m", "--inputs_once=a")
+    assert code == 1
+    assert "answered with more than 1 MiB" in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "http://[::1", "localhost:port"])
 def test_no_server(ask, server, address):
     code, _, error = ask(f"--server={address}", "--servable_name=m", "--inputs_once=a")

@@ -26,7 +26,7 @@ def ask(server, **headers: str) -> tuple[int, dict]:
         connection.close()
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LocalHost"])
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LocalHost", "localhost."])
 @pytest.mark.parametrize("port", ["", ":{port}", ":9"])
 def test_its_own_names_with_a_port_or_without(server, name, port):
     host = name + port.format(port=server.port)
@@ -35,7 +35,14 @@ def test_its_own_names_with_a_port_or_without(server, name, port):
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:{port}", "", "localhost.evil.example", "127.0.0.1.nip.io"],
+    [
+        "evil.example",
+        "evil.example:{port}",
+        "",
+        "localhost..",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io",
+    ],
 )
 def test_other_names_are_421(server, host):
     host = host.format(port=server.port)
@@ -47,6 +54,17 @@ def test_other_names_are_421(server, host):
         connection.request("GET", path, headers={"Host": host})
         assert connection.getresponse().status == 421
         connection.close()
+
+
+def test_health_probes_need_no_name(server):
+    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+        connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_what_a_proxy_must_send_is_said(server):
+    message = ask(server, Host="public.example", Content_Type="application/json")[1]["error"]
+    assert "a proxy must send the server's own name as Host" in message
 
 
 def test_names_are_not_echoed_whole(server):
@@ -74,6 +92,7 @@ def test_json_is_json_however_it_is_spelt(server, media_type):
         ("127.0.0.1", "localhost", "127.0.0.1"),
         ("127.0.0.2", "My-Machine", "my-machine"),
         ("127.0.0.2", "my-machine", "127.0.0.2"),
+        ("127.0.0.2", "my-machine.", "my-machine"),
         ("::1", "::1", "[::1]"),
     ],
 )

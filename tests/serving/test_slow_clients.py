@@ -119,12 +119,14 @@ def test_what_is_not_http_is_said_in_json_even_after_an_answer(server, caplog):
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_the_slowest_make_way_for_others(serve):
+def test_the_slowest_make_way_for_others(serve, monkeypatch):
+    monkeypatch.setattr(Protocol, "patience_seconds", 0.1)
     with serve(max_connections=4) as server, contextlib.ExitStack() as stack:
         slow = []
         for sent in (b"", begun(b"POST", b"/translate"), WHOLE[:9], begun(b"GET", b"/health")):
             slow.append(stack.enter_context(connect(server)))
             slow[-1].sendall(sent)
+        time.sleep(0.3)
         for i in range(10):
             assert server.translate(text=str(i)) == (200, {"texts": [str(i)]})
         read_to_end(slow[0])
@@ -140,9 +142,20 @@ def test_where_all_are_being_answered_one_more_is_503(serve, gate):
         with connect(server) as connection:
             answer = read_to_end(connection)
         assert answer.startswith(b"HTTP/1.1 503")
+        assert b"\r\nretry-after: 1\r\n" in answer.lower()
         gate.opened.set()
         for connection in waiting:
             assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_of_ordinary_clients_beyond_the_limit_all_are_answered(serve):
+    with serve(max_connections=8) as server, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(server)) for _ in range(40)]
+        for client in clients:
+            client.sendall(TRANSLATE)
+        answers = [client.recv(1000)[:12] for client in clients]
+    assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+    assert answers.count(b"HTTP/1.1 200") >= 8
 
 
 def test_a_large_body_does_not_hold_the_others(serve):
