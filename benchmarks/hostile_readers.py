@@ -22,13 +22,16 @@ from t2t_lite import registry, run_folder
 from t2t_lite.data import archives, corpora, fingerprint, inspection, records, text_encoder, trees
 from t2t_lite.data.bad_input import BadInput
 from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.problem import Output
 from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.data.text_problems import VocabType
 from t2t_lite.decoding.decode_hparams import DecodeHParams
-from t2t_lite.decoding.part_file import PartFile
+from t2t_lite.decoding.part_file import PartFile, Record, Row
+from t2t_lite.decoding.pieces import Assembly, Hypothesis
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation import parseval
 from t2t_lite.export import t2t_settings
+from t2t_lite.export.query import Client
 from t2t_lite.export.t2t_checkpoint import import_run
 from t2t_lite.serving import requests
 from t2t_lite.serving.config import ServerConfig
@@ -36,7 +39,7 @@ from t2t_lite.training import report
 
 PROBLEM = "text2text_tmpdir_tokens"
 VOCABULARY = f"vocab.{PROBLEM}.tokens"
-ORIGIN = {"format": 2, "hparams": {"beam_size": 4}}
+ORIGIN = {"hparams": {"beam_size": 4}}
 WORDS = [f"word{number}" for number in range(60)]
 ENGLISH = [f"a {word} here, nothing else." for word in WORDS]
 GERMAN = [f"ein {word} hier, sonst nichts." for word in WORDS]
@@ -329,16 +332,25 @@ def import_t2t(folder: pathlib.Path) -> None:
 
 def write_part(folder: pathlib.Path) -> None:
     """Writes what a killed decoder leaves."""
-    batches = [[0, n, [[n, word, [word, 0]]], []] for n, word in enumerate(WORDS[:16])]
-    batches += [[16, 1, [], [[16, [[["a", 0], [5, 6], -0.5, None]]]]]]
-    lines = [json.dumps(ORIGIN), *map(json.dumps, batches)]
-    write_files(folder, {"out.part": "".join(f"{line}\n" for line in lines)})
+    waiting = {0: [Hypothesis(Output("a"), [5, 6], -0.5, None)]}
+    with PartFile(folder / "out", ORIGIN).opened() as part:
+        for n, word in enumerate(WORDS[:16]):
+            part.append(Record(0, n, {n: Row(word, Output(word))}, {}))
+        part.append(Record(16, 1, {}, waiting))
 
 
 def read_part(folder: pathlib.Path) -> None:
     """Goes on from there."""
     with PartFile(folder / "out", ORIGIN).opened() as part:
+        Assembly([2, 1], part.done.known).add(9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]})
         part.finish()
+
+
+def read_answer(folder: pathlib.Path) -> None:
+    """Reads what a server answers to t2t-query-server."""
+    client = Client("localhost:1", "translate", 1)
+    client._post = lambda _: (folder / "answer").read_bytes()
+    client.ask("a line")
 
 
 def read_assignments(folder: pathlib.Path) -> None:
@@ -361,6 +373,7 @@ ASSIGNMENTS = {
     "decode_hparams": "beam_size=4,alpha=0.6,return_beams=true",
     "hparams": "num_heads=2,pos=emb,attention_dropout=0.2,learning_rate_minimum=none",
 }
+ANSWER = {"answer": '{"outputs": {"outputs": [["a", "b c"]], "scores": [[-0.5, -1.25]]}}'}
 PARAMETERS = "DEBUG 0\nMAX_ERROR 10\nCUTOFF_LEN 40\nDELETE_LABEL TOP\nEQ_LABEL T TT\n"
 
 READERS: dict[str, Reader] = {
@@ -402,5 +415,6 @@ READERS: dict[str, Reader] = {
             requests.parse(path.read_bytes(), ServerConfig()) for path in folder.iterdir()
         ],
     ),
+    "answers": Reader(functools.partial(write_files, files=ANSWER), read_answer),
     "settings": Reader(functools.partial(write_files, files=ASSIGNMENTS), read_assignments),
 }

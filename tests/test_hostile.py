@@ -22,7 +22,8 @@ READERS = [
     *("text", "c.zip", "c.tar", "c.tar.gz", "c.tar.bz2", "long members"),
     *("sgm", "tmx", "tsv", "trees", "parseval"),
     *("vocabulary: tokens", "vocabulary: subwords", "vocabulary: bpe", "tfrecords", "run folder"),
-    *("checkpoint", "t2t folder", "t2t checkpoint", "part file", "requests", "settings"),
+    *("checkpoint", "t2t folder", "t2t checkpoint", "part file", "requests", "answers"),
+    "settings",
 ]
 
 
