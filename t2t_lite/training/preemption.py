@@ -36,8 +36,15 @@ class StopSignals(contextlib.AbstractContextManager["StopSignals"]):
                     self._handlers.callback(signal.signal, number, before)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
         self._handlers.close()
+        if isinstance(error, Exception) and not isinstance(error, UserError) and self.received:
+            self.check()  # some library has swallowed the exception, and then failed without it
 
     def check(self) -> None:
         """Raises the exception of the signal that has come, if one has."""

@@ -119,6 +119,9 @@ def test_two_workers_equal_one_with_two_devices(command, start_workers, trainer_
     assert len(list(two.glob("events*"))) == 1
     assert names(one) == names(two)
     for name, value in state(two).items():
+        if isinstance(value, bytes):  # which training files
+            assert value == values[name]
+            continue
         np.testing.assert_allclose(value, values[name], rtol=1e-5, atol=1e-5, err_msg=name)
     for record, expected in zip(metrics(two), metrics(one), strict=True):
         assert record.keys() == expected.keys()

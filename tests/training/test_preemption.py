@@ -68,6 +68,16 @@ def test_a_swallowed_exception_is_raised_again():
         send(signal.SIGTERM)
 
 
+def test_a_failure_for_want_of_the_swallowed_exception_is_that_of_the_signal():
+    def swallowing() -> None:
+        with contextlib.suppress(PreemptionError):
+            send(signal.SIGTERM)
+        raise TypeError("what comes of it, in TensorFlow's tracing, say")
+
+    with pytest.raises(PreemptionError), StopSignals():
+        swallowing()
+
+
 @pytest.mark.parametrize(("number", "sent"), [(signal.SIGTERM, 3), (signal.SIGINT, 2)])
 def test_sigterm_again_still_waits_but_ctrl_c_again_does_not(number, sent):
     survived = []
