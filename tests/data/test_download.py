@@ -169,7 +169,8 @@ def test_it_goes_on_where_the_connection_broke(upstream, target):
 
 
 @pytest.mark.parametrize("known", [{}, {"size": len(CONTENTS)}])
-def test_a_part_that_ends_before_the_file_is_not_its_end(upstream, target, known):
+def test_a_part_that_ends_before_the_file_is_not_its_end(upstream, target, known, monkeypatch):
+    monkeypatch.setattr(download, "_CONNECTIONS", 3)
     upstream.breaks_after = upstream.longest_part = 4_000
     download.download(upstream.url, target, **known)
     assert upstream.requests == ["", "bytes=4000-", "bytes=8000-"]

@@ -102,7 +102,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
         own_files=list,
         refuse_other_vocabulary=lambda data_dir: None,
     )
-    trained = types.SimpleNamespace(run=opened, origin=dict)
+    trained = types.SimpleNamespace(run=opened, origin=dict, files=opened.own_files)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "find_trained", lambda config: [trained])
         patch.setattr(jobs, "load_decoder", lambda config, trained: decoder)
@@ -209,4 +209,4 @@ def batches(part: pathlib.Path) -> list:
     if not part.exists():
         return []
     written = part.read_bytes().split(b"\n")[1:-1]
-    return [json.loads(line) for line in written]
+    return [json.loads(line.partition(b" ")[2]) for line in written]  # behind its checksum
