@@ -39,7 +39,7 @@ class _BrokenOffError(Exception):
 
 
 class _ChangedError(Exception):
-    """What has arrived is no part of what upstream has now."""
+    """What has arrived is not part of what upstream has now."""
 
 
 class _WrongFileError(Exception):

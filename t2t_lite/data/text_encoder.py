@@ -254,13 +254,13 @@ def require_characters(text: str, name: str) -> str:
     """Returns the text.
 
     Raises:
-        DataError: it holds a lone surrogate, which is no character and has no bytes in UTF-8.
+        DataError: it holds a lone surrogate, which is not a character and has no bytes in UTF-8.
     """
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{name} holds the lone surrogate U+{ord(text[error.start]):04X}, which is no "
+            f"{name} holds the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
             "character: generate_samples should read its files as UTF-8, and strictly"
         ) from None
     return text

@@ -116,4 +116,5 @@ def _check(text: Any, name: str, longest: int) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
-        raise HTTPException(422, f"{name} holds a lone surrogate, which is no character") from None
+        message = f"{name} holds a lone surrogate, which is not a character"
+        raise HTTPException(422, message) from None
