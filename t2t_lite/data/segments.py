@@ -17,14 +17,14 @@ Pair = tuple[str, str]
 
 _SEG_START = re.compile(r"<seg\b", re.IGNORECASE)
 _SEG_MARK = re.compile(r"<seg\b|</seg\s*(?:>|\Z)", re.IGNORECASE)
-# With its semicolon: WMT's files are no valid SGML, and `&` often stands for itself. The longest
+# With its semicolon: WMT's files are not valid SGML, and `&` often stands for itself. The longest
 # name of an entity has 31 letters.
 _ENTITY = re.compile(r"&#?\w{1,31};")
 
 # Characters of the longest segment, and bytes of the longest tag or comment of XML.
 _MAX_SEGMENT = MAX_LINE_BYTES
 _MAX_MARKUP = 2**20
-# Elements inside one another, after which a file is no translation memory.
+# Elements inside one another, after which a file is not a translation memory.
 _MAX_DEPTH = 10_000
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 # TMX 1.4b: their contents are codes of a word processor, not text.

@@ -52,7 +52,7 @@ class TrainingFiles:
     def changes(self, now: "TrainingFiles") -> str:
         """Returns what differs in the files as they are now; "" if nothing does.
 
-        A fingerprint that is gone is no change: whoever deletes it, or copies the files without
+        A fingerprint that is gone is not a change: whoever deletes it, or copies the files without
         it, declares that they are to be taken as they are.
         """
         found = [

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _DATA, _INDEX = ".data-00000-of-00001", run_folder.CHECKPOINT_INDEX
 
 # Of the position in the data, which those of the first release, with paths in them, do not have.
-# Whoever changes the input pipeline's stages raises it.
+# Raise it when the stages of the input pipeline change.
 _POSITION_VERSION = 1
 _TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
 

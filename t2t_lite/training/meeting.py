@@ -10,8 +10,8 @@ connections to the chief stay, for `watcher`.
     {"reached": true}                       ->                        it has reached the others
                                             <- {"go": true}           when all have
 
-Whoever cannot take part says {"worker": 2, "failed": "..."}, and the chief tells everybody, by
-{"lost": 2, "reason": "..."}. If two do not agree, all are told by {"end": "..."}.
+A worker that cannot take part says {"worker": 2, "failed": "..."}, and the chief tells all others,
+by {"lost": 2, "reason": "..."}. If two do not agree, all are told by {"end": "..."}.
 """
 
 import contextlib

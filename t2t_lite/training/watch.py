@@ -145,7 +145,7 @@ class Watch:
             **message: the last to the watcher.
         """
         if not self._is_over:
-            self._is_over = True  # before the watcher ends, which is no loss any more
+            self._is_over = True  # before the watcher ends, which then is not a loss
             if self._watcher:
                 self._watcher.send(**message)
             if self._process:
