@@ -33,8 +33,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import t2t_way
 
-from t2t_lite.data import records, text_encoder
-from t2t_lite.data.text_problems import VocabType
+from t2t_lite.data import records
+from t2t_lite.text import vocabularies
+from t2t_lite.text.text_encoder import VocabType
 
 # So that no pair comes twice: English-German, then German-French, then French-English.
 LANGUAGES = {"inputs": ("en", "de", "fr"), "targets": ("de", "fr", "en")}
@@ -97,7 +98,7 @@ def build_t2t_vocabulary(text: pathlib.Path, path: pathlib.Path) -> None:
 
 def build_vocabulary(vocab_type: str, text: pathlib.Path, path: pathlib.Path) -> None:
     lines = itertools.chain.from_iterable(pairs_of(text))
-    text_encoder.build(vocab_type, path, lines, VOCABULARY[vocab_type])
+    vocabularies.build(vocab_type, path, lines, VOCABULARY[vocab_type])
 
 
 def generate_t2t(text: pathlib.Path, data: pathlib.Path, vocabularies: pathlib.Path) -> None:

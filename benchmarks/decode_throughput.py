@@ -58,8 +58,9 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     import keras
     import tensorflow as tf
 
-    from t2t_lite import registry, run_folder
+    from t2t_lite import registry
     from t2t_lite.export import ctranslate2
+    from t2t_lite.runs import checkpoint_files, run_folder
 
     flags = {
         "output_dir": str(folder / "run"),
@@ -73,7 +74,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     model = run.build_model()
     contenders.end_with_the_source(model)
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(0, dtype=tf.int64))
-    checkpoint.write(str(run.folder / f"{run_folder.CHECKPOINT_NAME}-0"))
+    checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-0"))
     for quantization in ("float32", "int8"):
         ctranslate2.export(run, None, str(folder / quantization), quantization)
     return run.folder
@@ -82,12 +83,12 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
 def prepare_folder(folder: pathlib.Path, args: argparse.Namespace) -> contenders.Work:
     """Makes everything that the contenders read, and chooses the lines."""
     from t2t_lite import registry
-    from t2t_lite.data import text_encoder
+    from t2t_lite.text import vocabularies
 
     problem = registry.problem(PROBLEM)
     vocabulary = folder / "data" / problem.vocab_files()[0]
     text = (line for path in args.vocab_text for line in read_lines(path))
-    text_encoder.build("bpe", vocabulary, text, args.vocab_size)
+    vocabularies.build("bpe", vocabulary, text, args.vocab_size)
     return contenders.Work(
         run_dir=make_run(folder, args.hparams_set, vocabulary),
         exported=folder,

@@ -105,9 +105,9 @@ def prepare_ours(work: Work) -> pairing.Step:
 
 def our_decoder(work: Work):
     """Opens the run folder."""
-    from t2t_lite import run_folder
-    from t2t_lite.decoding.decode_hparams import DecodeHParams
     from t2t_lite.decoding.decoder import Decoder
+    from t2t_lite.runs import run_folder
+    from t2t_lite.search.decode_hparams import DecodeHParams
 
     run = run_folder.open_run(str(work.run_dir))
     hparams = DecodeHParams.of(run.problem, f"beam_size={work.beam_size},alpha=0.6")
@@ -166,7 +166,7 @@ def _multiply(batches, kernels, h, vocabulary: int, beam_size: int) -> None:
     """Does the products of every batch: those of the encoder once, the others in every step."""
     import tensorflow as tf
 
-    from t2t_lite.decoding.search_loop import CHUNK
+    from t2t_lite.search.search_loop import CHUNK
 
     d, f, heads = h.hidden_size, h.filter_size, h.num_heads
 
@@ -206,7 +206,7 @@ def _ones(*shape: int):
 
 def _batches_of(decoder, lines: Sequence[str]) -> list[tuple[int, list[int]]]:
     """Returns of each batch that the decoder makes the padded and all single lengths."""
-    from t2t_lite.decoding.beam_search import BeamSearch
+    from t2t_lite.search.beam_search import BeamSearch
 
     batches = []
     search = BeamSearch.__call__

@@ -18,14 +18,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
-from t2t_lite.data import archives, corpora, fingerprint, inspection, records, text_encoder, trees
-from t2t_lite.data.bad_input import BadInput
+from t2t_lite import registry
+from t2t_lite.corpora import archives, corpora
+from t2t_lite.data import records
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.problem import Output
-from t2t_lite.data.text_files import iterate_lines
-from t2t_lite.data.text_problems import VocabType
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.part_file import PartFile, Record, Row
 from t2t_lite.decoding.pieces import Assembly, Hypothesis
 from t2t_lite.errors import UserError
@@ -33,9 +30,16 @@ from t2t_lite.evaluation import parseval
 from t2t_lite.export import t2t_settings
 from t2t_lite.export.query import Client
 from t2t_lite.export.t2t_checkpoint import import_run
+from t2t_lite.generation import fingerprint, inspection
+from t2t_lite.reporting import report
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving import requests
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.training import report
+from t2t_lite.text import trees, vocabularies
+from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.text_files import iterate_lines
 
 PROBLEM = "text2text_tmpdir_tokens"
 VOCABULARY = f"vocab.{PROBLEM}.tokens"
@@ -212,12 +216,12 @@ def vocabulary_reader(kind: str) -> Reader:
         if kind == VocabType.TOKEN:
             write_files(folder, {"vocab": "\n".join(["<UNK>", *WORDS]) + "\n"})
         else:
-            text_encoder.build(
+            vocabularies.build(
                 kind, folder / "vocab", ENGLISH * 3, 100 if kind == VocabType.SUBWORD else 320
             )
 
     def read(folder: pathlib.Path) -> None:
-        encoder = text_encoder.load(kind, folder / "vocab", oov_token="<UNK>")
+        encoder = vocabularies.load(kind, folder / "vocab", oov_token="<UNK>")
         encoder.decode(encoder.encode(GERMAN[0]))
 
     return Reader(write, read)

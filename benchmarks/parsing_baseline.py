@@ -19,8 +19,8 @@ import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.trees import TOP, Tree, parse_tree
 from t2t_lite.evaluation.parseval import bracketing_f1
+from t2t_lite.text.trees import TOP, Tree, parse_tree
 
 KNOWN_FROM = 2  # a word that is seen less often is replaced by its shape
 UNKNOWN_NOUN = "NN"  # the tag of a word of unknown shape

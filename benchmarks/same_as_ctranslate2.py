@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import ctranslate2
 import sentencepiece
 
-from t2t_lite import run_folder
-from t2t_lite.data.text_files import read_lines
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.export import ctranslate2 as exporter
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_files import read_lines
 
 
 def theirs(

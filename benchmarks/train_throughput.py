@@ -98,8 +98,10 @@ def rows(name: str, case: Case, found: pairing.Comparison) -> list[str]:
 def generate_data(folder: pathlib.Path) -> None:
     """Does what `t2t-datagen --problem=translate_ende_locale` does."""
     from t2t_lite import registry
+    from t2t_lite.generation import generator
 
-    registry.problem("translate_ende_locale").generate_data(str(folder), str(folder))
+    problem = registry.problem("translate_ende_locale")
+    generator.generate_data(problem, str(folder), str(folder))
 
 
 def main() -> None:

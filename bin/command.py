@@ -19,9 +19,10 @@ from typing import Any, NoReturn
 
 from absl import flags
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.runs import checkpoint_files
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -227,7 +228,7 @@ class Command:
     def require_run(self, values: types.SimpleNamespace) -> None:
         """Raises UsageError unless --output_dir was given, or no --checkpoint_path needs it."""
         names = checkpoint_names(values)
-        if not names or not all("/" in name or run_folder.is_whole(name) for name in names):
+        if not names or not all("/" in name or checkpoint_files.is_whole(name) for name in names):
             self.require(values, "output_dir")
 
     def _dispatch(
@@ -261,7 +262,7 @@ class Command:
 
 def checkpoint_names(values: types.SimpleNamespace) -> list[str]:
     """Returns the names in --checkpoint_path; none if it was not given."""
-    return run_folder.split_checkpoints(values.checkpoint_path, values.output_dir)
+    return checkpoint_files.split_checkpoints(values.checkpoint_path, values.output_dir)
 
 
 def checkpoint_name(values: types.SimpleNamespace) -> str:

@@ -80,13 +80,14 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.minutes_between_checkpoints and not args.num_last_checkpoints:
         raise UsageError("--minutes_between_checkpoints goes with --num_last_checkpoints only")
     with quiet_import():
-        from t2t_lite import run_folder
-        from t2t_lite.training import averaging, selection
+        from t2t_lite.checkpoints import averaging, selection
+        from t2t_lite.runs import checkpoint_files, run_folder
+        from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
     run = run_folder.open_run(args.output_dir)
     if args.checkpoints:
-        names = run_folder.split_checkpoints(args.checkpoints, args.output_dir)
+        names = checkpoint_files.split_checkpoints(args.checkpoints, args.output_dir)
         paths = [
-            str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
+            str(run.folder / (f"{CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
             for name in names
         ]
     elif args.num_best_checkpoints:

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "translation", "reference")
-    from t2t_lite.data.text_files import read_lines
     from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
+    from t2t_lite.text.text_files import read_lines
 
     translation, reference = read_lines(args.translation), read_lines(args.reference)
     if len(translation) != len(reference):

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
-from t2t_lite.data.bad_input import BadInput
-from t2t_lite.data.cleaning import CleaningRules
-from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import RANDOM_SEED
-from t2t_lite.data.report import report
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.generation.cleaning import CleaningRules
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.generator import generate_data
+from t2t_lite.generation.report import report
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.text.bad_input import BadInput
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -222,7 +223,7 @@ def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: Datagen
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names:
         log.info("generating %s into %s", name, data_dir)
-        registry.problem(name).generate_data(data_dir, tmp_dir, options)
+        generate_data(registry.problem(name), data_dir, tmp_dir, options)
 
 
 def generate_by_beam(
@@ -249,7 +250,7 @@ def generate_by_beam(
     """
     try:
         with quiet_import():
-            from t2t_lite.data import beam_runner
+            from t2t_lite.generation import beam_runner
     except ModuleNotFoundError as error:
         raise UserError(
             f"--runner needs Apache Beam ({error}): pip install 't2t_lite[beam]'"
@@ -277,7 +278,7 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
     """
     problems = {name: registry.problem(name) for name in names}
     with quiet_import():
-        from t2t_lite.data import inspection
+        from t2t_lite.generation import inspection
     faults = 0
     for name, problem in problems.items():
         encoders = problem.get_feature_encoders(data_dir)

@@ -16,8 +16,8 @@ from t2t_lite.bin.command import (
     quiet_import,
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 COMMAND = Command(
     "t2t-decoder",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, checkpoint_names, quiet_import
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
     from t2t_lite.training.checkpoint_scores import CheckpointScores

@@ -4,7 +4,6 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import run_folder
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     RUN_FLAGS,
@@ -13,8 +12,9 @@ from t2t_lite.bin.command import (
     checkpoint_name,
     quiet_import,
 )
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 _SAVED_MODEL, _KERAS, _CTRANSLATE2 = "savedmodel", "keras", "ctranslate2"
 _NOT_QUANTIZED = "float32"

@@ -15,9 +15,9 @@ from t2t_lite.bin.command import (
     is_utf8,
     quiet_import,
 )
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 COMMAND = Command(
     "t2t-insights",

@@ -86,8 +86,8 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def _read(path: str) -> list["Sentence"]:
-    from t2t_lite.data.text_files import iterate_lines
     from t2t_lite.evaluation.parseval import parse_sentence
+    from t2t_lite.text.text_files import iterate_lines
 
     sentences = []
     for number, line in enumerate(iterate_lines(path), 1):

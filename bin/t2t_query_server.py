@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from t2t_lite import registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
-from t2t_lite.data.text_files import bounded_lines, decoded_lines
+from t2t_lite.text.text_files import bounded_lines, decoded_lines
 
 COMMAND = Command(
     "t2t-query-server",

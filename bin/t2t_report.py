@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     from t2t_lite import files
-    from t2t_lite.training.report import write_report
+    from t2t_lite.reporting.report import write_report
 
     if not args.words:
         raise UsageError("no run folder is named: write t2t-report OUTPUT_DIR")

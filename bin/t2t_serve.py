@@ -13,8 +13,8 @@ from t2t_lite.bin.command import (
     checkpoint_name,
     quiet_import,
 )
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 
 _DEFAULT = ServerConfig()

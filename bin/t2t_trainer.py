@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
-from t2t_lite.data.config import DatagenOptions
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.checkpoints.selection import Metric
 from t2t_lite.errors import UsageError
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import SCHEDULES, TrainerConfig
-from t2t_lite.training.selection import Metric
 
 COMMAND = Command(
     "t2t-trainer",
@@ -210,7 +210,8 @@ def _run(args: types.SimpleNamespace) -> None:
         names = t2t_datagen.select_problems(config.problem)
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
-        from t2t_lite.training import batch_size, dry_run, trainer
+        from t2t_lite.planning import batch_size, dry_run
+        from t2t_lite.training import trainer
     if args.find_batch_size:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)
     if args.dry_run:

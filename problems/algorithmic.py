@@ -10,9 +10,10 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_encoder import RESERVED_TOKENS, TextEncoder
-from t2t_lite.data.text_problems import Sample, Text2TextProblem
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder
 
 
 class NumberTextEncoder(TextEncoder):

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.data import corpora
+from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_problems import Sample, TranslateProblem, VocabType
+from t2t_lite.data.text_problems import TranslateProblem
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import VocabType
 
 _URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
 _OWN_FOLDER = "multi30k"

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from t2t_lite import files, registry
-from t2t_lite.data import corpora, text_encoder, trees
-from t2t_lite.data.lexicon import TagCounts, TreeSymbolEncoder
+from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, Output
-from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
-from t2t_lite.data.trees import Tree
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.text import text_encoder, trees
+from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.trees import Tree
 
 
 class ParsingProblem(Text2TextProblem):

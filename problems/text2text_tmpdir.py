@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from t2t_lite import files, registry
-from t2t_lite.data import corpora, text_encoder
+from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.text_files import iterate_lines
-from t2t_lite.data.text_problems import Sample, Text2TextProblem, VocabType
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
+from t2t_lite.text import text_encoder
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.text_files import iterate_lines
 
 
 @registry.register_problem

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.data import corpora, trees
-from t2t_lite.data.archives import iterate_members
+from t2t_lite.corpora import corpora
+from t2t_lite.corpora.archives import iterate_members
 from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_files import iterate_lines
-from t2t_lite.data.trees import Tree
 from t2t_lite.errors import UserError
 from t2t_lite.problems.parsing import TreebankProblem
+from t2t_lite.text import trees
+from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.text.trees import Tree
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite import registry
-from t2t_lite.data.corpora import (
+from t2t_lite.corpora.corpora import (
     AlignedCorpus,
     Corpus,
     RemoteFile,
@@ -24,7 +24,9 @@ from t2t_lite.data.corpora import (
     spread_sample,
 )
 from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_problems import Sample, TranslateProblem, VocabType
+from t2t_lite.data.text_problems import TranslateProblem
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import VocabType
 
 COMMON_CRAWL = RemoteFile(
     "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",

@@ -88,7 +88,8 @@ def noisy_run(tmp_path_factory):
         import numpy as np
         import tensorflow as tf
 
-        from t2t_lite import registry, run_folder
+        from t2t_lite import registry
+        from t2t_lite.runs import run_folder
 
         folder = tmp_path_factory.mktemp("run")
         flags = {
@@ -115,6 +116,42 @@ def noisy_run(tmp_path_factory):
 def t2t_weights():
     """The module that builds T2T's recorded models."""
     return _helper("t2t_weights")
+
+
+@pytest.fixture(scope="session")
+def by_hand():
+    """The class of a model with written-down probabilities (tests/small_models.py)."""
+    return _helper("small_models").ByHand
+
+
+@pytest.fixture(scope="session")
+def decided():
+    """Returns what makes a small model whose outputs end soon."""
+    return _helper("small_models").make_decided
+
+
+@pytest.fixture(scope="session")
+def generate_pairs(tmp_path_factory):
+    """Returns what generates so many pairs to train on, and 6 to evaluate, for a problem."""
+    from t2t_lite import registry
+    from t2t_lite.generation.generator import generate_data
+
+    def generate(problem: str, count: int) -> pathlib.Path:
+        text, data = tmp_path_factory.mktemp("text"), tmp_path_factory.mktemp("data")
+        for split, pairs in (("train", count), ("eval", 6)):
+            for side in ("inputs", "targets"):
+                lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(pairs))
+                (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
+        generate_data(registry.problem(problem), str(data), str(text))
+        return data
+
+    return generate
+
+
+@pytest.fixture(scope="module")
+def data_dir(generate_pairs) -> pathlib.Path:
+    """60 pairs to train on."""
+    return generate_pairs("text2text_tmpdir", 60)
 
 
 @pytest.fixture(scope="session")

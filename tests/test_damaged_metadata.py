@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_lite import registry, run_folder
-from t2t_lite.data import fingerprint
+from t2t_lite import registry
+from t2t_lite.checkpoints.selection import Metric
 from t2t_lite.errors import UserError
 from t2t_lite.export import t2t_settings
-from t2t_lite.training import report
+from t2t_lite.generation import fingerprint
+from t2t_lite.reporting import report
+from t2t_lite.reporting.metrics_writer import Metrics
+from t2t_lite.reporting.totals import Totals
+from t2t_lite.runs import metrics_file, run_folder
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.metrics import Metrics
-from t2t_lite.training.selection import Metric
-from t2t_lite.training.summary import Account, Hardware, Summary
-from t2t_lite.training.train_step import Totals
+from t2t_lite.training.cost_tracker import Account, Hardware, Summary
 from t2t_lite.training.trainer import seed_and_parts
 
 PROBLEM = "algorithmic_reverse_decimal40"
@@ -99,7 +100,7 @@ def read_all(folder: pathlib.Path) -> None:
 
 def test_what_is_sound_is_read(sound):
     assert run_folder.open_run(str(sound)).flags["parts"] == 2
-    assert [record for _, record in run_folder.read_metrics(sound)] == RECORDS
+    assert [record for _, record in metrics_file.read_metrics(sound)] == RECORDS
     assert run_folder.read_summary(sound)["train_seconds"] == 5.5
     assert fingerprint._read(sound / FINGERPRINT)["train"].samples == "22"
 
@@ -226,7 +227,7 @@ def damaged(tmp_path) -> pathlib.Path:
 
 
 def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
-    assert [record for _, record in run_folder.read_metrics(damaged.parent)] == RECORDS
+    assert [record for _, record in metrics_file.read_metrics(damaged.parent)] == RECORDS
     (message,) = caplog.messages
     assert f"{damaged} is damaged: 4 of its lines skipped, line 2 the first" in message
 
@@ -234,10 +235,10 @@ def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
 def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
     line = json.dumps(RECORDS[0]).encode() + b"\n"
     damaged.write_bytes(line + b'{"kind": "tr')
-    assert len(list(run_folder.read_metrics(damaged.parent))) == 1
+    assert len(list(metrics_file.read_metrics(damaged.parent))) == 1
     assert not caplog.messages
     damaged.write_bytes(line + b"\0" * 3_000_000)
-    assert len(list(run_folder.read_metrics(damaged.parent))) == 1
+    assert len(list(metrics_file.read_metrics(damaged.parent))) == 1
     assert "3 of its lines skipped, line 2 the first" in caplog.text
 
 
@@ -252,5 +253,5 @@ def test_evaluating_only_adds_to_the_records(damaged):
     before = damaged.read_bytes()
     Metrics(damaged.parent).write("evaluate", 10, {"loss": 2.0})
     assert damaged.read_bytes() == before + b'\n{"kind": "evaluate", "step": 10, "loss": 2.0}\n'
-    kinds = [record["kind"] for _, record in run_folder.read_metrics(damaged.parent)]
+    kinds = [record["kind"] for _, record in metrics_file.read_metrics(damaged.parent)]
     assert kinds == ["train", "eval", "train", "evaluate"]

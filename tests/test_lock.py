@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from t2t_lite import run_folder
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
+from t2t_lite.runs import run_folder
 
 HOLD = """
 import sys, time

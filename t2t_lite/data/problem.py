@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_lite import registry
-from t2t_lite.data.bad_input import BadInput
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.text_encoder import TextEncoder
 
 if TYPE_CHECKING:
-    from t2t_lite.data.config import DatagenOptions
-    from t2t_lite.data.text_encoder import TextEncoder
+    from t2t_lite.generation.config import DatagenOptions
 
 
 class DatasetSplit:
@@ -152,25 +152,33 @@ class Problem(abc.ABC):
         """
         return self.source_files(tmp_dir, dataset_split)
 
-    @abc.abstractmethod
     def generate_data(
         self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
     ) -> None:
-        """Makes the vocabulary and the TFRecord files of every split that are not there yet.
+        """Makes the vocabulary and the TFRecord files, for a problem that does so by itself.
+
+        `t2t_lite.generate_data` calls it in a class that overrides it.
 
         Args:
             data_dir: folder of the results.
             tmp_dir: folder of the raw files; downloads go there.
             options: how to generate; None: the defaults.
+
+        Raises:
+            UsageError: always, unless overridden; the message names what to call instead.
         """
+        raise UsageError(
+            f"{type(self).__name__}.generate_data: call t2t_lite.generate_data(problem, data_dir, "
+            "tmp_dir), or run t2t-datagen"
+        )
 
     # ---- text and ids
 
     @abc.abstractmethod
-    def feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Loads the encoders of `inputs` and `targets` as they stand in the data files."""
 
-    def get_feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+    def get_feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
 
         Loaded once for each folder.

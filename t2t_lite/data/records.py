@@ -18,8 +18,8 @@ from typing import IO
 import google_crc32c
 from google.protobuf.message import DecodeError
 
-from t2t_lite.data.protocol_buffers import message_class
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.protocol_buffers import message_class, pack, varint
 
 # A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
 _LENGTH = struct.Struct("<Q")
@@ -71,42 +71,26 @@ def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
     return serialize_packed({name: pack(ids) for name, ids in features.items()})
 
 
-def pack(ids: Iterable[int]) -> bytes:
-    """Returns ids as they stand in an example, one varint after the other."""
-    return b"".join(map(_varint, ids))
-
-
 def serialize_packed(features: Mapping[str, bytes]) -> bytes:
     """Returns the bytes of a `tf.train.Example`, given what `pack` makes of each feature's ids."""
     if not features:
         return b""
     entries = b"".join([_head(name, len(ids)) + ids for name, ids in sorted(features.items())])
-    return _FIELD_1 + _varint(len(entries)) + entries
+    return _FIELD_1 + varint(len(entries)) + entries
 
 
 @functools.lru_cache(maxsize=4096)  # most features are short
 def _head(name: str, size: int) -> bytes:
     """Returns what stands in an example before a feature's ids, of which there are `size` bytes."""
     key = name.encode()
-    ids = _FIELD_1 + _varint(size) if size else b""  # an empty field is left out
-    int64_list = _FIELD_3 + _varint(len(ids) + size) + ids
-    feature = _FIELD_2 + _varint(len(int64_list) + size) + int64_list
-    entry = _FIELD_1 + _varint(len(key)) + key + feature
-    return _FIELD_1 + _varint(len(entry) + size) + entry
+    ids = _FIELD_1 + varint(size) if size else b""  # an empty field is left out
+    int64_list = _FIELD_3 + varint(len(ids) + size) + ids
+    feature = _FIELD_2 + varint(len(int64_list) + size) + int64_list
+    entry = _FIELD_1 + varint(len(key)) + key + feature
+    return _FIELD_1 + varint(len(entry) + size) + entry
 
 
 @functools.lru_cache(maxsize=2**16)
-def _varint(number: int) -> bytes:
-    """Returns an int64 in groups of 7 bits, the lowest first; all but the last have bit 8 set."""
-    rest = number % 2**64  # negative ones in two's complement
-    groups = bytearray()
-    while rest >= 0x80:
-        groups.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    groups.append(rest)
-    return bytes(groups)
-
-
 def frame(record: bytes) -> bytes:
     """Returns a record as it stands in a TFRecord file, between its length and its checksum."""
     return _header(len(record)) + record + masked_crc(record)

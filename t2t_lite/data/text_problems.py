@@ -14,29 +14,16 @@ import itertools
 import logging
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from t2t_lite.data.bad_input import BadInput
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
-if TYPE_CHECKING:
-    from t2t_lite.data.config import DatagenOptions
-    from t2t_lite.data.text_encoder import TextEncoder
+__all__ = ["Sample", "Text2TextProblem", "TranslateProblem", "VocabType"]
 
 log = logging.getLogger(__name__)
-
-Sample = dict[str, str]
-
-
-class VocabType:
-    """How text becomes ids. pad is 0 and EOS is 1 in all of them."""
-
-    SUBWORD = "subwords"  # T2T's SubwordTextEncoder
-    CHARACTER = "character"  # UTF-8 bytes
-    TOKEN = "tokens"  # white space, from a file that the user gives
-    SENTENCEPIECE_BPE = "bpe"
-    SENTENCEPIECE_UNIGRAM = "unigram"
 
 
 class Text2TextProblem(Problem):
@@ -131,18 +118,18 @@ class Text2TextProblem(Problem):
         """The one vocabulary file; none for bytes."""
         return [] if self.vocab_type == VocabType.CHARACTER else [self.vocab_filename]
 
-    def feature_encoders(self, data_dir: str) -> dict[str, "TextEncoder"]:
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """One encoder for both sides; override for two vocabularies."""
         encoder = self.load_vocab(data_dir)
         return {"inputs": encoder, "targets": encoder}
 
-    def load_vocab(self, data_dir: str) -> "TextEncoder":
+    def load_vocab(self, data_dir: str) -> TextEncoder:
         """Reads the vocabulary.
 
         Raises:
             UserError: the file is missing.
         """
-        from t2t_lite.data import text_encoder
+        from t2t_lite.text import text_encoder, vocabularies
 
         if self.vocab_type == VocabType.CHARACTER:
             return text_encoder.ByteTextEncoder()
@@ -154,11 +141,11 @@ class Text2TextProblem(Problem):
                 if self.vocab_type != VocabType.TOKEN
                 else f"no vocabulary for {self.name!r}: put your tokens, one a line, into {path}"
             )
-        return text_encoder.load(self.vocab_type, path, oov_token=self.oov_token)
+        return vocabularies.load(self.vocab_type, path, oov_token=self.oov_token)
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> "TextEncoder":
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
         """Reads the vocabulary, after building it from the training text if it is missing."""
-        from t2t_lite.data import text_encoder
+        from t2t_lite.text import vocabularies
 
         other = self.use_vocab_from_other_problem
         if other is not None:
@@ -167,7 +154,7 @@ class Text2TextProblem(Problem):
         path = pathlib.Path(data_dir) / self.vocab_filename
         if self.vocab_type not in (VocabType.CHARACTER, VocabType.TOKEN) and not path.is_file():
             log.info("building the vocabulary %s", path)
-            text_encoder.build(
+            vocabularies.build(
                 self.vocab_type,
                 path,
                 self.generate_text_for_vocab(data_dir, tmp_dir),
@@ -198,42 +185,6 @@ class Text2TextProblem(Problem):
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """The entries of `dataset_splits` to generate: all, unless a split's text is optional."""
         return self.dataset_splits
-
-    def generate_data(
-        self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
-    ) -> None:
-        """Builds the vocabulary and the TFRecord files that are not there yet."""
-        from t2t_lite.data import generator, lock
-        from t2t_lite.data.config import DatagenOptions
-
-        options = options or DatagenOptions()
-        with lock.exclusive(self, data_dir):
-            self.prepare_data(data_dir, tmp_dir, options)
-            generator.generate_problem(self, data_dir, tmp_dir, options)
-
-    def prepare_data(self, data_dir: str, tmp_dir: str, options: "DatagenOptions") -> None:
-        """Does all of `generate_data` that comes before the TFRecord files.
-
-        Downloads the raw files, builds the vocabulary, and notes what the data is made from.
-
-        Raises:
-            UserError: a file cannot be had, or what is there was made from something else.
-        """
-        from t2t_lite.data import fingerprint, generator
-
-        self.bad_input = BadInput(skip=options.skip_bad)
-        for entry in self.splits_to_generate(tmp_dir):
-            paths = self.filepaths(data_dir, entry["split"])
-            if not all(pathlib.Path(path).is_file() for path in paths):
-                # A file that cannot be had shows now, not after hours of work on the training data.
-                self.fetch_sources(tmp_dir, entry["split"])
-        fingerprint.guard_vocabulary(self, data_dir, tmp_dir, options)
-        fingerprint.guard_splits(self, data_dir, tmp_dir, options)
-        has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in self.vocab_files())
-        generator.seed_random(options, DatasetSplit.TRAIN)
-        self.get_or_create_vocab(data_dir, tmp_dir)
-        if not has_vocab:
-            fingerprint.guard_splits(self, data_dir, tmp_dir, options)
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Puts `inputs_prefix` and `targets_prefix` before the text."""

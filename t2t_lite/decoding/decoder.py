@@ -7,15 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from t2t_lite import run_folder
 from t2t_lite.data.problem import Problem
-from t2t_lite.data.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
 from t2t_lite.decoding import long_input
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.details import Details, Scorer, padded
 from t2t_lite.decoding.devices import Replicas, require_xla_decodes_on
 from t2t_lite.decoding.divergence import NotANumberError, diverged, require_numbers
-from t2t_lite.decoding.ensemble import Ensemble
 from t2t_lite.decoding.pieces import (
     NOTHING,
     Assembly,
@@ -26,10 +22,14 @@ from t2t_lite.decoding.pieces import (
     best_output,
     collected,
 )
-from t2t_lite.decoding.search import make_search, penalty_of
-from t2t_lite.decoding.search_loop import DEAD, SearchLoop
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.search import make_search, penalty_of
+from t2t_lite.search.search_loop import DEAD, SearchLoop
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
 
 log = logging.getLogger(__name__)
 

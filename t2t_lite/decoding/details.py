@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.decoding.ensemble import Ensemble
-from t2t_lite.decoding.penalties import Penalty
 from t2t_lite.decoding.scoring import score_with_attention, total_score
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.penalties import Penalty
 
 # Most logits that are computed at a time; 256 MiB of them.
 _LOGITS = 1 << 26

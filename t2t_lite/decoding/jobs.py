@@ -11,11 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from t2t_lite import files, run_folder
+from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.data.text_files import iterate_lines
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import read_examples
 from t2t_lite.decoding.lines import Row as InputRow
@@ -27,6 +25,9 @@ from t2t_lite.decoding.pieces import NOTHING, Batch, Found, Hypothesis, Source, 
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation.metrics import score_outputs
 from t2t_lite.progress import progress
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.version import __version__
 
 log = logging.getLogger(__name__)

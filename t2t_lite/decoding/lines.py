@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from t2t_lite.data.text_files import (
+from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
+from t2t_lite.errors import DataError
+from t2t_lite.text.text_files import (
     MAX_LINE_BYTES,
     decoded_lines,
     iterate_lines,
     overlong_line,
 )
-from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.errors import DataError
 
 # Lines decoded together, sorted by length. The first window is small, so that something is seen
 # soon; each is twice as large as the one before, up to the greatest, which bounds the memory.

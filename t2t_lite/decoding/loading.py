@@ -7,13 +7,14 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from t2t_lite import files, run_folder
+from t2t_lite import files
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import decoding_devices, on_device
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Trained:
         """Returns what decides what the model says, for JSON."""
         names = [self.run.folder / name for name in self.run.problem.vocab_files()]
         # A checkpoint's index has a checksum of every value.
-        paths = [pathlib.Path(self.checkpoint + run_folder.CHECKPOINT_INDEX), *names]
+        paths = [pathlib.Path(self.checkpoint + checkpoint_files.CHECKPOINT_INDEX), *names]
         return {"hparams": self.run.hparams.to_dict(), "files": [files.digest(p) for p in paths]}
 
 
@@ -57,7 +58,7 @@ def find_trained(config: DecoderConfig) -> list[Trained]:
     """
     given = config.checkpoint_path
     if isinstance(given, str):
-        given = tuple(run_folder.split_checkpoints(given, config.output_dir))
+        given = tuple(checkpoint_files.split_checkpoints(given, config.output_dir))
     trained = [_find(path, config) for path in given or [""]]
     first = trained[0].run
     for other in trained[1:]:

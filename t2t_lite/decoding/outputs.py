@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.pieces import Hypothesis, Source
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 # Makes one line of a source and its hypotheses, best first.
 Writer = Callable[[Source, Sequence[Hypothesis]], str]

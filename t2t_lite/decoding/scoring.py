@@ -6,10 +6,10 @@ do not.
 
 import tensorflow as tf
 
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
-from t2t_lite.decoding.ensemble import Ensemble
-from t2t_lite.decoding.penalties import NO_PENALTY, Penalty, log_coverage
 from t2t_lite.models.seq2seq import Features, Seq2Seq, with_attention
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.penalties import NO_PENALTY, Penalty, log_coverage
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 
 def score(model: Seq2Seq | Ensemble, features: Features) -> tf.Tensor:

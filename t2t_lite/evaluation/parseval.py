@@ -17,10 +17,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from t2t_lite.data.text_files import iterate_lines
-from t2t_lite.data.trees import Tree, parse_tree
 from t2t_lite.errors import DataError, did_you_mean, quoted
 from t2t_lite.evaluation.brackets import Bracket, crossing, matched
+from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.text.trees import Tree, parse_tree
 
 log = logging.getLogger("t2t_lite.evaluation")
 

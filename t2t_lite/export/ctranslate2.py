@@ -16,10 +16,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from t2t_lite import files, run_folder
-from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite import files
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
@@ -31,6 +28,10 @@ from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.finite import require_finite
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
     from ctranslate2.specs import LayerSpec, TransformerSpec

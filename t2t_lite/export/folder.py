@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from t2t_lite import files
 from t2t_lite.lock import locked
-from t2t_lite.run_folder import Run
+from t2t_lite.runs.run_folder import Run
 from t2t_lite.version import __version__
 
 _README = "README.md"

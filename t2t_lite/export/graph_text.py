@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from t2t_lite.data.problem import Problem
-from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.data.text_encoder import RESERVED_TOKENS, ByteTextEncoder, TextEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.text_encoder import RESERVED_TOKENS, ByteTextEncoder, TextEncoder
 
 _REPLACEMENT = 0xFFFD  # stands for bytes that are not UTF-8, as in Python
 

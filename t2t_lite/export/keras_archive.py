@@ -4,7 +4,7 @@ import logging
 
 from t2t_lite.export.folder import accompany, new_folders, origin
 from t2t_lite.models.finite import require_finite
-from t2t_lite.run_folder import Run
+from t2t_lite.runs.run_folder import Run
 
 log = logging.getLogger(__name__)
 

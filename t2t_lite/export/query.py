@@ -12,8 +12,8 @@ import urllib.request
 from typing import Any, NamedTuple
 
 from t2t_lite.data.problem import Problem
-from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.errors import UserError
+from t2t_lite.text.text_encoder import EOS_ID
 
 # An output is one line.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")

@@ -10,12 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import decoding, files
-from t2t_lite.data.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.data.text_encoder import EOS_ID, PAD_ID
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
-from t2t_lite.decoding.search import make_search
-from t2t_lite.decoding.search_loop import SearchLoop
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.folder import accompany, new_folders, origin
 from t2t_lite.export.graph_text import (
@@ -27,7 +22,12 @@ from t2t_lite.export.graph_text import (
 )
 from t2t_lite.models.finite import require_finite
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.run_folder import Run
+from t2t_lite.runs.run_folder import Run
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.search import make_search
+from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 log = logging.getLogger(__name__)
 

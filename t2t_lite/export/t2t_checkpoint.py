@@ -13,11 +13,12 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import files, run_folder
+from t2t_lite import files
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.export import t2t_settings, t2t_variables
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.runs import checkpoint_files, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +97,11 @@ def import_run(
 
 def _newest(folder: pathlib.Path) -> str:
     """Returns the prefix of the checkpoint with the most steps."""
-    paths = [path for path in run_folder.checkpoints(folder) if run_folder.is_whole(path)]
+    paths = checkpoint_files.whole_checkpoints(folder)
     if not paths:
         raise UserError(
-            f"{folder} holds no checkpoint ({run_folder.CHECKPOINT_NAME}-STEP.index): correct "
-            "--t2t_dir, or name one by --checkpoint_path"
+            f"{folder} holds no checkpoint ({checkpoint_files.CHECKPOINT_NAME}-STEP.index): "
+            "correct --t2t_dir, or name one by --checkpoint_path"
         )
     return paths[-1]
 
@@ -153,9 +154,9 @@ def _save(model: Transformer, step: int, folder: pathlib.Path) -> None:
     checkpoint = tf.train.Checkpoint(
         model=model,
         step=tf.Variable(step, dtype=tf.int64),
-        **{run_folder.INFERENCE_ONLY: tf.Variable(True)},
+        **{checkpoint_files.INFERENCE_ONLY: tf.Variable(True)},
     )
     manager = tf.train.CheckpointManager(
-        checkpoint, str(folder), None, checkpoint_name=run_folder.CHECKPOINT_NAME
+        checkpoint, str(folder), None, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
     )
     manager.save(step)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite import files
-from t2t_lite.data.text_encoder import EOS_ID
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder, token_texts
 from t2t_lite.decoding.divergence import diverged
@@ -19,6 +18,7 @@ from t2t_lite.insights.config import HTML, PNG, InsightsConfig
 from t2t_lite.insights.page import page
 from t2t_lite.insights.views import View, make_views
 from t2t_lite.models.attention_maps import attention_maps
+from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 

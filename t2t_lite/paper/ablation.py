@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite import files, registry, run_folder
+from t2t_lite import files, registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.paper import experiments
@@ -16,7 +16,8 @@ from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.parameters import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.table import Column, Table
-from t2t_lite.training.svg_plot import Curve, line_plot
+from t2t_lite.reporting.svg_plot import Curve, line_plot
+from t2t_lite.runs import metrics_file, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def train(rows: Sequence[str], seeds: int, settings: Settings, places: Places) -
 def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
     """Trains a cell in a process of its own; returns what is recorded of its run folder."""
     experiments.run_command("t2t-trainer", flags, cell.name)
-    evaluations = [record for _, record in run_folder.read_metrics(folder)]
+    evaluations = [record for _, record in metrics_file.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.open_run(str(folder))
     sizes = {

@@ -12,14 +12,15 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.paper import experiments, parsing
 from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.table import Column, Table, Value
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 log = logging.getLogger(__name__)
 

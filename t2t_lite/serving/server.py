@@ -14,9 +14,9 @@ from typing import cast
 
 import uvicorn
 
-from t2t_lite import run_folder
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import bracketed, own_names

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite import run_folder
-from t2t_lite.data.text_encoder import EOS_ID
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.outputs import fields_of
 from t2t_lite.decoding.pieces import Hypothesis, Source
 from t2t_lite.errors import DataError
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request
+from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from t2t_lite import run_folder
+from t2t_lite.checkpoints.averaging import has_other_sources
+from t2t_lite.checkpoints.selection import Metric, best_checkpoints
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import Resampled, paired_bootstrap
-from t2t_lite.training.averaging import has_other_sources
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.evaluation import Evaluation
-from t2t_lite.training.selection import Metric, best_checkpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +139,7 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     Raises:
         UserError: there is no such checkpoint.
     """
-    if "/" in name or run_folder.is_whole(name):
+    if "/" in name or checkpoint_files.is_whole(name):
         return name
     run = run_folder.open_run(output_dir)
     if name == "newest":
@@ -159,4 +160,4 @@ def named_checkpoint(name: str, output_dir: str) -> str:
                 "that are there now: make it anew (t2t-avg-checkpoints), or name it by "
                 f"--checkpoint_path={name} to use it all the same"
             )
-    return str(run.folder / (f"{run_folder.CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
+    return str(run.folder / (f"{CHECKPOINT_NAME}-{name}" if name.isdigit() else name))

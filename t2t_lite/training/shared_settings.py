@@ -6,12 +6,13 @@ import pathlib
 
 import tensorflow as tf
 
-from t2t_lite import files, registry, run_folder
-from t2t_lite.data import fingerprint
+from t2t_lite import files, registry
+from t2t_lite.cluster.meeting import Settings
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.runs import run_folder
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.meeting import Settings
 
 # Each worker has its own, or may: machines may mount a folder where they like.
 _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}

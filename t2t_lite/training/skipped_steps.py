@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data.text_encoder import TextEncoder
 from t2t_lite.errors import UserError
+from t2t_lite.text.text_encoder import TextEncoder
 from t2t_lite.training.train_step import Features, TrainStep
 
 log = logging.getLogger(__name__)

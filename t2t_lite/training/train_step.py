@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.reporting.totals import Totals
 from t2t_lite.training.bucket_shapes import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.flops import ForwardFlops
@@ -27,20 +28,6 @@ def features_spec(*parts: int) -> dict[str, tf.TensorSpec]:
     """Returns what a function is traced for once: `inputs` and `targets` [*parts, B, L]."""
     spec = tf.TensorSpec([*parts, None, None], tf.int32)
     return {"inputs": spec, "targets": spec}
-
-
-class Totals(NamedTuple):
-    """Sums over the tokens of some batches; all float64 scalars."""
-
-    loss: tf.Tensor  # nats, smoothed as in training
-    tokens: tf.Tensor  # target tokens, padding not counted
-    source_tokens: tf.Tensor  # source tokens, padding not counted
-    cells: tf.Tensor  # ids of sources and targets, padding counted
-    sentences: tf.Tensor
-    gradient_norm: tf.Tensor  # global norm before clipping, summed over steps
-    steps: tf.Tensor
-    skipped: tf.Tensor  # steps whose gradient was not finite
-    flops: tf.Tensor  # operations of forward and backward pass; 0 for a model of unknown structure
 
 
 class _Sums(NamedTuple):

@@ -13,37 +13,38 @@ import time
 import keras
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.checkpoints.averaging import refuse_average
+from t2t_lite.checkpoints.saving import Checkpoints, refuse_other_release
+from t2t_lite.checkpoints.selection import Selection
+from t2t_lite.checkpoints.training_files import TrainingFiles
+from t2t_lite.checkpoints.warm_start import warm_start
+from t2t_lite.cluster.cluster import Cluster
+from t2t_lite.cluster.watch import Watch, together
+from t2t_lite.cluster.worker_sync import WorkerSync
 from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.training_files import TrainingFiles
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.reporting.metrics_writer import Metrics, ProgressLine, Values, train_values
+from t2t_lite.reporting.samples import attention_images, sample_table
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import devices, memory
-from t2t_lite.training.agreement import Agreement
-from t2t_lite.training.averaging import refuse_average
-from t2t_lite.training.checkpoints import Checkpoints, refuse_other_release
-from t2t_lite.training.cluster import Cluster
 from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.evaluation import Evaluation
-from t2t_lite.training.metrics import Metrics, ProgressLine, Values, train_values
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
-from t2t_lite.training.samples import attention_images, sample_table
-from t2t_lite.training.selection import Selection
 from t2t_lite.training.shared_settings import shared_settings
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.summary import Account, Hardware
 from t2t_lite.training.train_step import TrainStep
-from t2t_lite.training.warm_start import warm_start
-from t2t_lite.training.watch import Watch, together
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Trainer:
         self.stop = stop
         self.watch = watch
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
-        self.workers = Agreement(cluster, self.strategy, watch)
+        self.workers = WorkerSync(cluster, self.strategy, watch)
         cluster.bring_run(config.output_dir, folder)
         if config.schedule != "evaluate":
             refuse_average(pathlib.Path(folder))
@@ -172,7 +173,7 @@ class Trainer:
             optimizer,
             batches,
             TrainingFiles.of(self.run.problem, config.data_dir),
-            train_step,
+            train_step.state,
             config.keep_checkpoint_max,
         )
         encoders = self.run.problem.get_feature_encoders(str(self.run.folder))
@@ -187,7 +188,7 @@ class Trainer:
         elif config.warm_start_from:
             warm_start(self.model, config.warm_start_from)
 
-        account = Account(
+        costs = CostTracker(
             self.run.folder, step, train_step.window, Hardware.measure(self.strategy, self.model)
         )
         timer = _Timer(config, self.workers)
@@ -207,12 +208,12 @@ class Trainer:
                     if timer.checkpoint_due(step):
                         with progress.paused():
                             checkpoints.save(step)
-                            account.update(step, progress.seconds)
+                            costs.update(step, progress.seconds)
                             self._evaluate_if_due(step, metrics, checkpoints)
             if step > checkpoints.newest_step:
                 checkpoints.save(step)
                 self._evaluate_if_due(step, metrics, checkpoints, finished=True)
-            account.log(step, progress.seconds)
+            costs.log(step, progress.seconds)
         self.workers.wait()
         log.info("trained %d steps; the run folder is %s", step, self.run.folder)
 
@@ -322,7 +323,7 @@ class Trainer:
 class _Timer:
     """Says when a checkpoint is due and when the time for training is over."""
 
-    def __init__(self, config: TrainerConfig, workers: Agreement) -> None:
+    def __init__(self, config: TrainerConfig, workers: WorkerSync) -> None:
         self.config = config
         self.workers = workers
         self.start = self.saved = time.monotonic()

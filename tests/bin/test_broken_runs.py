@@ -8,8 +8,9 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder, t2t_exporter, t2t_query_server, t2t_serve
+from t2t_lite.runs import run_folder
 
 PROBLEM = "text2text_tmpdir_tokens"
 VOCABULARY = f"vocab.{PROBLEM}.tokens"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all
-from t2t_lite.training import averaging
+from t2t_lite.checkpoints import averaging
+from t2t_lite.runs import checkpoint_files, run_folder
 
 FLAGS = {
     "random_seed": 1,
@@ -48,7 +49,7 @@ def add(tmp_path: pathlib.Path, model, monkeypatch):
         tf.train.Checkpoint(model=model, step=step),
         str(folder),
         max_to_keep=9,
-        checkpoint_name=run_folder.CHECKPOINT_NAME,
+        checkpoint_name=checkpoint_files.CHECKPOINT_NAME,
     )
 
     def save(number: int, value: float) -> None:

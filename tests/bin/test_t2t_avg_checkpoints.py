@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_checkpoints
+from t2t_lite.checkpoints import averaging, selection
 from t2t_lite.errors import UserError
-from t2t_lite.training import averaging, selection
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training.checkpoint_scores import named_checkpoint
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
@@ -38,7 +39,7 @@ def run(tmp_path: pathlib.Path) -> run_folder.Run:
         tf.train.Checkpoint(model=model, step=step, optimizer=tf.Variable(5.0)),
         str(folder),
         max_to_keep=3,
-        checkpoint_name=run_folder.CHECKPOINT_NAME,
+        checkpoint_name=checkpoint_files.CHECKPOINT_NAME,
     )
     for number, value in VALUES.items():
         for variable in model.trainable_variables:

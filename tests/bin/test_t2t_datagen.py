@@ -10,12 +10,12 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
-from t2t_lite.data import generator
-from t2t_lite.data.cleaning import CleaningRules
-from t2t_lite.data.config import DatagenOptions
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
-from t2t_lite.data.text_encoder import TextEncoder
+from t2t_lite.generation import generator
+from t2t_lite.generation.cleaning import CleaningRules
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.text.text_encoder import TextEncoder
 
 _CALLS: list[tuple[str, str, str, DatagenOptions]] = []
 

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_lite.bin.t2t_decoder import COMMAND, configure, main
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 def run(*argv: str) -> int:

@@ -119,7 +119,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
 def test_no_tensorflow_is_loaded(tmp_path):
     folder = make_run(tmp_path / "run")
     script = (
-        "import sys\nfrom t2t_lite.training.report import write_report\n"
+        "import sys\nfrom t2t_lite.reporting.report import write_report\n"
         f"write_report([{folder!r}], '')\n"
         "assert not {'tensorflow', 'keras', 'numpy'} & set(sys.modules)"
     )

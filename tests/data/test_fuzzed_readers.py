@@ -14,21 +14,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from t2t_lite.data import (
-    archives,
-    corpora,
-    fingerprint,
+from t2t_lite.corpora import archives, corpora
+from t2t_lite.data import records
+from t2t_lite.errors import UserError
+from t2t_lite.evaluation import parseval
+from t2t_lite.generation import fingerprint
+from t2t_lite.text import (
     lexicon,
-    records,
     sentencepiece_encoder,
     subword_text_encoder,
     text_encoder,
     text_files,
     trees,
+    vocabularies,
 )
-from t2t_lite.data.bad_input import BadInput
-from t2t_lite.errors import UserError
-from t2t_lite.evaluation import parseval
+from t2t_lite.text.bad_input import BadInput
 
 TEXT = "first\nsecond \U0001f600 line\n\n&amp; last\n".encode()
 TREES = b"(TOP (S (NP (PRP I)) (VP (VBP am))))\n( (S (A a)\n  (B b) ))\n"
@@ -149,10 +149,10 @@ READERS: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path, BadInput],
     ),
     "a.tokens": (
         lambda: b"some\nwords\n<UNK>\n",
-        lambda path, bad: _use(text_encoder.load("tokens", path, "<UNK>")),
+        lambda path, bad: _use(vocabularies.load("tokens", path, "<UNK>")),
     ),
-    "a.subwords": (_subwords, lambda path, bad: _use(text_encoder.load("subwords", path))),
-    "a.bpe.model": (_sentencepiece, lambda path, bad: _use(text_encoder.load("bpe", path))),
+    "a.subwords": (_subwords, lambda path, bad: _use(vocabularies.load("subwords", path))),
+    "a.bpe.model": (_sentencepiece, lambda path, bad: _use(vocabularies.load("bpe", path))),
     "a.lexicon": (lambda: b"\tNN VB\ncat\tNN\n", lambda path, bad: lexicon._read(path)),
     "a.records": (_records, lambda path, bad: list(records.read_examples([path]))),
     "a.fingerprint.json": (

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.data import records
-from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
-from t2t_lite.data.text_problems import Text2TextProblem, VocabType
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder, best_output
 from t2t_lite.decoding.examples import evaluate
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, VocabType
 
 BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
 HOSTILE = [
@@ -202,7 +203,7 @@ def run(tmp_path) -> DecoderConfig:
         model=opened.build_model(), step=tf.Variable(7, dtype=tf.int64)
     )
     tf.train.CheckpointManager(
-        checkpoint, opened.folder, 1, checkpoint_name=run_folder.CHECKPOINT_NAME
+        checkpoint, opened.folder, 1, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
     ).save(7)
     return DecoderConfig(output_dir=str(opened.folder))
 

@@ -6,10 +6,10 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import Replicas, decoding_devices
 from t2t_lite.errors import UserError
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 DEVICES = ["CPU:0", "CPU:1"]
 SEARCH = DecodeHParams(beam_size=2, extra_length=4, batch_size=4)

@@ -11,31 +11,31 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.bin import t2t_decoder, t2t_exporter
-from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.checkpoints import averaging
+from t2t_lite.cluster.watch import Watch
 from t2t_lite.decoding import examples
-from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
-from t2t_lite.decoding.constraints import Constraints
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError, diverged
-from t2t_lite.decoding.ensemble import Ensemble
-from t2t_lite.decoding.penalties import NO_PENALTY, Penalty
 from t2t_lite.decoding.pieces import Source
-from t2t_lite.decoding.sampling import Sampler
 from t2t_lite.decoding.scoring import total_score
-from t2t_lite.decoding.search_loop import Hypotheses
-from t2t_lite.decoding.tree_grammar import TreeGrammar
 from t2t_lite.errors import UserError
 from t2t_lite.export.query import Client
 from t2t_lite.insights import job
 from t2t_lite.models.finite import require_finite
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.constraints import Constraints
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.penalties import NO_PENALTY, Penalty
+from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.search_loop import Hypotheses
+from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request
 from t2t_lite.serving.translator import Translator
-from t2t_lite.training import averaging
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 from t2t_lite.training.trainer import Trainer
-from t2t_lite.training.watch import Watch
 
 SEARCHES = {
     "greedy": greedy_search,

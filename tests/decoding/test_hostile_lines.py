@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2t_lite import registry
-from t2t_lite.data.text_encoder import ByteTextEncoder
-from t2t_lite.data.text_problems import Text2TextProblem, VocabType
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 
 HOSTILE = ["", " ", "\r", "\x00", "\u2028", "\u2028\x00 \r", "\ufeff", "a\r\nb", "\U0010ffff" * 99]
 

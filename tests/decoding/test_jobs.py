@@ -11,12 +11,13 @@ import keras
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.loading import find_trained, load_decoder
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.runs import run_folder
 
 SEARCH = "beam_size=2,extra_length=4"
 LINES = [" ".join(str((7 * i + j * j) % 10) for j in range(i % 9)) for i in range(40)]

@@ -7,15 +7,17 @@ import re
 
 import pytest
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_parseval
-from t2t_lite.data import trees
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError
+from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.parsing import TreebankProblem
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text import trees
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 
@@ -47,7 +49,7 @@ def parser(tmp_path_factory) -> DecoderConfig:
     (folder / "train").write_text("".join(f"{tree}\n" for tree in TREES * 4))
     (folder / "eval").write_text("".join(f"{tree}\n" for tree in TREES))
     data_dir = str(folder / "data")
-    registry.problem("decoder_test_trees").generate_data(data_dir, str(folder))
+    generate_data(registry.problem("decoder_test_trees"), data_dir, str(folder))
     trainer.run(
         TrainerConfig(
             data_dir=data_dir,

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite.data.problem import Output
-from t2t_lite.data.text_encoder import EOS_ID, ByteTextEncoder
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs, lines
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.pieces import Hypothesis, Source
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
 BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
 # Windows of 4 and 8 rows, batches of 3 pieces of at most 9 bytes: some rows are in several batches.

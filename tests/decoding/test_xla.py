@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.decoding import search_loop
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.ensemble import Ensemble
-from t2t_lite.decoding.search import make_search
 from t2t_lite.errors import UsageError
+from t2t_lite.search import search_loop
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.search import make_search
 
 EOS = 1
 TRANSFORMER, LSTM = "transformer", "lstm_seq2seq_attention"

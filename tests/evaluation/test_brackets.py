@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.bin import t2t_parseval
-from t2t_lite.data import trees
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation import parseval
 from t2t_lite.evaluation.brackets import Bracket, crossing, matched
 from t2t_lite.evaluation.parseval import Parameters, _Quote, parse_sentence, score_sentence
+from t2t_lite.text import trees
 
 WORDS = 12
 MANY = 30_000

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.data.trees import Tree, parse_tree
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation.parseval import (
     COLLINS,
@@ -20,6 +19,7 @@ from t2t_lite.evaluation.parseval import (
     score_sentence,
     summarize,
 )
+from t2t_lite.text.trees import Tree, parse_tree
 
 GOLD = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (. .)))"
 

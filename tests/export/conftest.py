@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
-from t2t_lite.data import text_encoder
-from t2t_lite.data.text_problems import VocabType
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.export import saved_model
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text import vocabularies
+from t2t_lite.text.text_encoder import VocabType
 
 _TEXT = ["plain words and spaces around", "no break, carriage return; many words"] * 20
 _MODELS = {
@@ -61,7 +62,7 @@ def _build_vocabulary(problem, folder: pathlib.Path) -> None:
     folder.mkdir()
     if problem.vocab_type != VocabType.CHARACTER:
         path = folder / problem.vocab_filename
-        text_encoder.build(problem.vocab_type, path, _TEXT, 320)
+        vocabularies.build(problem.vocab_type, path, _TEXT, 320)
 
 
 def _save_noise(run: run_folder.Run) -> None:
@@ -70,4 +71,4 @@ def _save_noise(run: run_folder.Run) -> None:
         noise = np.random.RandomState(i).normal(size=variable.shape)
         variable.assign(noise * 2.0 / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
-    checkpoint.write(str(run.folder / f"{run_folder.CHECKPOINT_NAME}-7"))
+    checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-7"))

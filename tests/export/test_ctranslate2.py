@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
-from t2t_lite.data.text_problems import Text2TextProblem, VocabType
-from t2t_lite.decoding.beam_search import BeamSearch, greedy_search
+from t2t_lite import registry
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.penalties import Penalty
 from t2t_lite.decoding.scoring import score
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
+from t2t_lite.runs import run_folder
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.penalties import Penalty
+from t2t_lite.text.text_encoder import VocabType
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from t2t_lite import registry
-from t2t_lite.data.text_encoder import ByteTextEncoder
 from t2t_lite.export.graph_text import (
     graph_tokenizer,
     is_plain_text,
@@ -15,6 +14,7 @@ from t2t_lite.export.graph_text import (
     source_text,
     valid_text,
 )
+from t2t_lite.text.text_encoder import ByteTextEncoder
 
 ENCODER = ByteTextEncoder()
 TOKENIZER = graph_tokenizer(ENCODER)

@@ -7,14 +7,14 @@ import sys
 import pytest
 import tensorflow as tf
 
-from t2t_lite.decoding.beam_search import greedy_search
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.tree_grammar import TreeGrammar
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import saved_model
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.beam_search import greedy_search
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.tree_grammar import TreeGrammar
 
 LINES = [
     "plain words",

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_import, t2t_trainer
-from t2t_lite.data.text_encoder import TokenTextEncoder
-from t2t_lite.data.text_problems import Text2TextProblem, VocabType
-from t2t_lite.decoding.decode_hparams import DecodeHParams
+from t2t_lite.checkpoints import averaging
+from t2t_lite.checkpoints.warm_start import warm_start
+from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UserError
 from t2t_lite.export import t2t_variables
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.training import averaging
-from t2t_lite.training.warm_start import warm_start
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.text_encoder import TokenTextEncoder, VocabType
 
 STEP = 250_000
 TOKENS = "text2text_tmpdir_tokens"

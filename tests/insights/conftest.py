@@ -2,9 +2,9 @@
 
 import pytest
 
-from t2t_lite import run_folder
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 @pytest.fixture(scope="session")

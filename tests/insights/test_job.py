@@ -6,11 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from t2t_lite import run_folder
 from t2t_lite.bin import t2t_insights
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.job import heads_of, look
 from t2t_lite.models.attention_maps import attention_maps
+from t2t_lite.runs import run_folder
 
 
 def test_words_and_weights_of_a_given_target(decoder):

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_lite.decoding.beam_search import BeamSearch
-from t2t_lite.decoding.penalties import Penalty
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import shift_right
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.penalties import Penalty
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 # Rounding in float32 differs between one product over all positions and one for each.

@@ -5,6 +5,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.errors import UserError
+from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import multi30k
 
 
@@ -36,7 +37,7 @@ def test_pairs_are_those_of_the_raw_files(shared_data, name, language):
 
 def test_generates_encoded_files(shared_data, tmp_path):
     problem = SmallVocabulary()
-    problem.generate_data(str(tmp_path), str(shared_data))
+    generate_data(problem, str(tmp_path), str(shared_data))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "translate_ende_multi30k-dev-00000-of-00001",
         "translate_ende_multi30k-test-00000-of-00001",

@@ -3,8 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite import registry
-from t2t_lite.data import records, trees
+from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.generation.generator import generate_data
+from t2t_lite.text import trees
 
 TREE = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ runs))))"
 SYMBOLS = "S NP DT NN /NP VP VBZ /VP /S"
@@ -26,7 +28,7 @@ def test_wsj_parsing_takes_the_trees_as_they_are(tmp_path):
     ]
     problem = registry.problem("wsj_parsing")
     data_dir = tmp_path / "data"
-    problem.generate_data(str(data_dir), str(tmp_path))
+    generate_data(problem, str(data_dir), str(tmp_path))
     assert problem.vocab_files() == ["vocab.wsj_parsing.32768.subwords"]
     assert len(list(data_dir.glob("wsj_parsing-train-*-of-00100"))) == 100
     (example,) = records.read_examples(problem.existing_filepaths(str(data_dir), "eval"))
@@ -53,7 +55,7 @@ def test_a_bad_tree_is_named_by_file_and_line(tmp_path):
 def test_wsj_parsing_misses_a_file_before_it_makes_anything(tmp_path):
     (tmp_path / "wsjTrain.trees").write_text("(TOP (S (NN dogs)))\n")
     with pytest.raises(UserError, match=r"wsjEval\.trees is missing"):
-        registry.problem("wsj_parsing").generate_data(str(tmp_path / "data"), str(tmp_path))
+        generate_data(registry.problem("wsj_parsing"), str(tmp_path / "data"), str(tmp_path))
     assert not list(tmp_path.glob("data/*-of-*"))
 
 
@@ -130,6 +132,6 @@ def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, me
 )
 def test_missing_files_are_named_before_anything_is_written(tmp_path, name, message):
     with pytest.raises(UserError, match=message):
-        registry.problem(name).generate_data(str(tmp_path / "data"), str(tmp_path))
+        generate_data(registry.problem(name), str(tmp_path / "data"), str(tmp_path))
     written = {path.name for path in (tmp_path / "data").glob("*")}
     assert written <= {f"{name}.fingerprint.json"}

@@ -8,6 +8,7 @@ from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirTokens
 
 SOURCES = ["a cat sleeps .", "a dog runs .", "the cat runs .", "the dog sleeps .", "cats run ."]
@@ -57,7 +58,7 @@ def test_generates_what_t2t_generates(golden, shared_data, tmp_path, data):
         write_lines(tmp_path / f"{side}.train.txt", lines[:300])
         write_lines(tmp_path / f"{side}.eval.txt", lines[300:330])
     problem = Golden()
-    problem.generate_data(str(data), str(tmp_path))
+    generate_data(problem, str(data), str(tmp_path))
 
     vocab = data / "vocab.text2text_tmpdir.512.subwords"
     files = {path.name for path in data.iterdir()}
@@ -83,7 +84,7 @@ def test_generates_what_t2t_generates(golden, shared_data, tmp_path, data):
     ],
 )
 def test_registered_problems_generate_from_the_four_files(raw, data, name, vocabulary):
-    registry.problem(name).generate_data(str(data), str(raw))
+    generate_data(registry.problem(name), str(data), str(raw))
     assert {path.name for path in data.iterdir()} == {
         *(f"{name}-train-{i:05d}-of-00100" for i in range(100)),
         f"{name}-dev-00000-of-00001",
@@ -93,17 +94,17 @@ def test_registered_problems_generate_from_the_four_files(raw, data, name, vocab
 
 
 def test_a_test_split_is_made_if_its_files_are_there(raw, data):
-    FewFiles().generate_data(str(data), str(raw))
+    generate_data(FewFiles(), str(data), str(raw))
     assert not (data / "text2text_tmpdir-test-00000-of-00001").exists()
     with pytest.raises(UserError, match="text2text_tmpdir-test-00000-of-00001 is missing"):
         FewFiles().existing_filepaths(str(data), "test")
 
     write_lines(raw / "inputs.test.txt", SOURCES[:3])
     with pytest.raises(UserError, match=r"targets\.test\.txt is missing"):
-        FewFiles().generate_data(str(data), str(raw))
+        generate_data(FewFiles(), str(data), str(raw))
 
     write_lines(raw / "targets.test.txt", TARGETS[:3])
-    FewFiles().generate_data(str(data), str(raw))
+    generate_data(FewFiles(), str(data), str(raw))
     assert len(list(records.read_examples(FewFiles().existing_filepaths(str(data), "test")))) == 3
 
 
@@ -111,33 +112,33 @@ def test_a_test_split_is_made_if_its_files_are_there(raw, data):
 def test_a_missing_file_is_an_error_that_says_what_to_put_there(raw, data, name):
     (raw / name).unlink()
     with pytest.raises(UserError, match=f"{raw / name} is missing; it should hold"):
-        FewFiles().generate_data(str(data), str(raw))
+        generate_data(FewFiles(), str(data), str(raw))
     assert not list(data.glob("*"))  # it shows before the work on the other files
 
 
 def test_files_of_unequal_length_are_an_error_with_both_counts(raw, data):
     write_lines(raw / "inputs.train.txt", SOURCES)
     with pytest.raises(DataError, match=r"inputs\.train\.txt and .*targets\.train\.txt: 5 and 4"):
-        FewFiles().generate_data(str(data), str(raw))
+        generate_data(FewFiles(), str(data), str(raw))
 
 
 def test_an_empty_corpus_is_an_error_that_names_its_files(raw, data):
     for name in ("inputs.eval.txt", "targets.eval.txt"):
         (raw / name).write_text("")
     with pytest.raises(DataError, match=r"inputs\.eval\.txt and .*targets\.eval\.txt: no pair"):
-        FewFiles().generate_data(str(data), str(raw))
+        generate_data(FewFiles(), str(data), str(raw))
 
 
 def test_undecodable_bytes_are_an_error_that_names_file_and_line(raw, data):
     (raw / "targets.train.txt").write_bytes(b"1\n2\n3 \xe4\n4\n")
     with pytest.raises(DataError, match=f"{raw / 'targets.train.txt'}, line 3"):
-        FewFiles().generate_data(str(data), str(raw))
+        generate_data(FewFiles(), str(data), str(raw))
 
 
 def test_the_reversed_problem_has_the_same_files(raw, data):
-    FewFiles().generate_data(str(data), str(raw))
+    generate_data(FewFiles(), str(data), str(raw))
     before = sorted(data.iterdir())
-    FewFiles(was_reversed=True).generate_data(str(data), str(raw))
+    generate_data(FewFiles(was_reversed=True), str(data), str(raw))
     assert sorted(data.iterdir()) == before
 
 
@@ -149,7 +150,7 @@ class FewTokens(Text2textTmpdirTokens):
 def test_tokens_come_from_the_users_list(raw, data):
     write_lines(raw / "vocab.txt", ["a", "cat", "<EOS>", "sleeps", "die"])
     problem = FewTokens()
-    problem.generate_data(str(data), str(raw))
+    generate_data(problem, str(data), str(raw))
     vocab = data / "vocab.text2text_tmpdir_tokens.tokens"
     assert vocab.read_text().split() == ["<pad>", "<EOS>", "<UNK>", "a", "cat", "sleeps", "die"]
     (example, _) = records.read_examples(problem.filepaths(str(data), "eval"))
@@ -158,13 +159,13 @@ def test_tokens_come_from_the_users_list(raw, data):
 
 def test_a_missing_token_list_is_an_error_that_says_what_to_put_there(raw, data):
     with pytest.raises(UserError, match=r"vocab\.txt is missing; it should hold your tokens"):
-        FewTokens().generate_data(str(data), str(raw))
+        generate_data(FewTokens(), str(data), str(raw))
 
 
 def test_a_wrong_token_list_is_an_error_and_leaves_no_vocabulary(raw, data):
     write_lines(raw / "vocab.txt", ["a", "two words"])
     with pytest.raises(DataError, match=f"{raw / 'vocab.txt'}, line 2"):
-        FewTokens().generate_data(str(data), str(raw))
+        generate_data(FewTokens(), str(data), str(raw))
     assert not list(data.glob("vocab*"))
 
 

@@ -8,10 +8,12 @@ import tarfile
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.data import records, trees
-from t2t_lite.data.bad_input import BadInput
+from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import treebanks
+from t2t_lite.text import trees
+from t2t_lite.text.bad_input import BadInput
 
 TREE = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ runs))))"
 RAW = "( (S \n    (NP-SBJ (DT a) (NN {}))\n    (VP (VBZ runs) (NP (-NONE- *)))))\n"
@@ -111,7 +113,7 @@ def test_the_sample_is_split_by_file_number(shared_data, tmp_path):
 @pytest.mark.integration
 def test_generates_with_a_vocabulary_for_words_and_one_for_symbols(shared_data, tmp_path):
     problem = SmallSample()
-    problem.generate_data(str(tmp_path), str(shared_data / "treebank"))
+    generate_data(problem, str(tmp_path), str(shared_data / "treebank"))
     assert problem.vocab_files() == [
         "vocab.parsing_treebank_sample.500.bpe.model",
         "vocab.parsing_treebank_sample.symbols.tokens",

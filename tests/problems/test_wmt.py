@@ -11,11 +11,12 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
+from t2t_lite.corpora.corpora import RemoteFile
 from t2t_lite.data import records
-from t2t_lite.data.config import DatagenOptions
-from t2t_lite.data.corpora import RemoteFile
 from t2t_lite.data.problem import three_splits
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import wmt
 
 T2T_ENDE = ["news-commentary-v13.de-en", "commoncrawl.de-en", "europarl-v7.de-en"]
@@ -212,7 +213,7 @@ def test_pairs_of_every_split_come_from_the_archives_in_order(upstream, name):
 )
 def test_generates_encoded_files_of_three_splits(upstream, few_shards, tmp_path, name):
     problem = registry.problem(name)
-    problem.generate_data(str(tmp_path), str(upstream))
+    generate_data(problem, str(tmp_path), str(upstream))
     encoders = problem.feature_encoders(str(tmp_path))
     for split in ("train", "eval", "test"):
         paths = problem.existing_filepaths(str(tmp_path), split)
@@ -361,7 +362,7 @@ def test_an_archive_that_cannot_be_had_shows_before_any_work(upstream, tmp_path,
     monkeypatch.setattr(wmt, "NEWSTEST2014_FULL", absent)
     problem = registry.problem("translate_ende_wmt8k")
     with pytest.raises(UserError, match=f"^cannot download {absent.url} .*put it at {raw}/test-f"):
-        problem.generate_data(str(data), str(raw))
+        generate_data(problem, str(data), str(raw))
     assert list(data.iterdir()) == []
 
 
@@ -375,8 +376,8 @@ def test_bad_lines_of_archives_may_be_skipped(upstream, few_shards, tmp_path, ca
     tar(raw / "dev.tgz", {f"dev/newstest2013.{x}": contents for x, contents in members.items()})
     problem = registry.problem("translate_ende_wmt_characters")
     with pytest.raises(DataError, match=r"dev\.tgz:dev/newstest2013\.en, line 2: byte 0xff"):
-        problem.generate_data(str(data), str(raw))
-    problem.generate_data(str(data), str(raw), DatagenOptions(skip_bad=True))
+        generate_data(problem, str(data), str(raw))
+    generate_data(problem, str(data), str(raw), DatagenOptions(skip_bad=True))
     assert "newstest2013: skipped 1 bad lines" in caplog.text
     examples = records.read_examples(problem.existing_filepaths(str(data), "eval"))
     encoder = problem.load_vocab(str(data))

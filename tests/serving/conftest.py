@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from t2t_lite import run_folder
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import Metrics
 from t2t_lite.serving.requests import Request

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.generation.generator import generate_data
 
 _MINE = """
 from t2t_lite import registry
@@ -64,7 +65,7 @@ def test_a_miniature_search_goes_on_after_a_kill(command, start, tmp_path: pathl
     trees = [f"( (S {subject} {verb} (. .)))\n" for subject in subjects for verb in verbs]
     for split, count in {"train": 9, "eval": 5, "test": 6}.items():
         (text / f"{split}.trees").write_text("".join(trees[:count]), "utf-8")
-    registry.problem("parsing_tmpdir_16k").generate_data(str(data), str(text))
+    generate_data(registry.problem("parsing_tmpdir_16k"), str(data), str(text))
     flags = [
         "parsing-search",
         "--problem=parsing_tmpdir_16k",

@@ -29,6 +29,7 @@ EVERY_FEATURE = (
 def data_dir(tmp_path_factory):
     """Data of a copy task, made by t2t-datagen's own code."""
     from t2t_lite import registry
+    from t2t_lite.generation.generator import generate_data
 
     folder = tmp_path_factory.mktemp("text")
     draw = random.Random(5)
@@ -40,7 +41,7 @@ def data_dir(tmp_path_factory):
         for side in ("inputs", "targets"):
             (folder / f"{side}.{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = tmp_path_factory.mktemp("data")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(folder))
+    generate_data(registry.problem("text2text_tmpdir"), str(data), str(folder))
     return data
 
 

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.generation.generator import generate_data
+from t2t_lite.runs import checkpoint_files, metrics_file
 
 STEPS = 20
 HPARAMS = (
@@ -31,7 +33,7 @@ def data_dir(tmp_path_factory):
         for side in ("inputs", "targets"):
             lines = "".join(f"{i * i % 97} " * (1 + i % 9) + "\n" for i in range(count))
             (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
-    registry.problem("text2text_tmpdir").generate_data(str(data), str(text))
+    generate_data(registry.problem("text2text_tmpdir"), str(data), str(text))
     return data
 
 
@@ -99,7 +101,7 @@ def state(output_dir) -> dict[str, np.ndarray]:
 
 
 def metrics(output_dir) -> list[dict]:
-    return [record for _, record in run_folder.read_metrics(output_dir)]
+    return [record for _, record in metrics_file.read_metrics(output_dir)]
 
 
 def names(output_dir) -> set[str]:
@@ -205,7 +207,7 @@ def check_loss(start_workers, calm_runs, tmp_path):
         for line in lines:
             assert f"has lost worker {victim} at {hosts[victim]}: " in line
         assert workers[victim].wait(NOTICED) in (75, -signal.SIGKILL)
-        left = run_folder.step_of(run_folder.checkpoints(tmp_path)[-1])
+        left = checkpoint_files.step_of(checkpoint_files.checkpoints(tmp_path)[-1])
         assert left < steps
         chief, *_ = finish(start_workers(tmp_path, seed, hosts=hosts, steps=steps))
         assert f"going on after step {left}" in chief
@@ -260,6 +262,6 @@ def test_sigterm_to_one_stops_all(victim, start_workers, tmp_path):
     workers[victim].terminate()
     lines = [last_line(worker, 75) for worker in workers]
     assert all("stopped by SIGTERM" in line for line in lines), lines
-    left = run_folder.step_of(run_folder.checkpoints(tmp_path)[-1])
+    left = checkpoint_files.step_of(checkpoint_files.checkpoints(tmp_path)[-1])
     chief, *_ = finish(start_workers(tmp_path, seed, hosts=hosts, steps=left + 10))
     assert f"going on after step {left}" in chief

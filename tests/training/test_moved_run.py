@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.checkpoints.averaging import average
+from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import trainer
-from t2t_lite.training.averaging import average
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.warm_start import warm_start
 
 HPARAMS = "batch_size=64,batch_shuffle_size=2,max_length=16,num_hidden_layers=1"
 
@@ -38,7 +39,7 @@ def config(data_dir, output_dir, **changes) -> TrainerConfig:
 
 
 def state(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(run_folder.checkpoints(folder)[-1])
+    reader = tf.train.load_checkpoint(checkpoint_files.checkpoints(folder)[-1])
     return {
         name: reader.get_tensor(name)
         for name in reader.get_variable_to_shape_map()

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.checkpoints import averaging
 from t2t_lite.errors import UsageError
-from t2t_lite.training import averaging
+from t2t_lite.runs import run_folder
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep

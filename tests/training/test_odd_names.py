@@ -5,7 +5,6 @@ import json
 import pathlib
 import shutil
 import sys
-import types
 from collections.abc import Iterator
 
 import keras
@@ -13,20 +12,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
-from t2t_lite.data.training_files import TrainingFiles
+from t2t_lite.checkpoints import averaging, warm_start
+from t2t_lite.checkpoints.saving import Checkpoints
+from t2t_lite.checkpoints.selection import Metric, best_checkpoints, keep_best
+from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.loading import find_trained
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import keras_archive, saved_model, t2t_checkpoint
-from t2t_lite.run_folder import split_checkpoints
-from t2t_lite.training import averaging, warm_start
+from t2t_lite.runs import run_folder
+from t2t_lite.runs.checkpoint_files import split_checkpoints
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.checkpoint_scores import named_checkpoint
-from t2t_lite.training.checkpoints import Checkpoints
-from t2t_lite.training.selection import Metric, best_checkpoints, keep_best
 
 NAMES = ["[lr=0.1]", "[!a-", "back\\slash", "a, b", "*?{c,d}", " blanks\n", "-~ü文", "%s #'\"$HOME"]
 FLAGS = {
@@ -167,8 +167,8 @@ def test_training_goes_on(folder):
         model, optimizer = tf.train.Checkpoint(weight=weight), tf.train.Checkpoint()
         path = pathlib.Path(folder, "other")
         path.mkdir(exist_ok=True)
-        train_step, files = types.SimpleNamespace(state={}), TrainingFiles()
-        return Checkpoints(path, model, optimizer, batches, files, train_step, 2), weight, batches
+        files = TrainingFiles()
+        return Checkpoints(path, model, optimizer, batches, files, {}, 2), weight, batches
 
     checkpoints, weight, batches = training()
     with checkpoints:

@@ -6,10 +6,10 @@ import os
 import pytest
 import tensorflow as tf
 
-from t2t_lite import run_folder
-from t2t_lite.data.training_files import TrainingFiles
+from t2t_lite.checkpoints.saving import Checkpoints, refuse_other_release
+from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.errors import UserError
-from t2t_lite.training.checkpoints import Checkpoints, refuse_other_release
+from t2t_lite.runs import run_folder
 
 FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 60}, "a")
 
@@ -26,7 +26,7 @@ class Training:
             **self.parts,
             batches=self.batches,
             training_files=files,
-            train_step=self,
+            train_state=self.state,
             keep=3,
         )
 

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.data.text_encoder import ByteTextEncoder
 from t2t_lite.errors import UserError
+from t2t_lite.text.text_encoder import ByteTextEncoder
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.train_step import TrainStep

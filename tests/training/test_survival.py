@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import run_folder
 from t2t_lite.errors import UserError
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import devices, trainer
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.evaluation import Evaluation
@@ -57,7 +57,7 @@ def calm(train, tmp_path_factory) -> pathlib.Path:
 
 
 def state(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(run_folder.checkpoints(folder)[-1])
+    reader = tf.train.load_checkpoint(checkpoint_files.checkpoints(folder)[-1])
     return {
         name: reader.get_tensor(name)
         for name in reader.get_variable_to_shape_map()
@@ -92,7 +92,7 @@ def train_until_signal(train, folder: pathlib.Path, monkeypatch, owner: type, ca
 
 
 def steps_saved(folder: pathlib.Path) -> list[int]:
-    return [run_folder.step_of(path) for path in run_folder.checkpoints(folder)]
+    return [checkpoint_files.step_of(path) for path in checkpoint_files.checkpoints(folder)]
 
 
 @pytest.mark.slow

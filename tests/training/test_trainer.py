@@ -8,15 +8,17 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.checkpoints import saving as checkpoints
 from t2t_lite.data.records import read_examples
-from t2t_lite.decoding.decode_hparams import DecodeHParams
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.training import checkpoints, trainer
-from t2t_lite.training.batch_size import with_found_batch_size
+from t2t_lite.planning.batch_size import with_found_batch_size
+from t2t_lite.reporting.metrics_writer import Metrics
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.metrics import Metrics
 
 HPARAMS = "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1"
 

@@ -1,0 +1,1 @@
+"""Training on several machines: who takes part, and whether all are alive and agree."""

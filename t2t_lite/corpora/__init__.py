@@ -1,0 +1,1 @@
+"""Corpora: downloading, archives, and the pairs of segments in them."""

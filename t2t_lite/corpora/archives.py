@@ -1,0 +1,183 @@
+"""Members of tar and zip archives, read as they stream by: nothing is unpacked to disk."""
+
+import bz2
+import contextlib
+import functools
+import gzip
+import io
+import os
+import posixpath
+import tarfile
+import zipfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import IO, Any, BinaryIO, cast
+
+from t2t_lite.errors import DataError, UserError, did_you_mean
+from t2t_lite.text.bad_input import STRICT, BadInput
+from t2t_lite.text.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
+
+# How each kind of tar archive is opened, by the end of its name.
+_TARS: Mapping[str, Callable[..., Any]] = {
+    ".tar": open,
+    ".tar.gz": gzip.open,
+    ".tgz": gzip.open,
+    ".tar.bz2": bz2.open,
+}
+# Bytes read at a time; tarfile's own reader, in Python, is called once for each. Where an archive
+# is cut, what was read of the last ones is lost. Also the longest header of a member: tarfile would
+# read a gigabyte of them at once, and its patterns take time quadratic in it.
+_BUFFER = 1 << 15
+
+_ZIP_METHODS = {
+    zipfile.ZIP_STORED: "stored",
+    zipfile.ZIP_DEFLATED: "deflate",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+}
+_ENCRYPTED = 1  # bit of a zip member's flags
+
+# The path of a member that is a file, without a leading "./", and what opens it.
+_Member = tuple[str, Callable[[], IO[bytes] | None]]
+
+
+def iterate_member_lines(
+    path: str | os.PathLike[str], member: str, bad: BadInput = STRICT
+) -> Iterator[str]:
+    r"""Yields the lines of a member without their "\n", as `text_files.iterate_lines` does.
+
+    Raises:
+        UserError: there is no such archive.
+        DataError: the archive has no such member (names the nearest one), bytes are not UTF-8, or
+            the archive is damaged or cut; names archive, member and line.
+    """
+    name = member_name(path, member)
+    return decoded_lines(raw_lines(open_member(path, member), name, bad), name, bad)
+
+
+def iterate_members(
+    path: str | os.PathLike[str], suffixes: tuple[str, ...], bad: BadInput = STRICT
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yields all members whose names end so, in the order in which they lie in the archive.
+
+    Args:
+        path: an archive, as `open_member` takes it.
+        suffixes: such as `(".txt", ".md")`.
+        bad: as `text_files.iterate_lines` takes it; a cut archive ends at its cut.
+
+    Yields:
+        The name for messages, and the lines; they must be read before the next member is.
+
+    Raises:
+        UserError: there is no such archive.
+        DataError: as `iterate_member_lines`.
+    """
+    archive = os.fspath(path)
+    try:
+        for member, open_it in _members(archive):
+            if member.endswith(suffixes):
+                name = member_name(archive, member)
+                lines = raw_lines(_opened(open_it, member), name, bad)
+                yield name, decoded_lines(lines, name, bad)
+    except FileNotFoundError:
+        raise UserError(f"{archive}: no such file") from None
+    except DAMAGE as error:
+        handle_damage(archive, error, bad)
+
+
+def member_name(path: str | os.PathLike[str], member: str) -> str:
+    """How messages call a member."""
+    return f"{os.fspath(path)}:{member}"
+
+
+@contextlib.contextmanager
+def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]:
+    """Yields the bytes of a member, decompressed if its own name ends in `.gz` or `.bz2`.
+
+    A tar archive is read from its start up to the member; two members may be read side by side by
+    opening it twice.
+
+    Args:
+        path: a `.tar`, `.tar.gz`, `.tgz`, `.tar.bz2` or `.zip` file.
+        member: the path inside the archive, without a leading `./`.
+
+    Raises:
+        DataError: the archive has no such member, or its name is not that of an archive.
+    """
+    archive = os.fspath(path)
+    names = []
+    with contextlib.closing(_members(archive)) as members:
+        for name, open_it in members:
+            if name == member:
+                with _opened(open_it, member) as file:
+                    yield file
+                return
+            names.append(name)
+    raise DataError(
+        f"{archive}: none of its {len(names)} members is {member!r}{did_you_mean(member, names)}"
+    )
+
+
+def _members(path: str) -> Generator[_Member, None, None]:
+    """Yields the files of an archive, which stays open until then."""
+    open_tar = next((f for suffix, f in _TARS.items() if path.endswith(suffix)), None)
+    if open_tar is not None:
+        with open_tar(path, "rb") as file:
+            reads = _TarReads(file)
+            with tarfile.open(fileobj=reads, mode="r:") as tar:
+                for info in tar:
+                    if info.isreg():
+                        reads.of_headers = False  # what is read meanwhile is the member's
+                        name = posixpath.normpath(info.name)
+                        yield name, functools.partial(tar.extractfile, info)
+                        reads.of_headers = True
+    elif path.endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                yield entry.filename, functools.partial(_open_zipped, archive, entry)
+    else:
+        raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
+
+
+class _TarReads(io.RawIOBase):
+    """What tarfile reads an archive through.
+
+    Attributes:
+        of_headers: whether the next reads are of headers, which are bounded, not of a member.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.seek = file.seek  # type: ignore[method-assign]
+        self.tell = file.tell  # type: ignore[method-assign]
+        self._file = file
+        self.of_headers = True
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns the next bytes; refuses a header of more than `_BUFFER`."""
+        if self.of_headers and not 0 <= size <= _BUFFER:
+            raise tarfile.TarError(
+                f"the header of a member has {size:,} bytes; at most {_BUFFER:,} are expected"
+            )
+        return self._file.read(size)
+
+
+def _open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
+    """Opens a member of a zip archive.
+
+    Raises:
+        DataError: the member is there, but nobody can read it without more.
+    """
+    name = member_name(archive.filename or "", entry.filename)
+    if entry.flag_bits & _ENCRYPTED:
+        raise DataError(f"{name}: encrypted; unpack the archive and pack it without a password")
+    if entry.compress_type not in _ZIP_METHODS:
+        raise DataError(
+            f"{name}: compressed by method {entry.compress_type}; known are "
+            f"{', '.join(_ZIP_METHODS.values())}: pack it anew"
+        )
+    return archive.open(entry)
+
+
+@contextlib.contextmanager
+def _opened(open_it: Callable[[], IO[bytes] | None], member: str) -> Iterator[BinaryIO]:
+    with contextlib.closing(cast(io.RawIOBase, open_it())) as file:
+        yield decompressed(io.BufferedReader(file, _BUFFER), member)

@@ -1,0 +1,331 @@
+"""Raw corpora: what they consist of upstream, fetching them, and reading their pairs as a stream.
+
+    EUROPARL = RemoteFile("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz")
+    corpus = AlignedCorpus(
+        "europarl-v7.de-en",
+        Text(EUROPARL, "training/europarl-v7.de-en.en"),
+        Text(EUROPARL, "training/europarl-v7.de-en.de"),
+    )
+    for sample in corpus.pairs(tmp_dir): ...
+
+Corpora are values: a problem lists some, and `chained` reads one after the other. What is wrong in
+them goes to a `BadInput`; a pair of which a side cannot be read is skipped as a whole.
+"""
+
+import abc
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+from t2t_lite.corpora import segments
+from t2t_lite.corpora.archives import member_name, open_member
+from t2t_lite.corpora.download import download as download
+from t2t_lite.corpora.segments import Pair
+from t2t_lite.errors import DataError
+from t2t_lite.text.bad_input import STRICT, BadInput
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_files import (
+    decoded_lines,
+    iterate_lines,
+    open_file,
+    raw_lines,
+    raw_pieces,
+)
+
+log = logging.getLogger(__name__)
+
+
+# ---- upstream's files
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteFile:
+    """A file to be fetched from upstream.
+
+    Attributes:
+        url: its address; the last part is its name in `tmp_dir`.
+        size: its bytes, if known; what is downloaded is held to it.
+        file_hash: its SHA-256 or MD5, hexadecimal, if known; likewise.
+    """
+
+    url: str
+    size: int | None = None
+    file_hash: str | None = None
+
+    def path(self, tmp_dir: str) -> pathlib.Path:
+        """Returns where the file lies or will lie: `tmp_dir/name`."""
+        return pathlib.Path(tmp_dir) / self.url.rpartition("/")[2]
+
+    def fetch(self, tmp_dir: str) -> pathlib.Path:
+        """Returns the file's path, after downloading it unless it is there.
+
+        A file that somebody put there is taken as it is; another size than upstream's is logged.
+
+        Raises:
+            UserError: it cannot be fetched; the message says where to put it by hand.
+        """
+        path = self.path(tmp_dir)
+        if not path.is_file():
+            download(self.url, path, self.file_hash, self.size)
+        elif self.size is not None and path.stat().st_size != self.size:
+            log.warning(
+                "%s has %d bytes, %s has %d", path, path.stat().st_size, self.url, self.size
+            )
+        return path
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """A text upstream: a file, or one member of an archive.
+
+    Attributes:
+        file: the file or the archive.
+        member: the path inside the archive; None if `file` is no archive.
+    """
+
+    file: RemoteFile
+    member: str | None = None
+
+    def name(self, tmp_dir: str) -> str:
+        """How messages call the text."""
+        path = self.file.path(tmp_dir)
+        return str(path) if self.member is None else member_name(path, self.member)
+
+    def open(self, tmp_dir: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Returns what opens the file, decompressed; it must have been fetched."""
+        path = self.file.path(tmp_dir)
+        return open_file(path) if self.member is None else open_member(path, self.member)
+
+    def pieces(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[bytes]:
+        """Yields the file as it is, in pieces."""
+        return raw_pieces(self.open(tmp_dir), self.name(tmp_dir), bad)
+
+    def lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[str]:
+        """Yields the lines as text; for a `.sgm` file the segments instead."""
+        name = self.name(tmp_dir)
+        lines = decoded_lines(raw_lines(self.open(tmp_dir), name, bad), name, bad)
+        is_sgm = name.removesuffix(".gz").endswith(".sgm")
+        return segments.sgm_segments(lines, name, bad) if is_sgm else lines
+
+
+# ---- corpora
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus(abc.ABC):
+    """Pairs of text from upstream.
+
+    Attributes:
+        name: for the log.
+    """
+
+    name: str
+
+    def pairs(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
+        """Fetches what is missing, then returns an iterator over the pairs.
+
+        White space around a text is removed; pairs with an empty side are dropped; the log counts
+        both. Memory does not grow with the corpus.
+
+        Args:
+            tmp_dir: folder of upstream's files.
+            bad: told of every line or segment that cannot be read, and of a file that is cut.
+
+        Raises:
+            UserError: a file is missing and cannot be fetched.
+            DataError: what `bad` is told; different numbers of lines, unless the shorter file is
+                cut and `bad` skips; no pair at all.
+        """
+        for file in self.files:
+            file.fetch(tmp_dir)
+        return _with_text(self._raw_pairs(tmp_dir, bad), self.name, bad)
+
+    @property
+    @abc.abstractmethod
+    def texts(self) -> Sequence[Text]:
+        """What the corpus is read from."""
+
+    @property
+    def files(self) -> Sequence[RemoteFile]:
+        """The files that hold the texts, each once."""
+        return list(dict.fromkeys(text.file for text in self.texts))
+
+    @abc.abstractmethod
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        """Yields source and target as they stand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AlignedCorpus(Corpus):
+    """Two texts, line (or SGM segment) n of one belonging to line n of the other."""
+
+    inputs: Text
+    targets: Text
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """Sources and targets."""
+        return self.inputs, self.targets
+
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        names = f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}"
+        return aligned(
+            self.inputs.lines(tmp_dir, bad), self.targets.lines(tmp_dir, bad), names, bad
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TsvCorpus(Corpus):
+    """Two columns, counted from 0, of a table."""
+
+    text: Text
+    columns: tuple[int, int] = (0, 1)
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """The table."""
+        return (self.text,)
+
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        name = self.text.name(tmp_dir)
+        return segments.tsv_pairs(self.text.lines(tmp_dir, bad), name, self.columns, bad)
+
+
+@dataclasses.dataclass(frozen=True)
+class TmxCorpus(Corpus):
+    """Two languages, such as `("en", "de")`, of a translation memory."""
+
+    text: Text
+    languages: tuple[str, str]
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """The translation memory."""
+        return (self.text,)
+
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        name = self.text.name(tmp_dir)
+        return segments.tmx_pairs(self.text.pieces(tmp_dir, bad), name, self.languages, bad)
+
+
+def chained(corpora: Iterable[Corpus], tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
+    """Fetches all corpora, then returns an iterator over the pairs of one after the other."""
+    return itertools.chain.from_iterable([corpus.pairs(tmp_dir, bad) for corpus in corpora])
+
+
+def spread_sample(samples: Iterable[Sample], max_characters: int) -> list[Sample]:
+    """Returns every n-th pair, n the least power of 2 that keeps to a number of characters.
+
+    One pass, in memory for `max_characters`, without knowing how many pairs there are; the same
+    pairs give the same sample.
+
+    Args:
+        samples: pairs in any number.
+        max_characters: of both sides together; the first pair is kept even if it alone has more.
+    """
+    kept: list[Sample] = []
+    step, characters = 1, 0
+    for number, sample in enumerate(samples):
+        if number % step:
+            continue
+        kept.append(sample)
+        characters += _characters(sample)
+        while characters > max_characters and len(kept) > 1:
+            step *= 2
+            del kept[1::2]
+            characters = sum(map(_characters, kept))
+    return kept
+
+
+def _characters(sample: Sample) -> int:
+    return len(sample["inputs"]) + len(sample["targets"])
+
+
+# ---- local files
+
+
+def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
+    """Returns `path`, `path.gz` or `path.bz2`, the first that exists; None if none does."""
+    plain = pathlib.Path(path)
+    candidates = (plain.with_name(plain.name + suffix) for suffix in ("", ".gz", ".bz2"))
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def existing_files(paths: Iterable[str | os.PathLike[str]]) -> list[pathlib.Path]:
+    """Returns what `find_file` finds of each."""
+    return [found for path in paths if (found := find_file(path))]
+
+
+def aligned_pairs(
+    inputs_path: str | os.PathLike[str],
+    targets_path: str | os.PathLike[str],
+    bad: BadInput = STRICT,
+) -> Iterator[Sample]:
+    """Yields the pairs of two files of which line n of one belongs to line n of the other.
+
+    White space around a line is removed. Pairs with an empty side are dropped and counted in the
+    log.
+
+    Args:
+        inputs_path: UTF-8 file of sources, plain or compressed (`.gz`, `.bz2`).
+        targets_path: the same for targets.
+        bad: as `Corpus.pairs` takes it.
+
+    Raises:
+        DataError: as `Corpus.pairs`.
+    """
+    names = f"{os.fspath(inputs_path)} and {os.fspath(targets_path)}"
+    inputs, targets = (iterate_lines(path, bad) for path in (inputs_path, targets_path))
+    return _with_text(aligned(inputs, targets, names, bad), names, bad)
+
+
+def aligned(
+    inputs: Iterator[str], targets: Iterator[str], names: str, bad: BadInput = STRICT
+) -> Iterator[Pair]:
+    """Yields line n of the one with line n of the other.
+
+    Args:
+        inputs: lines of sources.
+        targets: lines of targets.
+        names: of both files, for messages.
+        bad: what reads the lines; where it has skipped the rest of one file, the pairs end.
+
+    Raises:
+        DataError: one has more lines. Always: nobody knows where in the other a line is missing,
+            and every pair behind that place would be wrong.
+    """
+    cuts = bad.cuts
+    lines = itertools.zip_longest(inputs, targets)
+    for number, (source, target) in enumerate(lines, 1):
+        if source is None or target is None:
+            if bad.cuts > cuts:
+                return
+            shorter, longer = number - 1, number + sum(1 for _ in lines)
+            counts = (longer, shorter) if target is None else (shorter, longer)
+            raise DataError(
+                f"{names}: {counts[0]} and {counts[1]} lines; they must be equally many, "
+                "line n of one belonging to line n of the other"
+            )
+        yield source, target
+
+
+def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
+    """Strips white space and drops pairs with an empty or a skipped side; the log counts."""
+    kept = empty = 0
+    for source, target in bad.counted(pairs, name):
+        inputs, targets = source.strip(), target.strip()
+        if not (inputs and targets):
+            empty += 1
+        elif bad.is_usable(source, target):
+            kept += 1
+            yield {"inputs": inputs, "targets": targets}
+    if not kept:
+        raise DataError(f"{name}: no pair of lines with text on both sides")
+    if empty:
+        log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
+    log.info("%s: %d pairs", name, kept)

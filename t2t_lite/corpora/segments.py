@@ -1,0 +1,260 @@
+"""Segments of text in marked-up files: SGM test sets, TMX memories and TSV tables.
+
+All readers take lines and yield as they go, in time linear in the file, be it well-formed or not; a
+line break inside a segment becomes a space.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from xml.etree import ElementTree
+
+from t2t_lite.errors import DataError
+from t2t_lite.text.bad_input import STRICT, UNREADABLE, BadInput
+from t2t_lite.text.text_files import MAX_LINE_BYTES
+
+Pair = tuple[str, str]
+
+_SEG_START = re.compile(r"<seg\b", re.IGNORECASE)
+_SEG_MARK = re.compile(r"<seg\b|</seg\s*(?:>|\Z)", re.IGNORECASE)
+# With its semicolon: WMT's files are not valid SGML, and `&` often stands for itself. The longest
+# name of an entity has 31 letters.
+_ENTITY = re.compile(r"&#?\w{1,31};")
+
+# Characters of the longest segment, and bytes of the longest tag or comment of XML.
+_MAX_SEGMENT = MAX_LINE_BYTES
+_MAX_MARKUP = 2**20
+# Elements inside one another, after which a file is not a translation memory.
+_MAX_DEPTH = 10_000
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+# TMX 1.4b: their contents are codes of a word processor, not text.
+_TMX_CODES = {"bpt", "ept", "it", "ph", "ut"}
+
+
+def sgm_segments(lines: Iterable[str], name: str, bad: BadInput = STRICT) -> Iterator[str]:
+    """Yields the contents of the `<seg>` elements in their order, entities decoded.
+
+    WMT's sources and references alike; documents follow each other as in the file.
+
+    Args:
+        lines: of the file.
+        name: of the file, for messages.
+        bad: told of every segment that does not end before the next one begins, or before the
+            file ends, or for very long; if it skips, such a segment is `UNREADABLE`.
+
+    Raises:
+        DataError: what `bad` is told, with file and line.
+    """
+    open_segment: _SgmSegment | None = None
+    for number, line in enumerate(lines, 1):
+        place = 0
+        line += "\n"
+        while place < len(line):
+            if open_segment is None:
+                start = _SEG_START.search(line, place)
+                if start is None:
+                    break
+                open_segment, place = _SgmSegment(number), start.end()
+            elif not open_segment.has_text:  # within <seg ...>, which may go over several lines
+                end = line.find(">", place)
+                open_segment.has_text = end >= 0
+                place = end + 1 or len(line)
+            else:
+                mark = _SEG_MARK.search(line, place)
+                open_segment.add(line[place : mark.start() if mark else None])
+                if mark is not None and mark[0].startswith("</"):
+                    yield open_segment.text()
+                    open_segment = None
+                elif mark is not None or open_segment.length > _MAX_SEGMENT:
+                    yield _unclosed(open_segment, name, bad)
+                    open_segment = _SgmSegment(number) if mark else None
+                place = mark.end() if mark else len(line)
+    if open_segment is not None:
+        yield _unclosed(open_segment, name, bad)
+
+
+class _SgmSegment:
+    """A `<seg>` that has begun.
+
+    Attributes:
+        line: number of the line where it did.
+        has_text: whether the end of its tag has been seen.
+        length: characters so far.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.has_text = False
+        self.length = 0
+        self._parts: list[str] = []
+
+    def add(self, part: str) -> None:
+        self._parts.append(part)
+        self.length += len(part)
+
+    def text(self) -> str:
+        """Returns all of it on one line, entities decoded."""
+        text = "".join(self._parts)
+        return _one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
+
+
+def _unclosed(segment: _SgmSegment, name: str, bad: BadInput) -> str:
+    bad(DataError(f"{name}, line {segment.line}: <seg> without </seg>"))
+    return UNREADABLE
+
+
+def tmx_pairs(
+    pieces: Iterable[bytes], name: str, languages: Pair, bad: BadInput = STRICT
+) -> Iterator[Pair]:
+    """Yields the segments of two languages of every translation unit of a TMX file.
+
+    Args:
+        pieces: of the file, raw: XML names its own encoding, and needs no line breaks.
+        name: of the file, for messages.
+        languages: of the sources and of the targets; "en" also takes "en-GB" or "EN_US".
+        bad: told where the file stops being well-formed; if it skips, the units up to there are
+            all, as no parser can tell what those behind are part of.
+
+    Yields:
+        Source and target; "" for a language that the unit lacks.
+
+    Raises:
+        DataError: what `bad` is told, with file and line.
+    """
+    units = _TmxUnits(languages)
+    parser = ElementTree.XMLParser(target=units)
+    line, fault = 1, ""
+    try:
+        for piece in pieces:
+            parser.feed(piece)
+            yield from units.take()
+            line += piece.count(b"\n")
+            units.check_size(len(piece))
+        parser.close()
+    except ElementTree.ParseError as error:
+        fault = f"line {error.position[0]}: not well-formed XML ({error})"
+    except (ValueError, LookupError) as error:  # of its encoding
+        fault = f"line {line}: not well-formed XML ({error})"
+    except _TmxError as error:  # within the piece that begins there
+        fault = f"after line {line - 1}: {error}"
+    yield from units.take()
+    if fault:
+        bad.cut(DataError(f"{name}, {fault}"))
+
+
+class _TmxError(Exception):
+    """XML, but no translation memory."""
+
+
+class _TmxUnits:
+    """Receives what the parser finds; holds no more of it than the segments of one unit.
+
+    Args:
+        languages: of the sources and of the targets.
+    """
+
+    def __init__(self, languages: Pair) -> None:
+        self._wanted = [f"{language.lower()}-" for language in languages]
+        self._done: list[Pair] = []
+        self._path: list[str] = []  # tags of the open elements
+        self._unit: list[str | None] = [None, None]
+        self._variant = ""  # the language of the <tuv>, with "-" behind it
+        self._segment: list[str] | None = None  # what the open <seg> holds so far
+        self._codes = 0  # open elements within it whose contents are no text
+        self._unread = 0  # bytes since something was received
+        self._length = 0
+
+    def take(self) -> list[Pair]:
+        """Returns the units that have ended since the last call."""
+        done, self._done = self._done, []
+        return done
+
+    def check_size(self, fed: int) -> None:
+        """Raises _TmxError if something is too long to be held, now that so many bytes were fed."""
+        self._unread += fed
+        if self._unread > _MAX_MARKUP:
+            raise _TmxError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
+        if self._length > _MAX_SEGMENT:
+            raise _TmxError(f"a segment of more than {_MAX_SEGMENT:,} characters")
+
+    def comment(self, _text: str) -> None:
+        """A comment has ended."""
+        self._unread = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._unread = 0
+        if len(self._path) >= _MAX_DEPTH:
+            raise _TmxError(f"elements nested more than {_MAX_DEPTH:,} deep")
+        parent = self._path[-1] if self._path else ""
+        self._path.append(tag)
+        if self._segment is not None:
+            self._codes += bool(self._codes) or tag in _TMX_CODES
+        elif tag == "tu":
+            self._unit = [None, None]
+        elif (parent, tag) == ("tu", "tuv"):
+            language = attributes.get(_XML_LANG) or attributes.get("lang") or ""
+            self._variant = f"{language.lower().replace('_', '-')}-"
+        elif (parent, tag) == ("tuv", "seg") and self._variant:
+            self._segment = []
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        self._unread = 0
+        self._path.pop()
+        if self._codes:
+            self._codes -= 1
+        elif self._segment is not None and tag == "seg" and self._path[-1] == "tuv":
+            self._end_segment("".join(self._segment))
+        elif self._segment is None and tag == "tu":
+            source, target = (text or "" for text in self._unit)
+            self._done.append((source, target))
+
+    def data(self, text: str) -> None:
+        """Text, or a part of it."""
+        self._unread = 0
+        if self._segment is not None and not self._codes:
+            self._segment.append(text)
+            self._length += len(text)
+
+    def _end_segment(self, text: str) -> None:
+        self._segment, self._length = None, 0
+        for side, wanted in enumerate(self._wanted):
+            if self._unit[side] is None and self._variant.startswith(wanted):
+                self._unit[side] = _one_line(text)
+        self._variant = ""  # of a variant, the first segment counts
+
+
+def tsv_pairs(
+    lines: Iterable[str], name: str, columns: tuple[int, int], bad: BadInput = STRICT
+) -> Iterator[Pair]:
+    """Yields two columns of every line of a table.
+
+    Args:
+        lines: of the file; tabs separate the columns.
+        name: of the file, for messages.
+        columns: of the sources and of the targets, counted from 0.
+        bad: told of every line that has too few columns; if it skips, there is no such pair.
+
+    Yields:
+        Source and target; both "" for a blank line.
+
+    Raises:
+        DataError: what `bad` is told, with file and line.
+    """
+    needed = max(columns) + 1
+    for number, line in enumerate(lines, 1):
+        if not bad.is_usable(line):
+            continue  # counted when it was decoded
+        cells = line.split("\t", needed)  # those behind are not looked at
+        if not line.strip():
+            yield "", ""
+        elif len(cells) < needed:
+            bad(DataError(f"{name}, line {number}: {len(cells)} columns; at least {needed} needed"))
+        else:
+            yield cells[columns[0]], cells[columns[1]]
+
+
+def _one_line(text: str) -> str:
+    """Joins lines that hold something by single spaces."""
+    return " ".join(filter(None, (line.strip(" \t\r") for line in text.split("\n")))).strip()

@@ -1,0 +1,1 @@
+"""Data generation: from a problem's samples to vocabularies and TFRecord files."""

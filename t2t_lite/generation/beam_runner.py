@@ -1,0 +1,310 @@
+"""Data generation as an Apache Beam pipeline: the files of `generator`, byte for byte.
+
+This machine reads the raw text, as ever: that is one pass in order, and little of the work. It
+builds the vocabulary and puts the text, in portions, into the data folder; there the workers of any
+Beam runner find it, which encode it and write the TFRecord files:
+
+    portions of text -> encoded records of each file -> grouped by file -> the file, shuffled
+
+So the raw files and the problem's class are needed here only; workers need the data folder, this
+package and, if its encoder is the user's own, that class. The data folder may be on any file system
+that Beam knows. Each file appears whole; a worker holds one file in memory while writing it
+(Beam's own DirectRunner holds all records of a problem, so for large data it is no match for the
+local way). A run that failed is repeated for the files that are missing.
+
+Needs the extra `beam`.
+"""
+
+import contextlib
+import dataclasses
+import glob
+import io
+import itertools
+import json
+import logging
+import pathlib
+import shlex
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from t2t_lite.data.records import framed_records, shuffled
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.files import INCOMPLETE
+from t2t_lite.generation import fingerprint, lock
+from t2t_lite.generation.chunks import Chunk, ExampleEncoder
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.file_groups import FileGroup, file_groups
+from t2t_lite.generation.generator import (
+    check_count,
+    chunks_of,
+    order_seed,
+    prepare_data,
+    read_samples,
+)
+from t2t_lite.progress import progress
+
+log = logging.getLogger(__name__)
+
+
+def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
+    """Returns Beam's options.
+
+    Args:
+        runner: Beam's name of what runs the pipeline, such as "DirectRunner".
+        arguments: command line of Beam's own options.
+
+    Raises:
+        UsageError: there is no such runner, it is not installed, or it lacks an option.
+    """
+    given = f"--runner={runner} --beam_options={arguments!r}"
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            options = PipelineOptions(shlex.split(arguments), runner=runner)
+            options.get_all_options()  # else they are read only when the pipeline starts
+            beam.Pipeline(options=options)
+    except (ValueError, ImportError) as error:
+        raise UsageError(f"{given}: {error}") from None
+    except SystemExit:  # argparse has written pages of usage, then what is wrong
+        raise UsageError(f"{given}: {complaint.getvalue().splitlines()[-1]}") from None
+    return options
+
+
+def generate_problem(
+    problem: Text2TextProblem,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    pipeline: PipelineOptions,
+) -> None:
+    """Makes the vocabulary and the TFRecord files of every split that are not there yet.
+
+    Args:
+        problem: what to generate.
+        data_dir: folder of the results, on a file system that Beam knows; made if missing.
+        tmp_dir: folder of the raw files, on this machine.
+        options: how to generate; the number of workers is Beam's.
+        pipeline: as `pipeline_options` returns it.
+
+    Raises:
+        DataError: the raw data is unusable or has no samples.
+        UserError: data_dir holds data made from something else, or another process of this machine
+            makes it, or its file system is not installed, or the pipeline failed.
+        OSError: a file cannot be written.
+    """
+    _prepare_folder(data_dir, pipeline)
+    with _local_view(data_dir) as view, lock.exclusive(problem, str(view)):
+        with _copied_back(view, data_dir):
+            prepare_data(problem, str(view), tmp_dir, options)
+        incomplete = []
+        for run in file_groups(problem, str(view), tmp_dir):
+            if run.is_complete:
+                log.info("%s: all files exist, skipped", run.title)
+            else:
+                incomplete.append(run)
+        remains = f"{problem.base_name}-*{INCOMPLETE}"
+        _delete(data_dir, remains)
+        try:
+            with _copied_back(view, data_dir):
+                tasks = [
+                    (number, path)
+                    for number, run in enumerate(incomplete)
+                    for path in _put_text(problem, run, data_dir, view, tmp_dir, options)
+                ]
+            if tasks:
+                encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(str(view)))
+                _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
+        finally:
+            _delete(data_dir, remains)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """What workers do.
+
+    Attributes:
+        encoder: how samples become examples.
+        data_dir: folder of the results.
+        names: of the files that the samples of each run go to, in turn.
+        seeds: of the order in each file that is missing, by name; None: as the samples came.
+    """
+
+    encoder: ExampleEncoder
+    data_dir: str
+    names: Sequence[Sequence[str]]
+    seeds: Mapping[str, str | None]
+
+    @classmethod
+    def of(
+        cls,
+        runs: Sequence[FileGroup],
+        encoder: ExampleEncoder,
+        data_dir: str,
+        options: DatagenOptions,
+    ) -> "_Job":
+        """Returns the job that makes what is missing of some runs."""
+        seeds = {
+            path.name: order_seed(options, path, split)
+            for run in runs
+            for path, split in run.files.items()
+            if not path.is_file()
+        }
+        return cls(encoder, data_dir, [[path.name for path in run.files] for run in runs], seeds)
+
+    def encode(self, task: tuple[int, str]) -> Iterator[tuple[str, tuple[int, bytes]]]:
+        """Encodes a portion of text.
+
+        Args:
+            task: number of its run, and where it is.
+
+        Yields:
+            For each missing file its name, the number of the portion's first sample, and the framed
+            records, maybe none.
+        """
+        run, path = task
+        with FileSystems.open(path) as file:
+            chunk = Chunk(**json.load(file))
+        groups = self.encoder.encode_chunk(chunk, len(self.names[run]))
+        for name, records in zip(self.names[run], groups, strict=True):
+            if name in self.seeds:
+                yield name, (chunk.first, b"".join(records))
+
+    def write(self, file: tuple[str, Iterable[tuple[int, bytes]]]) -> None:
+        """Writes a file, given its name and all that `encode` yielded for it, in any order."""
+        name, portions = file
+        path = FileSystems.join(self.data_dir, name)
+        contents: Iterable[bytes] = [records for _, records in sorted(portions)]
+        seed = self.seeds[name]
+        if seed is not None:
+            size = sum(map(len, contents))
+            streams = (framed_records(io.BytesIO(records), path) for records in contents)
+            records = itertools.chain.from_iterable(streams)
+            contents = shuffled(records, size, seed, pathlib.Path(tempfile.gettempdir()))
+        _write_whole(path, contents)
+
+
+def _run(job: _Job, tasks: Sequence[tuple[int, str]], options: PipelineOptions) -> None:
+    try:
+        with beam.Pipeline(options=options) as pipeline:
+            (
+                pipeline
+                | "List the text" >> beam.Create(tasks)
+                | "Spread it over the workers" >> beam.Reshuffle()
+                | "Encode" >> beam.FlatMap(job.encode)
+                | "Gather by file" >> beam.GroupByKey()
+                | "Write" >> beam.Map(job.write)
+            )
+    except Exception as error:  # runners raise the worker's own exception, or its traceback as text
+        *_, reason = str(error).strip().splitlines() or [repr(error)]
+        raise UserError(f"the Beam pipeline failed: {reason}") from error
+
+
+def _put_text(
+    problem: Text2TextProblem,
+    run: FileGroup,
+    data_dir: str,
+    view: pathlib.Path,
+    tmp_dir: str,
+    options: DatagenOptions,
+) -> Iterator[str]:
+    """Writes the samples of a run into files in data_dir, portion by portion; yields the paths."""
+    chunks = []
+    count = 0
+    with progress(run.title) as advance:
+        for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, run.source, options)):
+            name = f"{problem.base_name}-{run.source}-text-{chunk.first:012d}{INCOMPLETE}"
+            path = FileSystems.join(data_dir, name)
+            with FileSystems.create(path) as file:
+                file.write(json.dumps(dataclasses.asdict(chunk)).encode())
+            yield path
+            chunks.append(chunk.name(len(run.files)))
+            count += len(chunk)
+            advance(len(chunk))
+    check_count(run, count)
+    fingerprint.guard_samples(run, str(view), chunks)
+
+
+# ---- files, wherever they are
+
+
+def _prepare_folder(path: str, options: PipelineOptions) -> None:
+    FileSystems.set_options(options)
+    try:
+        FileSystems.get_filesystem(path)
+    except ValueError as error:
+        raise UserError(f"--data_dir={path}: {error}") from None
+    if not FileSystems.exists(path):
+        FileSystems.mkdirs(path)
+
+
+@contextlib.contextmanager
+def _local_view(data_dir: str) -> Iterator[pathlib.Path]:
+    """Yields a folder on this machine that looks like data_dir: that itself if it is here.
+
+    Else it has copies of the small files, and an empty file in the place of every other.
+    """
+    if FileSystems.get_scheme(data_dir) is None:
+        yield pathlib.Path(data_dir)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for path in _matches(data_dir, "*"):
+            copy = pathlib.Path(folder, FileSystems.split(path)[1])
+            copy.touch()
+            if _is_small(copy):
+                with FileSystems.open(path) as file:
+                    copy.write_bytes(file.read())
+        try:
+            yield pathlib.Path(folder)
+        except UserError as error:
+            raise type(error)(str(error).replace(folder, data_dir)) from None
+
+
+@contextlib.contextmanager
+def _copied_back(view: pathlib.Path, data_dir: str) -> Iterator[None]:
+    """Copies the small files that the block makes or changes in the view to data_dir."""
+    known = _small_files(view)
+    yield
+    if FileSystems.get_scheme(data_dir):
+        for name, contents in _small_files(view).items():
+            if known.get(name) != contents:
+                _write_whole(FileSystems.join(data_dir, name), [contents])
+
+
+def _small_files(folder: pathlib.Path) -> dict[str, bytes]:
+    """Returns the contents of the fingerprints, then of the vocabularies.
+
+    In this order they are made: a fingerprint may be ahead of what it guards, never behind.
+    """
+    paths = sorted(filter(_is_small, folder.iterdir()), key=lambda path: path.suffix != ".json")
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def _is_small(path: pathlib.Path) -> bool:
+    return path.name.startswith("vocab.") or path.name.endswith(".fingerprint.json")
+
+
+def _write_whole(path: str, contents: Iterable[bytes]) -> None:
+    """Writes a file that appears whole, even if runners let two workers write it at once."""
+    temporary = f"{path}-{uuid.uuid4().hex}{INCOMPLETE}"
+    with FileSystems.create(temporary) as file:
+        for part in contents:
+            file.write(part)
+    if FileSystems.exists(path):  # some file systems do not rename onto a file
+        FileSystems.delete([glob.escape(path)])
+    FileSystems.rename([temporary], [path])
+
+
+def _delete(folder: str, pattern: str) -> None:
+    if paths := _matches(folder, pattern):
+        FileSystems.delete([glob.escape(path) for path in paths])  # it looks for patterns, too
+
+
+def _matches(folder: str, pattern: str) -> list[str]:
+    (found,) = FileSystems.match([FileSystems.join(glob.escape(folder), pattern)])
+    return [metadata.path for metadata in found.metadata_list]

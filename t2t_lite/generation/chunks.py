@@ -1,0 +1,229 @@
+"""The work of data generation's processes: samples become chunk files, and these become shards.
+
+A chunk file holds the framed records of some consecutive samples, grouped by the shard that each
+belongs to: (number of shards + 1) offsets as uint64, then the records of one shard after the other;
+the offsets and each shard's records are followed by their checksum. Its name has a digest of the
+samples, so that what a killed run left is used again only if nothing has changed. Nobody waits for
+it to reach the disk: what a crash of the machine has torn is noticed and made anew.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import pathlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
+
+from t2t_lite.data.records import frame, masked_crc, serialize_packed, shuffled, split_records
+from t2t_lite.errors import DataError
+from t2t_lite.files import whole_file
+from t2t_lite.protocol_buffers import pack
+from t2t_lite.text.text_encoder import EOS_ID, require_characters
+
+if TYPE_CHECKING:
+    from t2t_lite.text.text_encoder import TextEncoder
+
+_EOS = pack([EOS_ID])
+_OFFSET = struct.Struct("<Q")
+_SPAN = struct.Struct("<QQ")  # two offsets that follow each other
+_CHECKSUM_SIZE = len(masked_crc(b""))
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive samples, as `Text2TextProblem.prefixed` gives them.
+
+    Attributes:
+        first: number of the first one in the whole run, from 0.
+        inputs: of each sample.
+        targets: of each sample.
+    """
+
+    first: int
+    inputs: Sequence[str]
+    targets: Sequence[str]
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        return len(self.inputs)
+
+    def name(self, shards: int) -> str:
+        """Returns the name of its file: other samples or another number of shards, another name."""
+        lines = (*self.inputs, *self.targets)
+        sizes = repr((shards, self.first, *map(len, lines)))
+        contents = sizes.encode() + "".join(lines).encode("utf-8", "surrogatepass")
+        return f"{self.first:012d}-{hashlib.blake2b(contents, digest_size=16).hexdigest()}"
+
+
+class ExampleEncoder:
+    """Turns samples into serialized `tf.train.Example`s; picklable if its encoders are.
+
+    Args:
+        problem_name: for errors.
+        encoders: those of `inputs` and `targets`.
+    """
+
+    def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
+        self._problem_name = problem_name
+        self._encoders = encoders
+
+    def encode(self, chunk: Chunk) -> list[bytes]:
+        """Returns an example for each sample, EOS appended to both sides.
+
+        Raises:
+            DataError: a side is empty, or holds a lone surrogate.
+        """
+        for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
+            name = f"{self._problem_name}: sample {chunk.first + number}"
+            require_characters("".join(texts), name)
+        inputs = self._encoders["inputs"].pack_lines(chunk.inputs)
+        targets = self._encoders["targets"].pack_lines(chunk.targets)
+        examples = []
+        for number, (source, target) in enumerate(zip(inputs, targets, strict=True), 1):
+            if not source or not target:
+                side = "targets" if source else "inputs"
+                raise DataError(
+                    f"{self._problem_name}: sample {chunk.first + number}: {side} is empty; "
+                    "generate_samples should leave out such pairs"
+                )
+            examples.append(serialize_packed({"inputs": source + _EOS, "targets": target + _EOS}))
+        return examples
+
+    def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
+        """Returns framed records in a list for each shard; samples go to the shards in turn.
+
+        Raises:
+            DataError: a side is empty.
+        """
+        groups: list[list[bytes]] = [[] for _ in range(shards)]
+        for number, example in enumerate(self.encode(chunk), chunk.first):
+            groups[number % shards].append(frame(example))
+        return groups
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkFile:
+    """A chunk on disk.
+
+    Attributes:
+        name: of its file.
+        samples: how many it holds.
+        is_new: whether it was not there before.
+        sizes: bytes that it has for each shard.
+    """
+
+    name: str
+    samples: int
+    is_new: bool
+    sizes: Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A TFRecord file to make.
+
+    Attributes:
+        index: its place in the run.
+        path: where it goes.
+        size: bytes of its records.
+        chunks: names of all chunk files of the run, in order.
+        seed: decides its order; None: as the samples came.
+    """
+
+    index: int
+    path: pathlib.Path
+    size: int
+    chunks: Sequence[str]
+    seed: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkFolder:
+    """The working folder of a run.
+
+    Attributes:
+        encoder: how samples become examples.
+        path: the folder.
+        shards: to how many files the samples go in turn.
+    """
+
+    encoder: ExampleEncoder
+    path: pathlib.Path
+    shards: int
+
+    def write_chunk(self, chunk: Chunk) -> ChunkFile:
+        """Encodes a chunk into its file, unless that is there and sound.
+
+        Raises:
+            DataError: a side of a sample is empty.
+            OSError: the disk is full, say; the file is not there then.
+        """
+        name, count = chunk.name(self.shards), len(chunk)
+        path = self.path / name
+        if path.is_file():
+            with contextlib.suppress(DataError):
+                sizes = [len(self._segment(name, index)) for index in range(self.shards)]
+                return ChunkFile(name, count, is_new=False, sizes=sizes)
+        groups = [b"".join(group) for group in self.encoder.encode_chunk(chunk, self.shards)]
+        segments = [_sealed(group) for group in groups]
+        offsets = itertools.accumulate(map(len, segments), initial=self._header_size)
+        header = _sealed(b"".join(map(_OFFSET.pack, offsets)))
+        with whole_file(path, durable=False) as temporary, temporary.open("wb") as out:
+            out.write(header)
+            out.writelines(segments)
+        return ChunkFile(name, count, is_new=True, sizes=[len(group) for group in groups])
+
+    def write_shard(self, shard: Shard) -> None:
+        """Puts the records of all chunks that belong to a shard together in its file.
+
+        Raises:
+            DataError: a chunk file is damaged.
+            OSError: the disk is full, say; the file is not there then.
+        """
+        with whole_file(shard.path) as temporary, temporary.open("wb") as out:
+            if shard.seed is None:
+                out.writelines(self._segment(chunk, shard.index) for chunk in shard.chunks)
+                return
+            out.writelines(shuffled(self._records(shard), shard.size, shard.seed, self.path))
+
+    def _records(self, shard: Shard) -> Iterator[bytes]:
+        """Yields the framed records of a shard in the order of their samples."""
+        for chunk in shard.chunks:
+            yield from split_records(self._segment(chunk, shard.index))
+
+    def _segment(self, chunk: str, index: int) -> bytes:
+        """Returns the records of a chunk file that belong to a shard.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+        path = self.path / chunk
+        with path.open("rb", buffering=0) as file:
+            header = _read_sealed(file, self._header_size, path)
+            start, end = _SPAN.unpack_from(header, _OFFSET.size * index)
+            file.seek(start)
+            return _read_sealed(file, end - start, path)
+
+    @property
+    def _header_size(self) -> int:
+        """Bytes of the offsets in a chunk file and of their checksum."""
+        return _OFFSET.size * (self.shards + 1) + _CHECKSUM_SIZE
+
+
+def _sealed(contents: bytes) -> bytes:
+    return contents + masked_crc(contents)
+
+
+def _read_sealed(file: IO[bytes], size: int, path: pathlib.Path) -> bytes:
+    """Returns what was sealed in the next bytes of a file.
+
+    Raises:
+        DataError: something else stands there.
+    """
+    sealed = file.read(size)
+    contents = sealed[:-_CHECKSUM_SIZE]
+    if len(sealed) != size or sealed != _sealed(contents):
+        raise DataError(f"{path} is damaged; run the command again, which makes it anew")
+    return contents

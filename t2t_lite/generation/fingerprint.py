@@ -1,0 +1,360 @@
+"""What the data of a problem was made from, so that changed inputs never meet stale files.
+
+`{data_dir}/{problem}.fingerprint.json` has an entry for the vocabulary and one for each split (one
+for all if a problem deals its samples out over them). An entry is written before the first of its
+files, so that what a killed run leaves is guarded, too. That of a split has a digest of the
+samples themselves, for problems that do not say which files they read. Files without an entry,
+such as T2T's own data or a vocabulary put there by hand, are taken as they are; whoever deletes the
+fingerprint declares all that is there to be such.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import logging
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_lite import files, json_files
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import UserError
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.file_groups import ALL_SPLITS, FileGroup, file_groups
+from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.version import __version__
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A file that data is made from."""
+
+    size: int  # bytes
+    mtime_ns: int  # while it and the size stay, the contents are not read again
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What some files are made from."""
+
+    sources: dict[str, Source]  # by path, relative to tmp_dir if it lies there
+    options: dict[str, Any]
+    vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name; "": not built yet
+    versions: dict[str, str]  # of the packages that have a say
+    samples: str = ""  # digest of the samples; "": not known yet
+
+
+_SOURCE_KINDS = {"size": int, "sha256": str}
+_ENTRY_KINDS = {
+    "sources": dict,
+    "options": dict,
+    "vocabulary": dict,
+    "versions": dict,
+    "samples": str,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """The files that one entry is about.
+
+    Attributes:
+        name: of the entry.
+        patterns: of these files in the data folder, finished or not.
+        is_complete: whether nothing is left to be made.
+        sources: what they are made from, as far as it is there.
+        options: with which they are made.
+        vocabulary: in which they are written, as in `Entry`.
+        dependents: patterns of the files that are made from these.
+        takes_incomplete: whether files without an entry may be completed.
+    """
+
+    name: str
+    patterns: Sequence[str]
+    is_complete: bool
+    sources: Sequence[pathlib.Path]
+    options: dict[str, Any]
+    vocabulary: dict[str, str] = dataclasses.field(default_factory=dict)
+    dependents: Sequence[str] = ()
+    takes_incomplete: bool = False
+
+
+def guard_vocabulary(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Notes what the vocabulary is made from; to be called before it is made or used.
+
+    If it is missing, what it is made from is downloaded. A problem that uses another's vocabulary
+    leaves its note with the other.
+
+    Raises:
+        UserError: it was made from other sources or with other options; the message names them.
+    """
+    while other := problem.use_vocab_from_other_problem:
+        problem = other
+    names = problem.vocab_files()
+    is_complete = all((pathlib.Path(data_dir) / name).is_file() for name in names)
+    if not is_complete:
+        problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
+    sources = problem.vocab_source_files(tmp_dir)
+    if not names or (problem.vocab_type == VocabType.TOKEN and not sources):
+        return  # there is none, or it is the user's
+    settings = {
+        "additional_reserved_tokens": list(problem.additional_reserved_tokens),
+        "max_subtoken_length": problem.max_subtoken_length,
+        "max_samples_for_vocab": problem.max_samples_for_vocab,
+    }
+    part = _Part(
+        name="vocabulary",
+        patterns=names,
+        is_complete=is_complete,
+        sources=sources,
+        options=_options(problem, options) | settings,
+        dependents=[f"{problem.base_name}-*"],
+        takes_incomplete=True,  # of two vocabularies one may be the user's
+    )
+    _guard(problem.base_name, data_dir, tmp_dir, [part])
+
+
+def guard_splits(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Notes what the TFRecord files are made from; to be called before any is made or kept.
+
+    What the missing files are made from must be there. A vocabulary that is missing is left out;
+    once it has been built, this is to be called again.
+
+    Raises:
+        UserError: some were made from other sources, with other options or in another vocabulary;
+            the message names them. Or files without an entry are incomplete.
+    """
+    vocabulary = {
+        name: files.digest(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
+        for name in problem.vocab_files()
+    }
+    parts = []
+    for run in file_groups(problem, data_dir, tmp_dir):
+        shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in run.files.values())
+        settings = {
+            "shards": dict(shards),
+            "clean": str(options.cleaning) if run.source == DatasetSplit.TRAIN else "",
+            "inputs_prefix": problem.inputs_prefix,
+            "targets_prefix": problem.targets_prefix,
+        }
+        part = _Part(
+            name=run.name,
+            patterns=_patterns(run),
+            is_complete=run.is_complete,
+            sources=problem.source_files(tmp_dir, run.source),
+            options=_options(problem, options) | settings,
+            vocabulary=vocabulary,
+        )
+        parts.append(part)
+    _guard(problem.base_name, data_dir, tmp_dir, parts)
+
+
+def guard_samples(run: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
+    """Notes what the samples of a run are; to be called before its first file is written.
+
+    Args:
+        run: has an entry if its files are guarded at all.
+        data_dir: folder of the fingerprint.
+        chunks: what `Chunk.name` says of all samples.
+
+    Raises:
+        UserError: some files are there, and not known to be made from these samples.
+    """
+    path = _path(run.problem, data_dir)
+    entries = _read(path)
+    if run.name not in entries:
+        return
+    samples = hashlib.blake2b(" ".join(chunks).encode(), digest_size=16).hexdigest()
+    if entries[run.name].samples == samples:
+        return
+    if any(file.is_file() for file in run.files):
+        raise UserError(
+            f"{data_dir} holds a part of {run.title} made from other samples than "
+            "generate_samples gives now. Go back to what it read then, or delete "
+            f"{', '.join(_patterns(run))} there (rm -r) to have them made anew, or name another "
+            "--data_dir"
+        )
+    entries[run.name] = dataclasses.replace(entries[run.name], samples=samples)
+    _write(path, entries)
+
+
+def training_digest(problem: Problem, data_dir: str) -> str:
+    """Returns a digest of what the training files were made from; "" if no fingerprint says so.
+
+    It stays while they stay: the times of their sources and the other splits have no say.
+
+    Raises:
+        UserError: the fingerprint cannot be read.
+    """
+    entries = _read(_path(problem.base_name, data_dir))
+    entry = entries.get(SPLIT_FILE_NAMES[DatasetSplit.TRAIN]) or entries.get(ALL_SPLITS)
+    if entry is None:
+        return ""
+    fields = dataclasses.asdict(entry)
+    fields["sources"] = {name: source.sha256 for name, source in entry.sources.items()}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def _patterns(run: FileGroup) -> list[str]:
+    """Returns patterns of the files of a run, finished or not."""
+    splits = dict.fromkeys(run.files.values())
+    return [f"{run.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
+
+
+def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
+    """What every entry notes."""
+    return {
+        "problem": type(problem).__qualname__,  # its module may be renamed
+        "vocab_type": problem.vocab_type,
+        "approx_vocab_size": problem.approx_vocab_size,
+        "skip_bad": options.skip_bad,
+        "random_seed": options.seed,
+    }
+
+
+def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) -> None:
+    """Holds the parts against their entries, then writes those anew."""
+    folder = pathlib.Path(data_dir)
+    path = _path(base_name, data_dir)
+    then = _read(path)
+    now = dict(then)
+    changes: list[str] = []
+    stale: list[str] = []
+    for part in parts:
+        is_there = any(any(folder.glob(pattern)) for pattern in part.patterns)
+        made_from = then.get(part.name) if is_there else None
+        if is_there and made_from is None:
+            _take_as_is(part, folder)
+            continue
+        known = {name: source for entry in now.values() for name, source in entry.sources.items()}
+        sources = _sources(part.sources, tmp_dir, known)
+        entry = Entry(sources, part.options, part.vocabulary, _versions())
+        if made_from is not None:
+            if differences := list(_differences(made_from, entry, part.is_complete)):
+                changes += differences
+                stale += [*part.patterns, *part.dependents]
+            _compare_versions(made_from, entry, part, folder)
+            if part.is_complete:  # some sources may be gone, and the options have had their say
+                still = {name: sources.get(name, old) for name, old in made_from.sources.items()}
+                entry = dataclasses.replace(made_from, sources=still)
+            else:
+                entry = dataclasses.replace(made_from, sources=entry.sources, options=entry.options)
+        now[part.name] = entry
+    if changes:
+        raise UserError(
+            f"{data_dir} holds data of {base_name} made from something else "
+            f"(there -> now): {'; '.join(dict.fromkeys(changes))}. Go back to that, or delete "
+            f"{', '.join(dict.fromkeys(stale))} there (rm -r) to have them made anew, or name "
+            "another --data_dir"
+        )
+    if now != then:
+        _write(path, now)
+
+
+def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
+    """Yields what of an entry is not as it was; versions aside."""
+    # Once all is made, its sources may be deleted, or others put in their place.
+    may_differ = is_complete and not there.sources.keys() <= now.sources.keys()
+    for name in there.sources | now.sources:
+        old, new = there.sources.get(name), now.sources.get(name)
+        if old is None or new is None:
+            if not may_differ:
+                yield f"{name}: {'new' if old is None else 'missing'}"
+        elif old.size != new.size:
+            yield f"{name}: {old.size} -> {new.size} bytes"
+        elif old.sha256 != new.sha256:
+            yield f"{name}: other contents"
+    for name, old_value in there.options.items():  # which an older release may not have noted
+        new_value = now.options.get(name)
+        # Where nothing bad was met, skipping it changes nothing.
+        if old_value != new_value and (name, new_value) != ("skip_bad", True):
+            yield f"{name}: {old_value!r} -> {new_value!r}"
+    for name in there.vocabulary | now.vocabulary:
+        if now.vocabulary.get(name) not in (there.vocabulary.get(name), ""):
+            yield f"vocabulary {name}: other contents"
+
+
+def _compare_versions(there: Entry, now: Entry, part: _Part, folder: pathlib.Path) -> None:
+    for package, version in now.versions.items():
+        if there.versions.get(package) != version:
+            log.warning(
+                "%s in %s: made with %s %s, this is %s",
+                ", ".join(part.patterns),
+                folder,
+                package,
+                there.versions.get(package),
+                version,
+            )
+
+
+def _take_as_is(part: _Part, folder: pathlib.Path) -> None:
+    names = ", ".join(part.patterns)
+    if not (part.is_complete or part.takes_incomplete):
+        raise UserError(
+            f"{folder}: {names} are not all there, and no fingerprint says what those that are "
+            "were made from; delete them to have them made anew, or name another --data_dir"
+        )
+    log.info("%s in %s: no fingerprint says what they were made from; kept", names, folder)
+
+
+def _sources(
+    paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, Source]
+) -> dict[str, Source]:
+    """Returns the files by name; only those are read that are not known or have changed."""
+    sources = {}
+    for path in paths:
+        name = str(path.relative_to(tmp_dir) if path.is_relative_to(tmp_dir) else path.absolute())
+        status = path.stat()
+        source = known.get(name)
+        if source is None or (source.size, source.mtime_ns) != (status.st_size, status.st_mtime_ns):
+            source = Source(status.st_size, status.st_mtime_ns, files.digest(path))
+        sources[name] = source
+    return sources
+
+
+def _versions() -> dict[str, str]:
+    return {"t2t_lite": __version__, "sentencepiece": importlib.metadata.version("sentencepiece")}
+
+
+def _path(base_name: str, data_dir: str) -> pathlib.Path:
+    return pathlib.Path(data_dir) / f"{base_name}.fingerprint.json"
+
+
+def _write(path: pathlib.Path, entries: Mapping[str, Entry]) -> None:
+    fields = {name: dataclasses.asdict(entry) for name, entry in entries.items()}
+    files.write_text(path, json.dumps(fields, indent=1) + "\n")
+
+
+def _read(path: pathlib.Path) -> dict[str, Entry]:
+    if not path.is_file():
+        return {}
+    try:
+        entries = json_files.parse_object(path.read_bytes())
+        return {name: _entry(path, fields) for name, fields in entries.items()}
+    except (ValueError, TypeError, UserError) as error:
+        raise UserError(
+            f"{path}: not a fingerprint ({str(error)[:100]}); delete it if the data beside it is "
+            "to be kept, delete both if it is to be made anew"
+        ) from None
+
+
+def _entry(path: pathlib.Path, fields: Mapping[str, Any]) -> Entry:
+    entry = json_files.Fields(path, fields)
+    entry.check(_ENTRY_KINDS)
+    sources = {}
+    for name, source in entry["sources"].items():
+        json_files.Fields(path, source).check(_SOURCE_KINDS)
+        sources[name] = Source(**source)
+    for names in ("vocabulary", "versions"):
+        json_files.Fields(path, entry[names]).check(dict.fromkeys(entry[names], str))
+    return Entry(**entry | {"sources": sources})

@@ -1,0 +1,207 @@
+"""Data generation: samples of a problem become encoded TFRecord files.
+
+Samples go round-robin to the files of a split, as in T2T, so that all files are alike. This process
+reads them in chunks, which it and others encode into chunk files; those are then put together,
+shuffled for training. Neither the number of workers nor an interruption changes a byte: what is
+done stays, and the next run makes the rest. Memory does not grow with the corpus; on disk the
+records take twice their size until a split is finished.
+"""
+
+import itertools
+import logging
+import operator
+import pathlib
+import random
+import shutil
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.errors import DataError
+from t2t_lite.files import INCOMPLETE
+from t2t_lite.generation import fingerprint, lock
+from t2t_lite.generation.chunks import Chunk, ChunkFolder, ExampleEncoder, Shard
+from t2t_lite.generation.cleaning import clean
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.file_groups import FileGroup, file_groups
+from t2t_lite.generation.workers import Workers, garbage_collector_paused
+from t2t_lite.progress import progress
+from t2t_lite.text.bad_input import BadInput
+from t2t_lite.text.sample import Sample
+
+log = logging.getLogger(__name__)
+
+# Samples that a worker encodes at a time: many, since each chunk becomes a file.
+_CHUNK = 2048
+
+
+def generate_data(
+    problem: Problem, data_dir: str, tmp_dir: str, options: DatagenOptions | None = None
+) -> None:
+    """Makes the vocabulary and the TFRecord files of a problem that are not there yet.
+
+    Args:
+        problem: what to generate; if its class overrides `generate_data`, that is called.
+        data_dir: folder of the results; made if missing.
+        tmp_dir: folder of the raw files; downloads go there.
+        options: how to generate; None: the defaults.
+
+    Raises:
+        UserError: a raw file cannot be had; what is there was made from something else; another
+            process makes it; or a worker process died.
+        DataError: the raw data is unusable.
+        OSError: a file cannot be written.
+    """
+    options = options or DatagenOptions()
+    if not isinstance(problem, Text2TextProblem) or has_own_generation(problem):
+        problem.generate_data(data_dir, tmp_dir, options)
+        return
+    with lock.exclusive(problem, data_dir):
+        prepare_data(problem, data_dir, tmp_dir, options)
+        generate_problem(problem, data_dir, tmp_dir, options)
+
+
+def has_own_generation(problem: Problem) -> bool:
+    """Whether a problem's class overrides `generate_data`."""
+    return type(problem).generate_data is not Problem.generate_data
+
+
+def prepare_data(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Does all of `generate_data` that comes before the TFRecord files.
+
+    Downloads the raw files, builds the vocabulary, and notes what the data is made from.
+
+    Raises:
+        UserError: a file cannot be had, or what is there was made from something else.
+    """
+    problem.bad_input = BadInput(skip=options.skip_bad)
+    for entry in problem.splits_to_generate(tmp_dir):
+        paths = problem.filepaths(data_dir, entry["split"])
+        if not all(pathlib.Path(path).is_file() for path in paths):
+            # A file that cannot be had shows now, not after hours of work on the training data.
+            problem.fetch_sources(tmp_dir, entry["split"])
+    fingerprint.guard_vocabulary(problem, data_dir, tmp_dir, options)
+    fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
+    has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in problem.vocab_files())
+    seed_random(options, DatasetSplit.TRAIN)
+    problem.get_or_create_vocab(data_dir, tmp_dir)
+    if not has_vocab:
+        fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
+
+
+def read_samples(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
+) -> Iterator[Sample]:
+    """Yields the samples of a split as they are encoded: cleaned for training, and prefixed."""
+    seed_random(options, split)
+    samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
+    if split == DatasetSplit.TRAIN:
+        samples = clean(samples, options.cleaning, problem.base_name)
+    return problem.prefixed(samples)
+
+
+def seed_random(options: DatagenOptions, split: str) -> None:
+    """Seeds Python's and numpy's global random numbers, which some problems draw samples from.
+
+    To be called before a split is read, so that it does not depend on what was drawn before.
+    """
+    seed = f"{options.seed}/{split}"
+    random.seed(seed)
+    np.random.seed(list(seed.encode()))
+
+
+def generate_problem(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Writes the TFRecord files that are not there yet.
+
+    Args:
+        problem: its vocabulary exists already.
+        data_dir: folder of the results.
+        tmp_dir: folder of the raw files.
+        options: how to generate.
+
+    Raises:
+        DataError: the raw data is unusable, has no samples or one with an empty side.
+        UserError: a worker process died, or some files are made from other samples.
+        OSError: a file cannot be written.
+    """
+    encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
+    for run in file_groups(problem, data_dir, tmp_dir):
+        name = f"{problem.base_name}-{SPLIT_FILE_NAMES[run.source]}-chunks{INCOMPLETE}"
+        folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(run.files))
+        if run.is_complete:
+            log.info("%s: all files exist, skipped", run.title)
+        else:
+            _remove_remains(run)
+            samples = read_samples(problem, data_dir, tmp_dir, run.source, options)
+            _generate(run, samples, folder, options)
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _generate(
+    run: FileGroup, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
+) -> None:
+    """Writes the files of a run that are missing."""
+    found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
+    if found:
+        log.info("%s: %d chunks of %d samples are there already", run.title, found, _CHUNK)
+    with Workers(folder, folder.path, options.num_workers) as workers:
+        chunks = []
+        count = 0
+        sizes = [0] * len(run.files)
+        with progress(run.title) as advance:
+            for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples)):
+                chunks.append(chunk.name)
+                count += chunk.samples
+                sizes = list(map(operator.add, sizes, chunk.sizes))
+                advance(chunk.samples if chunk.is_new else 0)
+        check_count(run, count)
+        fingerprint.guard_samples(run, str(folder.path.parent), chunks)
+        shards = [
+            Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
+            for index, (path, split) in enumerate(run.files.items())
+            if not path.is_file()
+        ]
+        with progress(run.title, len(shards), "files") as advance:
+            for _ in workers.map(ChunkFolder.write_shard, shards, here=len(chunks) == 1):
+                advance(1)
+
+
+def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
+    """Yields the samples in the portions that are encoded at a time."""
+    for first in itertools.count(0, _CHUNK):
+        with garbage_collector_paused():
+            block = list(itertools.islice(samples, _CHUNK))
+        if not block:
+            return
+        inputs = [sample["inputs"] for sample in block]
+        targets = [sample["targets"] for sample in block]
+        yield Chunk(first, inputs, targets)
+
+
+def check_count(run: FileGroup, count: int) -> None:
+    """Raises DataError if a split gets no sample."""
+    splits = list(run.files.values())
+    for split in dict.fromkeys(splits):
+        if count <= splits.index(split):
+            raise DataError(
+                f"{run.title}: {count} samples are too few, the {split} split stays empty"
+            )
+
+
+def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
+    """Returns the seed of a file's order; None: as the samples came."""
+    return f"{options.seed}/{path.name}" if split == DatasetSplit.TRAIN else None
+
+
+def _remove_remains(run: FileGroup) -> None:
+    """Removes half-written files of a killed run, be it one into another number of files."""
+    for path in run.files:
+        stem = path.name.rsplit("-", maxsplit=3)[0]  # without "-00000-of-00010"
+        for remains in path.parent.glob(f"{stem}-*-of-*{INCOMPLETE}"):
+            remains.unlink()

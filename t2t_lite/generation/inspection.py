@@ -1,0 +1,208 @@
+"""What a data folder holds, for a person to read: counts, lengths, faults, and the first records.
+
+The first thing to look at when a model does not learn. The records are those that the model gets:
+`_rev` and `_copy` problems show theirs.
+"""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.data.example_reader import ExampleReader, naming_bad_file, record_chunks
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, Problem
+from t2t_lite.errors import DataError
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
+
+# Records shown of each split.
+_SHOWN = 3
+_BAR = 24
+# Greatest length of each bar of the histogram: two for each doubling.
+_UP_TO = np.array([n << power for power in range(2, 30) for n in (2, 3)])
+
+
+@dataclasses.dataclass
+class SideStatistics:
+    """Lengths of one side, in subwords, EOS counted.
+
+    Attributes:
+        subwords: their sum.
+        longest: the greatest.
+        histogram: examples for each bar.
+    """
+
+    subwords: int = 0
+    longest: int = 0
+    histogram: np.ndarray = dataclasses.field(
+        default_factory=lambda: np.zeros(len(_UP_TO) + 1, np.int64)
+    )
+
+    def add(self, lengths: np.ndarray) -> None:
+        """Counts the lengths `[n]` of some examples."""
+        self.subwords += int(lengths.sum())
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+        bars = np.searchsorted(_UP_TO, lengths)
+        self.histogram += np.bincount(bars, minlength=len(self.histogram))
+
+
+@dataclasses.dataclass
+class SplitInspection:
+    """What the files of a split hold.
+
+    Attributes:
+        files: how many there are.
+        examples: how many of them could be read.
+        sides: statistics of `inputs` and `targets`.
+        faults: what is wrong with how many examples, and where first; a damaged or missing file is
+            a fault of its own.
+        first: the ids of the first examples.
+    """
+
+    files: int = 0
+    examples: int = 0
+    sides: dict[str, SideStatistics] = dataclasses.field(
+        default_factory=lambda: {"inputs": SideStatistics(), "targets": SideStatistics()}
+    )
+    faults: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
+    first: list[dict[str, list[int]]] = dataclasses.field(default_factory=list)
+
+    def add_faults(self, fault: str, where: Sequence[str]) -> None:
+        """Notes examples that have a fault, if any; of all places the first is kept."""
+        if where:
+            count, first = self.faults.get(fault, (0, where[0]))
+            self.faults[fault] = (count + len(where), first)
+
+
+def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspection]]:
+    """Reads the data of a problem, one split after the other; memory does not grow with it.
+
+    Yields:
+        The name of a split in file names, and what it holds; splits without any file are left out.
+
+    Raises:
+        UserError: the vocabulary is missing or damaged, or there is no data file at all.
+    """
+    encoders = problem.get_feature_encoders(data_dir)
+    reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
+    sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}
+    found = False
+    for entry in problem.dataset_splits:
+        paths = problem.filepaths(data_dir, entry["split"])
+        if any(map(os.path.isfile, paths)):
+            found = True
+            yield SPLIT_FILE_NAMES[entry["split"]], inspect_split(paths, reader, sizes)
+    if not found:
+        # The message names the first file that is missing, and how to make it.
+        problem.existing_filepaths(data_dir, problem.dataset_splits[0]["split"])
+
+
+def inspect_split(
+    paths: Sequence[str], reader: ExampleReader, vocab_sizes: Mapping[str, int]
+) -> SplitInspection:
+    """Reads files of one split.
+
+    Args:
+        paths: the TFRecord files, present or not.
+        reader: what an example becomes.
+        vocab_sizes: number of ids of `inputs` and `targets`.
+    """
+    found = SplitInspection()
+    for path in paths:
+        if not os.path.isfile(path):
+            found.add_faults("files missing", [pathlib.Path(path).name])
+            continue
+        found.files += 1
+        try:
+            _add_file(found, path, reader, vocab_sizes)
+        except DataError as error:
+            found.add_faults("files damaged, not counted to their end", [str(error)])
+    return found
+
+
+def _add_file(
+    found: SplitInspection, path: str, reader: ExampleReader, vocab_sizes: Mapping[str, int]
+) -> None:
+    """Adds what a file holds; a damaged one raises DataError after the whole chunks before."""
+    name = pathlib.Path(path).name
+    number = 1  # of the next record
+    for features in _chunks(path, reader):
+        for side, ids in features.items():
+            found.sides[side].add(ids.row_lengths().numpy())
+            for fault, rows in _faults(ids, vocab_sizes[side]).items():
+                where = [f"{name}, record {number + row}" for row in rows]
+                found.add_faults(f"{side} {fault}", where)
+        examples = int(features["inputs"].nrows())
+        found.first += [
+            {side: ids[row].numpy().tolist() for side, ids in features.items()}
+            for row in range(min(examples, _SHOWN - len(found.first)))
+        ]
+        found.examples += examples
+        number += examples
+
+
+def _chunks(path: str, reader: ExampleReader) -> Iterator[dict[str, tf.RaggedTensor]]:
+    """Yields the ids `[n, (length)]` of the examples of a file.
+
+    Raises:
+        DataError: the file is damaged or cut; names file and record.
+    """
+    with naming_bad_file([path]):
+        for records in record_chunks(path):
+            yield reader.parse(records)
+
+
+def _faults(ids: tf.RaggedTensor, vocab_size: int) -> dict[str, list[int]]:
+    """Returns the rows of `[n, (length)]` ids with each fault."""
+    values, splits = ids.values.numpy(), ids.row_splits.numpy()
+    row = ids.value_rowids().numpy()
+    empty = np.diff(splits) == 0
+    is_last = np.zeros(len(values), bool)
+    is_last[splits[1:][~empty] - 1] = True
+    return {
+        "missing or empty": np.flatnonzero(empty).tolist(),
+        "without EOS at the end": row[is_last & (values != EOS_ID)].tolist(),
+        "with EOS inside": np.unique(row[~is_last & (values == EOS_ID)]).tolist(),
+        "with pad inside": np.unique(row[values == PAD_ID]).tolist(),
+        "with ids outside the vocabulary": np.unique(
+            row[(values < 0) | (values >= vocab_size)]
+        ).tolist(),
+    }
+
+
+def describe(
+    split: str, found: SplitInspection, encoders: Mapping[str, TextEncoder]
+) -> Iterator[str]:
+    """Yields the lines of the report on a split."""
+    yield f"{split}: {found.files:,} files, {found.examples:,} examples"
+    for side, statistics in found.sides.items():
+        mean = statistics.subwords / max(found.examples, 1)
+        yield (
+            f"  {side:<8}{statistics.subwords:>14,} subwords, EOS counted: "
+            f"{mean:.1f} on average, {statistics.longest:,} at most"
+        )
+    yield from _histogram(found)
+    for fault, (count, where) in found.faults.items():
+        yield f"  FAULT: {fault}: {count:,}, first {where}"
+    for number, example in enumerate(found.first, 1):
+        for side, ids in example.items():
+            yield f"  {number} {side:<8}{encoders[side].decode(ids)}"
+            yield f"    {'ids':<8}{' '.join(map(str, ids))}"
+
+
+def _histogram(found: SplitInspection) -> Iterator[str]:
+    """Yields a line for each bar between the first and the last that is not empty."""
+    histograms = [statistics.histogram for statistics in found.sides.values()]
+    used = np.flatnonzero(sum(histograms))
+    if not len(used):
+        return
+    most = max(histogram.max() for histogram in histograms)
+    yield f"  {'subwords':>13}" + "".join(f"  {side:>12} {'':{_BAR}}" for side in found.sides)
+    lower = [0, *(_UP_TO + 1).tolist()]
+    for bar in range(used[0], used[-1] + 1):
+        line = f"  {lower[bar]:>6,}-{_UP_TO[bar]:<6,}"
+        for histogram in histograms:
+            line += f"  {histogram[bar]:>12,} {'#' * round(_BAR * histogram[bar] / most):{_BAR}}"
+        yield line.rstrip()

@@ -1,0 +1,308 @@
+"""What a problem's text is like, before training on it: the tables of `t2t-datagen --report`.
+
+The raw text is read again, as data generation would read it; nothing is written. Memory holds
+counters, whatever the size of the corpus. Tokens are ids as training sees them: the end of the
+sentence is one of them.
+"""
+
+import collections
+import itertools
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.generation.cleaning import Cleaner, CleaningRules
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.file_groups import file_groups
+from t2t_lite.generation.generator import seed_random
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.progress import progress
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import EOS_ID
+
+if TYPE_CHECKING:
+    from t2t_lite.text.text_encoder import TextEncoder
+
+_SIDES = ("inputs", "targets")
+# Pairs encoded at a time.
+_BLOCK = 4096
+# Different unknown characters or tokens that are remembered; beyond it the rarer half is forgotten.
+_MAX_UNKNOWN = 100_000
+_NAMED_UNKNOWN = 10
+# The rows of vocabulary coverage: ids that occur at least so often.
+_OCCURRENCES = (1, 10, 100)
+_BINS = 10
+_BAR = 20  # characters
+
+# How many pairs have these lengths of source and target.
+Lengths = collections.Counter[tuple[int, int]]
+
+
+def report(
+    problem: Text2TextProblem,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    hparams: BasicHParams | None,
+) -> Iterator[str]:
+    """Yields the report as blocks of text for a terminal, split after split.
+
+    Args:
+        problem: whose text to read.
+        data_dir: folder of the vocabulary; what needs it is left out if it is not there.
+        tmp_dir: folder of the raw files; downloads go there.
+        options: how the data would be generated.
+        hparams: what the batches of training depend on; None: leave them out.
+
+    Raises:
+        UsageError: the hparams contradict each other.
+        UserError: a raw file is missing and cannot be fetched.
+        DataError: the raw text or the vocabulary is unusable.
+    """
+    if hparams is not None:
+        BatchingScheme.from_hparams(hparams, training=True)  # its errors show before the work
+    files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]
+    missing = [path for path in files if not path.is_file()]
+    encoders = {} if missing else problem.feature_encoders(data_dir)
+    if missing:
+        yield (
+            f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
+            f"are left out; run t2t-datagen --problem={problem.base_name} first\n"
+        )
+    runs = file_groups(problem, data_dir, tmp_dir)
+    for run in runs:
+        problem.fetch_sources(tmp_dir, run.source)
+    for run in runs:
+        is_training = run.source == DatasetSplit.TRAIN
+        cleaner = Cleaner(options.cleaning if is_training else CleaningRules())
+        statistics = TextStatistics(encoders)
+        seed_random(options, run.source)
+        corpora = problem.samples_by_corpus(data_dir, tmp_dir, run.source)
+        with progress(run.title) as advance:
+            counts = _read(problem, corpora, cleaner, statistics, advance)
+        yield f"== {run.title}\n"
+        yield counts
+        yield from statistics.describe()
+        if is_training and encoders:
+            yield statistics.describe_vocabulary()
+        if is_training and encoders and hparams is not None:
+            yield describe_batches(statistics.tokens, hparams)
+
+
+def _read(
+    problem: Text2TextProblem,
+    corpora: Iterable[tuple[str, Iterable[Sample]]],
+    cleaner: Cleaner,
+    statistics: "TextStatistics",
+    advance: Callable[[int], None],
+) -> str:
+    """Adds all pairs that `cleaner` keeps to `statistics`; returns the table of what it counted."""
+    rows = [["corpus", "pairs", *cleaner.dropped, "kept"]]
+
+    def add_row(name: str, dropped: Mapping[str, int], kept: int) -> None:
+        counts = (kept + sum(dropped.values()), *dropped.values(), kept)
+        rows.append([name, *(f"{count:,}" for count in counts)])
+
+    for name, samples in corpora:
+        dropped, kept = cleaner.dropped.copy(), cleaner.kept
+        pairs = problem.prefixed(filter(cleaner.keeps, samples))
+        while block := list(itertools.islice(pairs, _BLOCK)):
+            statistics.add(block)
+            advance(len(block))
+        here = {rule: count - dropped[rule] for rule, count in cleaner.dropped.items()}
+        add_row(name, here, cleaner.kept - kept)
+    if len(rows) > 2:
+        add_row("total", cleaner.dropped, cleaner.kept)
+    return _table(rows)
+
+
+class TextStatistics:
+    """Counts over pairs of text.
+
+    Args:
+        encoders: of inputs and targets; none: words alone are counted.
+
+    Attributes:
+        words: the pairs' lengths in words set off by white space.
+        tokens: the pairs' lengths in tokens.
+    """
+
+    def __init__(self, encoders: Mapping[str, "TextEncoder"]) -> None:
+        self.words: Lengths = collections.Counter()
+        self.tokens: Lengths = collections.Counter()
+        self._encoders = encoders
+        self._ids = {side: np.zeros(e.vocab_size, np.int64) for side, e in encoders.items()}
+        self._unknown: collections.Counter[str] = collections.Counter()
+        self._unknown_in_all = 0
+
+    def add(self, block: Sequence[Sample]) -> None:
+        """Counts some pairs."""
+        sides = {side: [sample[side] for sample in block] for side in _SIDES}
+        words = [[len(line.split()) for line in lines] for lines in sides.values()]
+        self.words.update(zip(*words, strict=True))
+        if self._encoders:
+            tokens = [self._encode(side, lines) for side, lines in sides.items()]
+            self.tokens.update(zip(*tokens, strict=True))
+
+    def _encode(self, side: str, lines: Sequence[str]) -> list[int]:
+        """Counts the ids of some lines and what has none; returns the tokens of each line."""
+        encoder, counts = self._encoders[side], self._ids[side]
+        encoded = encoder.encode_lines(lines)
+        ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)
+        counts += np.bincount(ids, minlength=len(counts))
+        counts[EOS_ID] += len(lines)
+        for line in lines:
+            if unknown := encoder.unknown(line):
+                self._unknown_in_all += len(unknown)
+                self._unknown.update(unknown)
+        if len(self._unknown) > _MAX_UNKNOWN:
+            self._unknown = collections.Counter(dict(self._unknown.most_common(_MAX_UNKNOWN // 2)))
+        return [len(ids) + 1 for ids in encoded]
+
+    def describe(self) -> Iterator[str]:
+        """Yields tables of the lengths, and what the vocabulary cannot write."""
+        units = {"words": self.words, "tokens": self.tokens}
+        counted = {unit: lengths for unit, lengths in units.items() if lengths}
+        rows = [["per line", "mean", "median", "95 %", "max"]]
+        for unit, lengths in counted.items():
+            both, pairs = _arrays(lengths)
+            rows += [[f"{unit} of {s}", *_moments(both[:, i], pairs)] for i, s in enumerate(_SIDES)]
+        yield _table(rows)
+        for unit, lengths in counted.items():
+            yield _histogram(unit, lengths)
+        if self._encoders:
+            most = self._unknown.most_common(_NAMED_UNKNOWN)
+            named = ", ".join(f"{_spelled(text)} {count:,}" for text, count in most)
+            yield f"unknown to the vocabulary: {self._unknown_in_all:,}{named and f' ({named})'}\n"
+
+    def describe_vocabulary(self) -> str:
+        """Returns a table of how much of each vocabulary occurs in the text."""
+        encoders = list(self._encoders.values())
+        counted = dict(self._ids)
+        if len(encoders) == 2 and encoders[0] is encoders[1]:
+            counted = {"both sides": self._ids["inputs"] + self._ids["targets"]}
+        rows = [["vocabulary", "ids", *(f"seen >= {least}" for least in _OCCURRENCES)]]
+        for side, counts in counted.items():
+            shares = [(counts >= least).mean() for least in _OCCURRENCES]
+            rows.append([side, f"{len(counts):,}", *(f"{share:.1%}" for share in shares)])
+        return _table(rows)
+
+
+# ---- batches
+
+
+def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
+    """Returns a table of what training makes of these pairs: drops, padding and steps per epoch.
+
+    Padding is what random batches are expected to hold.
+
+    Args:
+        tokens: the pairs by their lengths in tokens.
+        hparams: decide the batches; one replica is assumed.
+
+    Raises:
+        UsageError: the hparams contradict each other.
+    """
+    scheme = BatchingScheme.from_hparams(hparams, training=True)
+    lengths, pairs = _arrays(tokens)
+    for side, limit in enumerate((hparams.max_input_seq_length, hparams.max_target_seq_length)):
+        if limit:
+            lengths[:, side] = lengths[:, side].clip(max=limit)
+    longer = lengths.max(axis=1)
+    too_long, too_short = longer > scheme.max_length, longer < scheme.min_length
+    buckets = np.array([scheme.bucket(length) for length in longer])
+    buckets[too_long | too_short] = -1
+    steps = cells = used = 0.0
+    for bucket in np.unique(buckets[buckets >= 0]):
+        inside = buckets == bucket
+        members = pairs[inside].sum()
+        sentences = scheme.batch_sizes[bucket] * hparams.accumulate_steps
+        steps += members / sentences
+        for side in lengths[inside].T:
+            cells += members * _expected_maximum(side, pairs[inside], sentences)
+            used += side @ pairs[inside]
+    return _table(
+        [
+            [f"batches of batch_size={hparams.batch_size}", "one replica"],
+            ["pairs in an epoch", f"{pairs[buckets >= 0].sum():,}"],
+            [f"dropped: longer than max_length={scheme.max_length}", f"{pairs[too_long].sum():,}"],
+            [
+                f"dropped: shorter than min_length={scheme.min_length}",
+                f"{pairs[too_short].sum():,}",
+            ],
+            ["padding", f"{1 - used / cells:.1%}" if cells else "-"],
+            ["steps per epoch", f"{steps:,.1f}"],
+        ]
+    )
+
+
+def _expected_maximum(values: np.ndarray, weights: np.ndarray, draws: int) -> float:
+    """Returns the mean of the greatest of so many draws from a weighted sample."""
+    order = values.argsort()
+    up_to = weights[order].cumsum() / weights.sum()  # P(one draw <= value)
+    return float(values[order] @ np.diff(up_to**draws, prepend=0))
+
+
+# ---- tables
+
+
+def _arrays(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the lengths of source and target, int64 `[n, 2]`, and how many pairs have them."""
+    return (
+        np.array(list(lengths), np.int64).reshape([-1, 2]),
+        np.array(list(lengths.values()), np.int64),
+    )
+
+
+def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> int:
+    """Returns the least value that `share` of the weight does not exceed."""
+    order = values.argsort()
+    up_to = weights[order].cumsum()
+    return int(values[order][np.searchsorted(up_to, share * up_to[-1])])
+
+
+def _moments(values: np.ndarray, weights: np.ndarray) -> list[str]:
+    mean = np.average(values, weights=weights)
+    quantiles = [_quantile(values, weights, share) for share in (0.5, 0.95, 1)]
+    return [f"{mean:.1f}", *(f"{quantile:,}" for quantile in quantiles)]
+
+
+def _histogram(unit: str, lengths: Lengths) -> str:
+    """Returns the lines of each side by length; the last bin is open, and holds 1 % or less."""
+    both, pairs = _arrays(lengths)
+    usual = max(_quantile(both[:, side], pairs, 0.99) for side in range(2))
+    round_numbers = (n * 10**power for power in itertools.count() for n in (1, 2, 5))
+    width = next(n for n in round_numbers if n * (_BINS - 1) > usual)
+    bins = (both // width).clip(max=_BINS - 1)
+    counts = [np.bincount(bins[:, i], weights=pairs, minlength=_BINS) for i in range(2)]
+    most = max(count.max() for count in counts)
+    rows = [[unit, "inputs", "", "targets", ""]]
+    for number, lines in enumerate(zip(*counts, strict=True)):
+        start, end = number * width, (number + 1) * width - 1
+        row = [f"{start:,}+" if number == _BINS - 1 else f"{start:,}-{end:,}"]
+        for count in lines:
+            row += [f"{count:,.0f}", "#" * round(_BAR * count / most)]
+        rows.append(row)
+    return _table(rows, left=(0, 2, 4))
+
+
+def _spelled(text: str) -> str:
+    return f"{text!r} U+{ord(text):04X}" if len(text) == 1 else repr(text)
+
+
+def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Returns aligned columns, those in `left` to the left, and an empty line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, ""])

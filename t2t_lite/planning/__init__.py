@@ -1,0 +1,1 @@
+"""Before training: how large a batch fits, and what a run will take."""

@@ -1,0 +1,135 @@
+"""The largest `batch_size` that fits into memory, found by trying (`--find_batch_size`)."""
+
+import dataclasses
+import logging
+import math
+import time
+from collections.abc import Callable
+
+from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.errors import UserError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.planning.probe import Cost, DoesNotFitError, Request, measure
+from t2t_lite.runs import run_folder
+from t2t_lite.training import memory
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.trainer import resolve_hparams
+
+log = logging.getLogger(__name__)
+
+_MOST = 2**17  # subwords; more would not learn any better
+_SECONDS = 300.0  # for a probe, the start of its process included
+# Of the largest batch that fits, what is used: memory breaks up as batches of other shapes pass.
+_SHARE = 0.9
+
+
+def with_found_batch_size(
+    config: TrainerConfig, t2t_usr_dir: str = "", memory_limit: int | None = None
+) -> TrainerConfig:
+    """Returns `config` with the largest `batch_size` whose steps fit into memory.
+
+    A run that goes on keeps the one that it was started with. Prints a table of what was tried.
+
+    Args:
+        config: the run; its own `batch_size` is where the search begins.
+        t2t_usr_dir: as for the command; empty: none.
+        memory_limit: bytes of main memory to keep within; None: what is available now. On GPUs,
+            their own memory is the limit.
+
+    Raises:
+        UserError: not even the smallest batch fits, or the settings are wrong.
+    """
+    if run_folder.read_flags(config.output_dir) is not None:
+        size = run_folder.open_run(config.output_dir).hparams.batch_size
+        log.info("%s goes on with its batch_size=%d", config.output_dir, size)
+        return _with_batch_size(config, size)
+    limit = memory.available() if memory_limit is None else memory_limit
+    hparams = resolve_hparams(config)
+    try:
+        replicas = measure(Request(config, t2t_usr_dir), _SECONDS).replicas
+    except DoesNotFitError as error:
+        raise UserError(f"the model alone does not fit into memory: {error}") from None
+    most = _MOST
+    if hparams.effective_batch_size:
+        most = math.ceil(hparams.effective_batch_size / replicas)
+    least = min(largest_shape(hparams, 1)[1], most)
+    print(f"{'batch_size':>10}  {'largest batch':>14}  {'peak MiB':>9}  {'seconds':>7}")
+
+    def fits(size: int) -> bool:
+        shape = largest_shape(hparams, size)
+        request = Request(
+            _with_batch_size(config, size), t2t_usr_dir, shapes=[shape], memory_limit=limit
+        )
+        start = time.monotonic()
+        cost: Cost | None = None
+        reason = ""
+        try:
+            cost = measure(request, _SECONDS)
+        except DoesNotFitError as error:
+            reason = f"  does not fit: {error}"
+        peak = f"{cost.peaks[0] / 2**20:,.0f}" if cost else "-"
+        seconds = time.monotonic() - start
+        shown = f"{shape[0]:,} × {shape[1]:,}"
+        print(f"{size:>10,}  {shown:>14}  {peak:>9}  {seconds:>7.1f}{reason}", flush=True)
+        return cost is not None
+
+    found = largest_fitting(fits, least, hparams.batch_size, most)
+    if found is None:
+        raise UserError(
+            f"not even batch_size={least} fits into memory: lower "
+            f"max_length={hparams.max_length} by --hparams, or take a smaller model"
+        )
+    # The largest that is wanted may be used whole: what sets it is not memory.
+    size = found if found == most else max(least, int(_SHARE * found))
+    print(f"batch_size={size}; to use it again elsewhere: --hparams=batch_size={size}")
+    return _with_batch_size(config, size)
+
+
+def largest_fitting(fits: Callable[[int], bool], least: int, start: int, most: int) -> int | None:
+    """Finds the largest number that fits, to an eighth, by doubling and then by bisection.
+
+    Args:
+        fits: tries a number; what is true for one must be true for all smaller ones.
+        least: the smallest number to try.
+        start: where to begin.
+        most: the largest number that is wanted.
+
+    Returns:
+        A number that fits; one greater by an eighth (or by 1) does not, or is more than wanted.
+        None: `least` does not fit.
+    """
+    fitting, failing = None, most + 1
+    size = min(max(start, least), most)
+    while True:
+        if fits(size):
+            fitting = size
+        else:
+            failing = size
+        if fitting is None:
+            size = max(least, failing // 2)
+        elif failing > most:
+            size = min(2 * fitting, most)
+        elif failing - fitting <= fitting // 8:
+            return fitting
+        else:
+            size = (fitting + failing) // 2
+        if size in (fitting, failing):
+            return fitting
+
+
+def largest_shape(hparams: BasicHParams, batch_size: int) -> tuple[int, int]:
+    """Returns (sentences, subwords) that no batch of `batch_size` exceeds, in cells or in length.
+
+    Unlike `worst_bucket`, whose sentences are rounded, it grows steadily with `batch_size`.
+    """
+    scheme = BatchingScheme.from_hparams(hparams.copy(batch_size=batch_size), training=True)
+    return math.ceil(batch_size / scheme.max_length), scheme.max_length
+
+
+def _with_batch_size(config: TrainerConfig, size: int) -> TrainerConfig:
+    others = [
+        change
+        for change in config.hparams.split(",")
+        if change and change.partition("=")[0].strip() != "batch_size"
+    ]
+    return dataclasses.replace(config, hparams=",".join([*others, f"batch_size={size}"]))

@@ -1,0 +1,200 @@
+"""`--dry_run`: finds what is wrong with a run, and what it will take, before days are spent on it.
+
+Reads all the data, tries the largest batch in a process of its own, times some of the real ones,
+and leaves the run folder alone.
+"""
+
+import dataclasses
+import datetime
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.example_reader import DataStatistics, ExampleReader, count_examples
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.generation.inspection import inspect_split
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.planning.probe import Cost, DoesNotFitError, Request, measure
+from t2t_lite.training import memory
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.trainer import resolve_hparams
+
+_SECONDS = 600.0  # for each of the two processes that take steps
+_TIMED_BATCHES = 10
+_MIB = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryModel:
+    """Memory of a step by its batch: `fixed + cell · B · L + pair · B · L²`, at least `base`.
+
+    What a sub-layer keeps for the backward pass grows with the cells of a batch, attention weights
+    with pairs of positions. The smallest steps are not on that line: gradients and update, which
+    come when activations have gone, take more than these.
+
+    Attributes:
+        base: bytes of a step on next to nothing.
+        fixed: bytes.
+        cell: bytes for every cell of a side.
+        pair: bytes for every pair of positions in a sentence.
+    """
+
+    base: float
+    fixed: float
+    cell: float
+    pair: float
+
+    @classmethod
+    def fit(cls, base: int, shapes: Sequence[tuple[int, int]], peaks: Sequence[int]) -> Self:
+        """Fits the model to measurements, by least squares.
+
+        Args:
+            base: bytes of a step on next to nothing.
+            shapes: (B, L) of some steps.
+            peaks: bytes of each of them.
+        """
+        terms = np.array([[1, b * n, b * n * n] for b, n in shapes], np.float64)
+        scale = terms.max(axis=0)
+        fixed, cell, pair = np.linalg.lstsq(terms / scale, np.array(peaks, np.float64))[0] / scale
+        return cls(float(base), float(fixed), max(float(cell), 0.0), max(float(pair), 0.0))
+
+    def __call__(self, sentences: int, length: int) -> float:
+        """Returns the bytes of a step on parts of `sentences` × `length` subwords a side."""
+        cells = sentences * length
+        return max(self.base, self.fixed + (self.cell + self.pair * length) * cells)
+
+
+def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
+    """Checks a run and prints a report on it.
+
+    Args:
+        config: the run.
+        t2t_usr_dir: as for the command; empty: none.
+
+    Raises:
+        UserError: the run would fail: the data is damaged or does not fit the vocabulary, the
+            settings contradict each other, or the largest batch does not fit into memory.
+    """
+    tf.config.set_visible_devices([], "GPU")  # all of their memory is for the probes
+    hparams = resolve_hparams(config)
+    data = _check_data(config, hparams)
+    available = memory.available()
+    request = Request(config, t2t_usr_dir, memory_limit=available)
+    buckets = list(zip(data.scheme.batch_sizes, data.scheme.longest, strict=True))
+
+    small = [
+        (math.ceil(sentences / share), length)
+        for share in (4, 2)
+        for sentences, length in (buckets[0], buckets[-1])
+    ]
+    cost = _measure(dataclasses.replace(request, shapes=small), hparams)
+    _print_model(cost, hparams)
+    model = MemoryModel.fit(cost.base, small, cost.peaks)
+    _print_buckets(model, data)
+
+    worst = max(buckets, key=lambda shape: model(*shape))
+    print(
+        f"largest batch: {worst[0]:,} × {worst[1]:,}, predicted {_mib(model(*worst))} MiB, ", end=""
+    )
+    cost = _measure(dataclasses.replace(request, shapes=[worst], batches=_TIMED_BATCHES), hparams)
+    print(f"measured {_mib(cost.peaks[0])} MiB", end="")
+    print("" if cost.on_gpu else f" of {_mib(available)} MiB available")
+    _print_time(cost, data, config.train_steps)
+
+
+def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
+    """Reads all data that the run will read; returns what the training data is.
+
+    Raises:
+        UserError: a file is missing or damaged, or an example is not what a model can learn from.
+    """
+    problem = registry.problem(config.problem)
+    encoders = problem.get_feature_encoders(config.data_dir)
+    sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}
+    for side, size in sizes.items():
+        print(f"vocabulary of {side}: {size:,} subwords")
+    reader = ExampleReader.of(problem, hparams)
+    splits = [DatasetSplit.TRAIN]
+    if config.schedule != "train":
+        splits.append(DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL)
+    counts = []
+    for split in splits:
+        paths = problem.existing_filepaths(config.data_dir, split)
+        for fault, (count, where) in inspect_split(paths, reader, sizes).faults.items():
+            raise DataError(
+                f"{SPLIT_FILE_NAMES[split]} data in {config.data_dir}: {fault}: {count:,}, first "
+                f"{where}; make the files again with t2t-datagen --problem={problem.base_name}"
+            )
+        scheme = BatchingScheme.from_hparams(hparams, training=split == DatasetSplit.TRAIN)
+        counts.append(count_examples(paths, scheme, reader, limit=None))
+        print(f"{SPLIT_FILE_NAMES[split]}: {counts[-1]}")
+    return counts[0]
+
+
+def _measure(request: Request, hparams: BasicHParams) -> Cost:
+    try:
+        return measure(request, _SECONDS)
+    except DoesNotFitError as error:
+        sentences, length = request.shapes[-1]
+        raise UserError(
+            f"a batch of {sentences} × {length} subwords a side fails: {error}; lower "
+            f"batch_size={hparams.batch_size} or max_length={hparams.max_length} by --hparams, or "
+            "let --find_batch_size look for what fits"
+        ) from None
+
+
+def _print_model(cost: Cost, hparams: BasicHParams) -> None:
+    print(
+        f"batches of {cost.parts} parts: {cost.replicas} devices × "
+        f"{cost.parts // cost.replicas} accumulation, up to "
+        f"{cost.parts * hparams.batch_size:,} subwords a side"
+    )
+    print(
+        f"MiB on a device: weights {_mib(cost.weights)}, their gradients {_mib(cost.weights)}, "
+        f"optimizer {_mib(cost.slots)}"
+    )
+
+
+def _print_buckets(model: MemoryModel, data: DataStatistics) -> None:
+    print(
+        "a step takes, fitted to steps on a quarter and a half of the shortest and the longest "
+        f"batch: {_mib(model.fixed)} MiB + {model.cell / 1024:,.1f} KiB × cells of a side "
+        f"+ {model.pair / 1024:,.2f} KiB × pairs of positions, at least {_mib(model.base)} MiB"
+    )
+    print(f"{'length':>7}  {'sentences':>9}  {'subwords':>8}  {'MiB':>8}  {'examples':>11}")
+    for sentences, length, examples in zip(
+        data.scheme.batch_sizes, data.scheme.longest, data.by_bucket, strict=True
+    ):
+        predicted = _mib(model(sentences, length))
+        print(
+            f"{length:>7,}  {sentences:>9,}  {sentences * length:>8,}  {predicted:>8}  "
+            f"{examples:>11,}"
+        )
+
+
+def _print_time(cost: Cost, data: DataStatistics, train_steps: int) -> None:
+    seconds = statistics.mean(cost.seconds)
+    epoch = sum(
+        examples / (sentences * cost.parts)
+        for examples, sentences in zip(data.by_bucket, data.scheme.batch_sizes, strict=True)
+    )
+    print(
+        f"a step takes {seconds:.3g} s, the mean of {len(cost.seconds)} batches of the data; "
+        f"an epoch, {epoch:,.1f} steps, {_time(epoch * seconds)}; {train_steps:,} steps "
+        f"{_time(train_steps * seconds)}, evaluations and checkpoints not counted"
+    )
+
+
+def _mib(size: float) -> str:
+    return f"{size / _MIB:,.0f}"
+
+
+def _time(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))

@@ -1,0 +1,224 @@
+"""What training steps cost in memory and time, measured in a process of their own.
+
+A process that runs out of memory takes nobody along: `python -m t2t_lite.planning.probe` reads a
+`Request` as JSON from its input and writes an answer, a line of JSON, to its output.
+"""
+
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.cluster.cluster import Cluster
+from t2t_lite.data.batching import BatchingScheme
+from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.input_pipeline import train_dataset
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training import devices, memory, trainer
+from t2t_lite.training.config import TrainerConfig
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep
+
+# What every process does first: TensorFlow traces the step a second time when sizes change, and
+# from then on no more. (Sentences, subwords a side.)
+_WARM_UP = ((1, 8), (2, 9), (1, 8))
+# Batches of real data are timed until so much time has gone.
+_TIMING_SECONDS = 60.0
+
+
+class DoesNotFitError(Exception):
+    """A step needs more memory than there is, or more time than was given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Which steps to take.
+
+    Attributes:
+        config: the run whose steps they are; its folder is left alone.
+        t2t_usr_dir: as for the command; empty: none.
+        shapes: (sentences, subwords a side) of the parts of batches, one step for each.
+        batches: how many steps on real batches to time after them.
+        memory_limit: bytes of main memory; None: no limit. Ignored on GPUs, which have their own.
+    """
+
+    config: TrainerConfig
+    t2t_usr_dir: str = ""
+    shapes: Sequence[tuple[int, int]] = ()
+    batches: int = 0
+    memory_limit: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What the steps took. Memory is a GPU's, or else that of the whole process.
+
+    Attributes:
+        replicas: R.
+        parts: W.
+        on_gpu: whose memory it is.
+        weights: bytes of the model's weights on one device; their gradients take as many.
+        slots: bytes of what the optimizer keeps on one device.
+        base: the most bytes in use during a tiny step.
+        peaks: the same for each step of `shapes`.
+        seconds: of every step on a real batch.
+    """
+
+    replicas: int
+    parts: int
+    on_gpu: bool
+    weights: int
+    slots: int
+    base: int
+    peaks: list[int]
+    seconds: list[float]
+
+
+def measure(request: Request, timeout: float) -> Cost:
+    """Takes the steps in another process.
+
+    Args:
+        request: which ones.
+        timeout: seconds for all of it.
+
+    Raises:
+        DoesNotFitError: memory or time ran out, or the process was killed; the message says so.
+        UserError: the settings or the data are wrong, or there is more than one worker.
+    """
+    config = request.config
+    if not Cluster.of(config.worker_hosts, config.worker_id).is_alone:
+        raise UsageError(
+            "--find_batch_size and --dry_run try one machine alone: leave out --worker_hosts, "
+            "--worker_id and TF_CONFIG, and give what they find to all workers"
+        )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "t2t_lite.planning.probe"],
+            input=json.dumps(dataclasses.asdict(request)),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
+        )
+    except subprocess.TimeoutExpired:
+        raise DoesNotFitError(f"not done in {timeout:.0f} s") from None
+    if done.returncode < 0:  # by the kernel that is out of memory, or by itself for that reason
+        raise DoesNotFitError(f"killed by signal {-done.returncode}")
+    if done.returncode:
+        raise RuntimeError(f"the probe of a training step failed:\n{done.stderr}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if "wrong" in answer:
+        raise UserError(answer["wrong"])
+    if "exhausted" in answer:
+        raise DoesNotFitError(answer["exhausted"])
+    return Cost(**answer)
+
+
+def _take_steps(request: Request) -> Cost:
+    """Builds what the trainer builds, and takes the steps here."""
+    config = request.config
+    if request.t2t_usr_dir:
+        registry.import_usr_dir(request.t2t_usr_dir)
+    hparams = trainer.resolve_hparams(config)
+    strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
+    gpus = [
+        name.rpartition("device:")[2]  # "GPU:0"
+        for name in strategy.extended.worker_devices
+        if "GPU" in name
+    ]
+    if request.memory_limit is not None and not gpus:
+        memory.limit(request.memory_limit)
+    seed, parts = trainer.seed_and_parts(config, hparams, strategy.num_replicas_in_sync)
+    problem = registry.problem(config.problem)
+    encoders = problem.get_feature_encoders(config.data_dir)
+    with strategy.scope():
+        model = registry.model(config.model)(
+            hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
+        )
+        optimizer = make_optimizer(hparams)
+        optimizer.build(model.trainable_variables)
+    train_step = TrainStep(strategy, model, optimizer, parts, seed)
+    peaks = []
+    for sentences, length in (*_WARM_UP, *request.shapes):
+        ids = tf.ones((parts, sentences, length), tf.int32)
+        _reset_peaks(gpus)
+        _seconds(train_step, {"inputs": ids, "targets": ids})
+        peaks.append(_peak(gpus))
+    seconds: list[float] = []
+    if request.batches:
+        batches = train_dataset(
+            problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN),
+            BatchingScheme.from_hparams(hparams, training=True),
+            ExampleReader.of(problem, hparams),
+            workers=parts,
+            seed=seed,
+            batch_shuffle_size=hparams.batch_shuffle_size,
+        )
+        start = time.monotonic()
+        for batch in itertools.islice(batches, request.batches):
+            _seconds(train_step, batch)  # may compile
+            seconds.append(_seconds(train_step, batch))
+            if time.monotonic() - start > _TIMING_SECONDS:
+                break
+    return Cost(
+        replicas=strategy.num_replicas_in_sync,
+        parts=parts,
+        on_gpu=bool(gpus),
+        weights=_bytes(model.trainable_variables),
+        slots=_bytes(optimizer.variables),
+        base=peaks[len(_WARM_UP) - 1],
+        peaks=peaks[len(_WARM_UP) :],
+        seconds=seconds,
+    )
+
+
+def _seconds(train_step: TrainStep, features: dict[str, tf.Tensor]) -> float:
+    """Takes a step, the update of the weights included; returns how long it took."""
+    start = time.monotonic()
+    train_step(features, step=0).numpy()
+    return time.monotonic() - start
+
+
+def _reset_peaks(gpus: Sequence[str]) -> None:
+    """Lets `_peak` count from now."""
+    for name in gpus:
+        tf.config.experimental.reset_memory_stats(name)
+    if not gpus:
+        memory.reset_peak()
+
+
+def _peak(gpus: Sequence[str]) -> int:
+    """Returns the most bytes in use at once: of the fullest GPU, or else of this process."""
+    if not gpus:
+        return memory.peak()
+    return max(tf.config.experimental.get_memory_info(name)["peak"] for name in gpus)
+
+
+def _bytes(variables: Sequence[keras.Variable]) -> int:
+    return sum(
+        variable.shape.num_elements() * tf.as_dtype(variable.dtype).size for variable in variables
+    )
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    config = TrainerConfig(**request.pop("config"))
+    try:
+        return dataclasses.asdict(_take_steps(Request(config, **request)))
+    except UserError as error:
+        return {"wrong": str(error)}
+    except (MemoryError, tf.errors.ResourceExhaustedError):
+        return {"exhausted": "out of memory"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_answer(json.load(sys.stdin))), flush=True)

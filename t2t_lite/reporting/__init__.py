@@ -1,0 +1,1 @@
+"""What training reports: metrics, cost, samples, pictures, the run's page."""

@@ -1,0 +1,188 @@
+"""What a run tells of itself: metrics.jsonl, TensorBoard, and a line on the screen.
+
+metrics.jsonl holds only what the training computes, so that a run that was killed and resumed
+leaves the same file, byte for byte, as one that was not; clocks go to the screen and TensorBoard.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from t2t_lite import files
+from t2t_lite.reporting.totals import Totals
+from t2t_lite.runs.metrics_file import METRICS, read_metrics
+
+log = logging.getLogger(__name__)
+
+# A record of metrics.jsonl, without its kind and step.
+Values = dict[str, float | int | str]
+
+
+class Metrics:
+    """The records of one run folder.
+
+    Args:
+        folder: the run folder.
+        step: updates made so far, where training goes on: later records, of a run that was killed,
+            and damaged ones are cut off. None: all that is there stays.
+    """
+
+    def __init__(self, folder: pathlib.Path, step: int | None = None) -> None:
+        self.path = folder / METRICS
+        self.evaluated: set[int] = set()
+        if step is not None:
+            kept = [
+                (line, record) for line, record in read_metrics(folder) if record["step"] <= step
+            ]
+            self.evaluated = {record["step"] for _, record in kept if record["kind"] == "eval"}
+            files.write_text(self.path, "".join(line for line, _ in kept))
+        self._writer = tf.summary.create_file_writer(str(folder))
+
+    def write(self, kind: str, step: int, values: Values) -> None:
+        """Appends a record to metrics.jsonl and its numbers to TensorBoard."""
+        record = {"kind": kind, "step": step, **values}
+        with self.path.open("a+b") as lines:
+            end = lines.seek(0, os.SEEK_END)
+            lines.seek(max(end - 1, 0))
+            torn = end and lines.read(1) != b"\n"  # by a kill: the record begins a line of its own
+            lines.write(b"\n" * bool(torn) + json.dumps(record).encode() + b"\n")
+            lines.flush()
+            os.fsync(lines.fileno())  # a checkpoint that stays must not outlive its records
+        if kind == "eval":
+            self.evaluated.add(step)
+        self.summarize(kind, step, values)
+
+    def summarize(self, kind: str, step: int, values: Values) -> None:
+        """Adds numbers to TensorBoard alone."""
+        with self._writer.as_default():
+            for name, value in values.items():
+                if not isinstance(value, str):
+                    # What float32 cannot hold, such as a perplexity of 1e39, becomes infinite.
+                    with np.errstate(over="ignore"):
+                        number = np.float32(value)
+                    tf.summary.scalar(f"{kind}/{name}", number, step=step)
+        self._writer.flush()
+
+    def show(self, step: int, table: list[list[str]], images: Sequence[np.ndarray]) -> None:
+        """Adds a table of text and an image for each decoder layer to TensorBoard.
+
+        Args:
+            step: updates made.
+            table: cells in Markdown, the first row its head.
+            images: each [height, width, 1] in [0, 1].
+        """
+        with self._writer.as_default():
+            tf.summary.text("samples", table, step=step)
+            for number, image in enumerate(images):
+                tf.summary.image(f"attention/decoder_layer_{number}", image[None], step=step)
+        self._writer.flush()
+
+
+def train_values(totals: Totals, learning_rate: float) -> Values:
+    """Returns the training record of a window: means over its tokens and steps."""
+    steps = max(totals.steps, 1.0)
+    values: Values = {
+        "loss": totals.loss / max(totals.tokens, 1.0),
+        "learning_rate": learning_rate,
+        "gradient_norm": totals.gradient_norm / steps,
+        "source_tokens": int(totals.source_tokens),
+        "target_tokens": int(totals.tokens),
+        "sentences": int(totals.sentences),
+        "padding_share": 1.0 - (totals.source_tokens + totals.tokens) / max(totals.cells, 1.0),
+    }
+    if totals.flops:
+        values["flops"] = totals.flops
+    if totals.skipped:
+        values["skipped_steps"] = int(totals.skipped)
+    return values
+
+
+class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
+    """Shows how training goes: a live line in a terminal, a log line for each window elsewhere.
+
+    Args:
+        step: updates made before.
+        train_steps: updates to make in all.
+        replicas: R, the devices that share a step.
+    """
+
+    def __init__(self, step: int, train_steps: int, replicas: int) -> None:
+        self._train_steps = train_steps
+        self._replicas = replicas
+        self._shown_step, self._shown_seconds = step, 0.0
+        self._before = 0.0  # seconds in steps until the clock was last stopped
+        self._since: float | None = time.monotonic()  # None: the clock stands still
+        self._bar = Progress(
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task("", total=train_steps, completed=step)
+
+    def __enter__(self) -> "ProgressLine":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._before, self._since = self.seconds, None
+        self._bar.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in steps so far."""
+        running = 0.0 if self._since is None else time.monotonic() - self._since
+        return self._before + running
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves what happens in the block (an evaluation, say) out of time and speed."""
+        self._before, self._since = self.seconds, None
+        yield
+        self._since = time.monotonic()
+
+    def show(self, step: int, totals: Totals, values: Values) -> Values:
+        """Shows a window of steps and the time left.
+
+        Args:
+            step: updates made.
+            totals: of the window; a resumed run shares its first with the process before.
+            values: what `train_values` makes of them.
+
+        Returns:
+            The speeds, for TensorBoard.
+        """
+        seconds = max(self.seconds - self._shown_seconds, 1e-9)
+        speed = max(step - self._shown_step, 1) / seconds  # steps per second
+        steps = max(totals.steps + totals.skipped, 1.0)
+        parts = steps * self._replicas
+        minutes, left = divmod(round((self._train_steps - step) / speed), 60)
+        line = (
+            f"step {step:,}/{self._train_steps:,}  loss {values['loss']:.4f}  "
+            f"rate {values['learning_rate']:.3g}  {totals.tokens / steps * speed:,.0f} target "
+            f"tokens/s  {speed:.2f} steps/s of {totals.source_tokens / parts:,.0f}+"
+            f"{totals.tokens / parts:,.0f} tokens, {totals.sentences / parts:,.0f} sentences, "
+            f"{values['padding_share']:.0%} padding a device  "
+            f"ETA {minutes // 60}:{minutes % 60:02}:{left:02}"
+        )
+        if "skipped_steps" in values:
+            line += f"  {values['skipped_steps']} steps skipped: gradient not finite"
+        if self._bar.disable:
+            log.info(line)
+        self._bar.update(self._task, completed=step, description=line)
+        self._shown_step, self._shown_seconds = step, self.seconds
+        return {
+            "target_tokens_per_second": totals.tokens / steps * speed,
+            "steps_per_second": speed,
+            "flops_per_second": totals.flops / steps * speed,
+        }

@@ -1,0 +1,266 @@
+"""The page of `t2t-report`: curves, scores and settings of runs, in one HTML file.
+
+Needs no TensorFlow, and the page neither scripts nor a network.
+"""
+
+import dataclasses
+import datetime
+import html
+import math
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from t2t_lite import files
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.reporting.svg_plot import Curve, colour, dashes, line_plot
+from t2t_lite.runs.metrics_file import METRICS, read_metrics
+from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
+
+# What identifies a run, whether others differ in it or not.
+_ALWAYS_SHOWN = ("problem", "model", "hparams_set")
+# Settings that say where something is, not what it is; `hparams` stand resolved beside it.
+_NEVER_SHOWN = ("output_dir", "data_dir", "hparams")
+_ABSENT = "–"
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #5f6368; --rule: #d9dce0; --page: #fff }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6e8; --soft: #a2a7ad; --rule: #3c4146; --page: #17191b } }
+body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--page);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.4rem; margin: 0 0 .3rem } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; padding: 0; list-style: none }
+.legend svg { vertical-align: middle; margin-right: .4rem }
+.plots { display: flex; flex-wrap: wrap; gap: 1rem } .plots svg { max-width: 100%; height: auto }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top }
+td, tbody th { border-bottom: 1px solid var(--rule) }
+thead th, thead td { border-bottom: 1px solid var(--soft) }
+tbody th { font-weight: normal }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft) }
+svg text.title { font-size: 13px; font-weight: 600; fill: var(--ink) }
+svg .grid { stroke: var(--rule); stroke-width: .6 }
+svg .axis { stroke: var(--soft); stroke-width: 1 }
+"""
+
+
+class Series(NamedTuple):
+    """A number that metrics.jsonl follows."""
+
+    kind: str  # of records: train or eval
+    field: str
+    title: str
+    best: Callable[[Iterable[float]], float] | None = None  # None: neither end is better
+
+
+_SERIES = (
+    Series("train", "loss", "training loss (nats per token)"),
+    Series("eval", "loss", "evaluation loss (nats per token)", min),
+    Series("eval", "bleu", "BLEU", max),
+    Series("eval", "bracketing_f1", "bracketing F1", max),
+    Series("eval", "accuracy", "accuracy (share of tokens)", max),
+    Series("eval", "accuracy_per_sequence", "accuracy per sequence", max),
+    Series("train", "learning_rate", "learning rate"),
+    Series("train", "gradient_norm", "gradient norm"),
+    Series("train", "padding_share", "padding (share of a batch)"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a run folder holds for the page.
+
+    Attributes:
+        name: unlike those of the other runs.
+        settings: flags and hyperparameters.
+        records: of metrics.jsonl, in its order.
+        cost: of summary.json; empty if there is none.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    records: Sequence[Mapping[str, Any]]
+    cost: Mapping[str, Any]
+
+    def points(self, series: Series) -> list[tuple[int, float]]:
+        """Returns (step, value) in order of steps; the last record of a step counts."""
+        found = {
+            record["step"]: float(record[series.field])
+            for record in self.records
+            if record["kind"] == series.kind and series.field in record
+        }
+        return sorted(found.items())
+
+
+def write_report(folders: Sequence[str], output: str) -> str:
+    """Writes the page about some runs.
+
+    Args:
+        folders: run folders, at least one.
+        output: the file to write; "": report.html in the first folder.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UsageError: a folder is named twice.
+        UserError: a folder is none of a run, or holds no metrics yet; `output` is a file that
+            belongs to one.
+    """
+    paths = [pathlib.Path(folder).resolve() for folder in folders]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UsageError(f"{path} is named twice: name every run folder once")
+    runs = [_read_run(folder, name) for folder, name in zip(folders, _names(paths), strict=True)]
+    target = output or str(pathlib.Path(folders[0]) / "report.html")
+    for path in paths:
+        files.refuse_overwriting(target, own_files(path))
+    files.write_text(target, files.shown(page(runs)))
+    return target
+
+
+def _read_run(folder: str, name: str) -> Run:
+    path = pathlib.Path(folder)
+    settings = read_settings(folder)
+    records = [record for _, record in read_metrics(path)]
+    if not records:
+        raise UserError(
+            f"{path / METRICS} holds no record yet: train longer, or leave {folder} out"
+        )
+    return Run(name, settings, records, read_summary(path))
+
+
+def _names(paths: Sequence[pathlib.Path]) -> list[str]:
+    """Returns the shortest ends of the paths, of equal depth, that tell them apart."""
+    for depth in range(1, max(len(path.parts) for path in paths)):
+        names = ["/".join(path.parts[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]
+
+
+def page(runs: Sequence[Run]) -> str:
+    """Returns the page as HTML."""
+    title = html.escape(", ".join(run.name for run in runs))
+    problems = sorted({str(run.settings.get("problem", "")) for run in runs})
+    plots = [
+        line_plot(
+            series.title,
+            "step",
+            [Curve(run.name, run.points(series), style) for style, run in enumerate(runs)],
+        )
+        for series in _SERIES
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8"/>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
+            f"<title>{title}</title>",
+            f"<style>{_STYLE}</style>",
+            "</head>",
+            "<body>",
+            f"<h1>{title}</h1>",
+            f"<div>{html.escape(', '.join(problems))}</div>",
+            _legend(runs) if len(runs) > 1 else "",
+            f'<div class="plots">{"".join(plots)}</div>',
+            _table("Scores", runs, _score_rows(runs)),
+            _table("Cost", runs, _cost_rows(runs)),
+            _table(
+                "Settings that differ" if len(runs) > 1 else "Settings", runs, _setting_rows(runs)
+            ),
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _legend(runs: Sequence[Run]) -> str:
+    items = [
+        '<li><svg width="26" height="10" aria-hidden="true"><line x1="0" y1="5" x2="26" y2="5" '
+        f'stroke="{colour(style)}" stroke-width="2" stroke-dasharray="{dashes(style)}"/></svg>'
+        f"{html.escape(run.name)}</li>"
+        for style, run in enumerate(runs)
+    ]
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _table(title: str, runs: Sequence[Run], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Returns a table with a column for each run, without rows in which all are absent."""
+    head = "".join(f'<th scope="col">{html.escape(run.name)}</th>' for run in runs)
+    body = "\n".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>'
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for name, cells in rows
+        if any(cell != _ABSENT for cell in cells)
+    )
+    if not body:
+        return ""
+    return (
+        f'<h2>{html.escape(title)}</h2>\n<div class="scroll"><table>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _score_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    rows = [("steps", [f"{max(record['step'] for record in run.records):,}" for run in runs])]
+    for series in _SERIES:
+        if series.best:
+            rows.append((f"best {series.title}", [_best(run, series) for run in runs]))
+            rows.append((f"last {series.title}", [_last(run, series) for run in runs]))
+    return rows
+
+
+def _best(run: Run, series: Series) -> str:
+    points = [(value, step) for step, value in run.points(series) if math.isfinite(value)]
+    if not points or series.best is None:
+        return _ABSENT
+    best = series.best(value for value, _ in points)
+    step = next(step for value, step in points if value == best)
+    return f"{best:.4g} (step {step:,})"
+
+
+def _last(run: Run, series: Series) -> str:
+    points = run.points(series)
+    return f"{points[-1][1]:.4g}" if points else _ABSENT
+
+
+def _cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    def row(title: str, field: str, show: Callable[[Any], str]) -> tuple[str, list[str]]:
+        return title, [show(run.cost[field]) if run.cost.get(field) else _ABSENT for run in runs]
+
+    return [
+        row("source tokens", "source_tokens", "{:,}".format),
+        row("target tokens", "target_tokens", "{:,}".format),
+        row("time in steps", "train_seconds", _duration),
+        row("devices", "devices", str),
+        row("FLOPs by count of matrix products", "flops_by_count", "{:.2e}".format),
+        row("FLOPs by time × devices × sustained rate", "flops_by_time", "{:.2e}".format),
+        row("utilisation", "utilisation", "{:.0%}".format),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))
+
+
+def _setting_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    """Returns the settings in which runs differ; all of a single run."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    rows = []
+    for name in [*_ALWAYS_SHOWN, *(name for name in names if name not in _ALWAYS_SHOWN)]:
+        cells = [_setting(run.settings[name]) if name in run.settings else _ABSENT for run in runs]
+        differ = len(runs) == 1 or len(set(cells)) > 1
+        if name in _ALWAYS_SHOWN or (differ and name not in _NEVER_SHOWN):
+            rows.append((name, cells))
+    return rows
+
+
+def _setting(value: Any) -> str:
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,367 @@
+"""The run folder (`--output_dir`): all that is needed to go on training or to decode.
+
+hparams.json     the resolved hyperparameters
+flags.json       the problem, model and hparams set, and the other settings of the trainer
+versions.json    releases of this package and of what it computes with
+vocab.*          a copy of the vocabulary
+model.ckpt-N.*   checkpoints after N updates; `checkpoint` lists them
+best.ckpt-N.*    those with the best evaluations, which stay when the others go
+averaged.ckpt-N.*  means of several, for decoding alone
+metrics.jsonl    one line for every log line and evaluation
+summary.json     what the run has cost: steps, tokens, time, operations
+"""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import logging
+import math
+import pathlib
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from t2t_lite import files, json_files, registry
+from t2t_lite.errors import UsageError, UserError, quoted
+from t2t_lite.lock import locked
+from t2t_lite.runs import checkpoint_files
+from t2t_lite.runs.metrics_file import METRICS
+from t2t_lite.version import __version__
+
+if TYPE_CHECKING:
+    from t2t_lite.data.problem import Problem
+    from t2t_lite.hparams.basic import BasicHParams
+    from t2t_lite.models.seq2seq import Seq2Seq
+
+log = logging.getLogger(__name__)
+
+HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
+SUMMARY = "summary.json"
+_LONGEST_TRAINING = 1e12  # seconds
+# Types of the flags that are read again.
+_FLAG_KINDS = {
+    "problem": str,
+    "model": str,
+    "hparams_set": str,
+    "data_dir": str,
+    "best_metric": str,
+    "random_seed": int,
+    "parts": int,
+}
+_PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An opened run folder."""
+
+    folder: pathlib.Path
+    model_name: str
+    hparams_set: str
+    hparams: "BasicHParams"
+    problem: "Problem"
+    flags: Mapping[str, Any]  # the trainer's other settings, by name
+
+    def build_model(self) -> "Seq2Seq":
+        """Builds the model, freshly initialised, for the vocabularies in the folder.
+
+        Raises:
+            UserError: a vocabulary is not there any more.
+        """
+        for name in self.problem.vocab_files():
+            if not (self.folder / name).is_file():
+                raise UserError(
+                    f"{self.folder / name} is missing, the vocabulary that this run was trained "
+                    f"with: copy it from --data_dir={self.flags.get('data_dir', '...')}"
+                )
+        encoders = self.problem.get_feature_encoders(str(self.folder))
+        return registry.model(self.model_name)(
+            self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
+        )
+
+    def load_model(self, checkpoint: str | None = None) -> tuple["Seq2Seq", int]:
+        """Builds the model with the weights of a checkpoint, by default the newest readable one.
+
+        Returns:
+            The model; the number of updates that the checkpoint was saved after.
+
+        Raises:
+            UserError: as `build_model` and `restore_weights` do.
+        """
+        from t2t_lite.layers.base import without_initial_values
+
+        with without_initial_values():
+            model = self.build_model()
+        return model, self.restore_weights(model, checkpoint)
+
+    def refuse_other_vocabulary(self, data_dir: str) -> None:
+        """Compares the vocabularies in the folder with those of `data_dir` that are there.
+
+        Raises:
+            UserError: one differs, so that the ids of the data mean other words.
+        """
+        for name in self.problem.vocab_files():
+            own, other = self.folder / name, pathlib.Path(data_dir, name)
+            if other.is_file() and own.read_bytes() != other.read_bytes():
+                raise UserError(
+                    f"{own}, which this run was trained with, differs from {other}; name the "
+                    "run's own --data_dir, or decode from text with --decode_from_file"
+                )
+
+    def latest_checkpoint(self) -> str:
+        """Returns the prefix of the newest checkpoint that can be read.
+
+        Raises:
+            UserError: there is none yet, or none can be read.
+        """
+        return self._newest(checkpoint_files.read_all)
+
+    def restore_weights(self, model: "Seq2Seq", checkpoint: str | None = None) -> int:
+        """Reads the weights of `model` from a checkpoint, by default the newest readable one.
+
+        With the hparam `ema_decay` these are the moving averages.
+
+        Returns:
+            The number of updates that the checkpoint was saved after.
+
+        Raises:
+            UserError: the file is missing or cannot be read, or does not fit the model.
+        """
+        import tensorflow as tf
+
+        step = tf.Variable(0, dtype=tf.int64)
+        saved = tf.train.Checkpoint(model=model, step=step)
+        # Keras's name for them; they are in the order of the weights.
+        averages = {"_model_variables_moving_average": list(model.trainable_variables)}
+        moving = tf.train.Checkpoint(optimizer=tf.train.Checkpoint(**averages))
+
+        def read(path: str) -> None:
+            # Not `restore`, which wants the counter of saves, too: an average has none.
+            saved.read(path).expect_partial().assert_existing_objects_matched()
+            if self.hparams.ema_decay and checkpoint_files.has_optimizer(path):
+                moving.read(path).expect_partial().assert_existing_objects_matched()
+
+        if checkpoint is None:
+            self._newest(read)
+        elif not checkpoint_files.is_whole(checkpoint):
+            raise UserError(f"checkpoint {checkpoint} is not there: {checkpoint}.index is missing")
+        elif reason := checkpoint_files.unreadable(checkpoint, read):
+            raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
+        return int(step)
+
+    def own_files(self) -> list[pathlib.Path]:
+        """Returns the files that the run lives by, which no command's output may replace."""
+        return [*own_files(self.folder), *(self.folder / n for n in self.problem.vocab_files())]
+
+    def _newest(self, read: Callable[[str], None]) -> str:
+        path = checkpoint_files.read_newest(self.folder, read)
+        if path is None:
+            raise UserError(f"{self.folder} holds no checkpoint yet; train first (t2t-trainer)")
+        return path
+
+
+@contextlib.contextmanager
+def exclusive(output_dir: str) -> Iterator[None]:
+    """Keeps a second trainer out of a run folder, which is made if missing, within the block.
+
+    Raises:
+        UserError: a trainer is at work there.
+    """
+    folder = pathlib.Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(folder / ".trainer.lock", "t2t-trainer", f"is at work in {folder}"):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # if it is empty: nothing came of the run
+
+
+def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns what `Run.own_files` does, if the vocabulary has its usual name.
+
+    Of the settings those too that are not there yet.
+    """
+    settings = (HPARAMS, FLAGS, VERSIONS, METRICS, SUMMARY, "checkpoint")
+    patterns = ("vocab.*", "*.ckpt-*.index", "*.ckpt-*.data-*", "events.out.tfevents.*")
+    there = (path for pattern in patterns for path in folder.glob(pattern))
+    return [*(folder / name for name in settings), *there]
+
+
+def release(folder: pathlib.Path) -> str:
+    """Returns the release of this package that a run was last trained with, for messages."""
+    path = folder / VERSIONS
+    versions = _read_json(path, str(folder)) if path.is_file() else {}
+    return str(versions.get("t2t_lite", "unknown"))
+
+
+def read_flags(output_dir: str) -> dict[str, Any] | None:
+    """Returns the settings that a run folder was made with; None if it is not one yet.
+
+    Raises:
+        UserError: the file is damaged; so does the result, asked for what it does not hold.
+    """
+    return _read_flags(output_dir) if (pathlib.Path(output_dir) / FLAGS).is_file() else None
+
+
+def read_settings(output_dir: str) -> dict[str, Any]:
+    """Returns all flags and hyperparameters of a run, by name, without building anything.
+
+    Raises:
+        UserError: the folder is none of a run, or a file cannot be read.
+    """
+    folder = pathlib.Path(output_dir)
+    hparams = _read_json(folder / HPARAMS, output_dir)
+    return _read_flags(output_dir) | hparams
+
+
+def read_summary(folder: pathlib.Path) -> dict[str, Any]:
+    """Returns what summary.json holds, numbers from 0 on; nothing if there is no such file.
+
+    Raises:
+        UserError: it is damaged; so does the result, asked for what it does not hold.
+    """
+    path = folder / SUMMARY
+    if not path.is_file():
+        return json_files.Fields(path, {})
+    summary = _read_json(path, str(folder))
+    for name, value in summary.items():
+        largest = _LONGEST_TRAINING if name == "train_seconds" else math.inf
+        if not (json_files.is_number(value) and 0 <= value <= largest and math.isfinite(value)):
+            raise UserError(
+                f"{path}: expected what a run can cost as {name!r}, got "
+                f"{quoted(value)}; bring the file back from a copy, or delete it: "
+                "the run then counts from 0"
+            )
+    return summary
+
+
+def open_run(output_dir: str) -> Run:
+    """Opens a run folder that a trainer has made.
+
+    Raises:
+        UserError: it is none, or one of its files cannot be read.
+    """
+    folder = pathlib.Path(output_dir)
+    flags = _read_flags(output_dir)
+    try:
+        model_class = registry.model(flags["model"])
+        problem = registry.problem(flags["problem"])
+    except UsageError as error:
+        raise UsageError(f"{folder / FLAGS}: {error}") from error
+    try:
+        hparams = model_class.hparams_class.from_dict(_read_json(folder / HPARAMS, output_dir))
+    except UsageError as error:
+        raise UserError(f"{folder / HPARAMS}: {error}") from error
+    return Run(
+        folder=folder,
+        model_name=flags["model"],
+        hparams_set=flags["hparams_set"],
+        hparams=hparams.freeze(),
+        problem=problem,
+        flags=flags,
+    )
+
+
+def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> Run:
+    """Makes a run folder, or opens the one that is there if it was made for the same task.
+
+    Args:
+        flags: the trainer's settings; must hold output_dir, problem, model and hparams_set.
+        hparams: the resolved hyperparameters.
+        data_dir: where the vocabulary is copied from.
+
+    Raises:
+        UserError: the vocabulary is missing, or the folder holds a run of another problem, model,
+            vocabulary or other hyperparameters.
+    """
+    folder = pathlib.Path(flags["output_dir"])
+    problem = registry.problem(flags["problem"])
+    problem.get_feature_encoders(data_dir)  # a vocabulary that cannot be read leaves no folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / FLAGS).is_file():
+        old = open_run(str(folder))
+        refuse_another_run(old, flags, hparams)
+        if flags.get("schedule") == "evaluate":  # the run's own settings stay
+            return old
+    write_run(folder, flags, hparams, data_dir)
+    return open_run(str(folder))
+
+
+def write_run(
+    folder: pathlib.Path, flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str
+) -> None:
+    """Writes the settings of a run and copies its vocabulary into a folder that is there.
+
+    Args:
+        folder: the run folder.
+        flags: must hold problem, model and hparams_set.
+        hparams: the resolved hyperparameters.
+        data_dir: where the vocabulary is copied from.
+
+    Raises:
+        UserError: another vocabulary is in the folder already.
+    """
+    for name in registry.problem(flags["problem"]).vocab_files():
+        _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
+    files.write_text(folder / HPARAMS, hparams.to_json())
+    files.write_text(folder / VERSIONS, json.dumps(versions(), indent=1) + "\n")
+    # Last: a folder that has this file has all the others.
+    files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
+
+
+def refuse_another_run(old: Run, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
+    """Compares a run that is there with what it should be.
+
+    Raises:
+        UserError: problem, model or hyperparameters differ.
+    """
+    differences = [
+        f"{name}: {was!r} != {flags[name]!r}"
+        for name, was in (
+            ("problem", old.problem.name),
+            ("model", old.model_name),
+            ("hparams_set", old.hparams_set),
+        )
+        if was != flags[name]
+    ] or old.hparams.differences(hparams)
+    if differences:
+        raise UserError(
+            f"{old.folder} holds a run with other settings (there != now): "
+            f"{'; '.join(differences)}. Name another --output_dir, or repeat the old settings"
+        )
+
+
+def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
+    if copy.is_file():
+        if copy.read_bytes() != source.read_bytes():
+            raise UserError(
+                f"{copy}, which this run was trained with, differs from {source}: "
+                "name the run's own --data_dir, or another --output_dir"
+            )
+        return
+    with files.whole_file(copy) as temporary:
+        shutil.copyfile(source, temporary)
+
+
+def _read_flags(output_dir: str) -> json_files.Fields:
+    flags = _read_json(pathlib.Path(output_dir) / FLAGS, output_dir)
+    flags.check(_FLAG_KINDS)
+    return flags
+
+
+def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
+    try:
+        return json_files.read_object(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"{output_dir} is no run folder: {path} is missing (t2t-trainer makes it)"
+        ) from None
+
+
+def versions() -> dict[str, str]:
+    """Returns the releases of this package and of what it computes with, by name."""
+    own = {"t2t_lite": __version__, "python": platform.python_version()}
+    return own | {name: importlib.metadata.version(name) for name in _PACKAGES}

@@ -1,0 +1,204 @@
+"""Beam search, with T2T's scores and stopping rule, over any model that takes decoding steps.
+
+Hypotheses of a sentence are either alive or finished. In each step the K alive ones compete with
+all their continuations; of the best 2K, those that end go to the K finished ones, and the best K
+of the others stay alive. (2K, because at most K of them end: the beam never runs dry.) A finished
+hypothesis is scored by a `Penalty`; the alive ones, all of one length, by their log-probability.
+"""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
+from t2t_lite.search.penalties import NO_PENALTY, Coverage, Penalty
+from t2t_lite.search.search_loop import (
+    DEAD,
+    Hypotheses,
+    SearchLoop,
+    Sentences,
+    Steps,
+    hypotheses,
+    reorder,
+)
+from t2t_lite.search.top_k import top_k
+from t2t_lite.text.text_encoder import EOS_ID
+
+
+class _Beams(NamedTuple):
+    """What the search remembers between steps; all best first."""
+
+    alive_ids: tf.Tensor  # [B, K, L]
+    alive_log_probs: tf.Tensor  # [B, K]
+    finished_ids: tf.Tensor  # [B, K, L], 0 behind EOS
+    finished_scores: tf.Tensor  # [B, K], `DEAD` where there is none; NaN: see `Hypotheses`
+    done: tf.Tensor  # [B]: the sentence's search has ended
+
+
+class BeamSearch(SearchLoop):
+    """Searches for the best outputs of a model.
+
+    A sentence for which no hypothesis has ended within its limit gets its alive ones, scored by
+    their log-probability without a penalty, as in T2T.
+
+    Example:
+        >>> search = BeamSearch(model, beam_size=4, penalty=Penalty(alpha=0.6))
+        >>> ids, scores = search(inputs, max_lengths=[50] * len(inputs))
+
+    Args:
+        model: any `Seq2Seq`, or what stands before one.
+        beam_size: K.
+        penalty: what finished hypotheses are scored by.
+        stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten. The
+            others are then what was found so far. False: as soon as none of the K can be beaten.
+        constraints: what outputs must or must not have.
+        candidates: continuations of a sentence looked at in a step; None: 2K.
+        xla_compile: whether XLA compiles the steps.
+    """
+
+    def __init__(
+        self,
+        model: Steps,
+        beam_size: int,
+        penalty: Penalty,
+        stop_early: bool = True,
+        constraints: Constraints = NO_CONSTRAINTS,
+        candidates: int | None = None,
+        xla_compile: bool = False,
+    ) -> None:
+        self._coverage = Coverage(model) if penalty.coverage_penalty else None
+        super().__init__(self._coverage or model, beam_size, xla_compile)
+        self._penalty = penalty
+        self._stop_early = stop_early
+        self._constraints = constraints
+        self._candidates = candidates or 2 * beam_size
+
+    def _begin(
+        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> _Beams:
+        """One alive hypothesis, the empty one, and none finished."""
+        del numbers, longest  # nothing is random here
+        batch = tf.shape(limits)[0]
+        none = tf.fill([batch, self._beam_size], DEAD)
+        ids = tf.zeros([batch, self._beam_size, length], tf.int32)
+        first = tf.concat([tf.zeros([batch, 1]), none[:, 1:]], axis=1)  # [B, K]
+        return _Beams(ids, first, ids, none, tf.zeros([batch], tf.bool))
+
+    def _lengthen(self, beams: _Beams, length: tf.Tensor) -> _Beams:
+        more = [[0, 0], [0, 0], [0, length - tf.shape(beams.alive_ids)[2]]]
+        return beams._replace(
+            alive_ids=tf.pad(beams.alive_ids, more), finished_ids=tf.pad(beams.finished_ids, more)
+        )
+
+    def _step(
+        self, step: tf.Tensor, old: _Beams, state: DecodeState, sentences: Sentences
+    ) -> tuple[_Beams, Any]:
+        last = tf.gather(old.alive_ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
+        logits, state = self._model.decode_step(last, step, state)
+        logits, left = self._constraints(logits, old.alive_ids, step, sentences.prefixes)
+        # C candidates for each sentence, all [B, C]; ids [B, C, L]
+        log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
+        here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
+        ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
+        ended = tokens == EOS_ID
+
+        alive_log_probs, (alive_ids, survivors) = best_of(
+            tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
+        )
+        scores = self._penalty.score(log_probs, step + 1, self._log_coverage(state, parents))
+        finished_scores, finished_ids = best_of(
+            # A continuation of a dead hypothesis may end, but is none.
+            tf.concat(
+                [old.finished_scores, tf.where(ended & (log_probs > DEAD), scores, DEAD)], axis=1
+            ),
+            self._beam_size,
+            tf.concat([old.finished_ids, ids], axis=1),
+        )
+        new = _Beams(
+            alive_ids=alive_ids,
+            alive_log_probs=alive_log_probs,
+            finished_ids=finished_ids,
+            finished_scores=tf.where(is_nan[:, None], float("nan"), finished_scores),
+            done=self._done(step + 1, alive_log_probs, finished_scores, sentences.limits) | is_nan,
+        )
+        hypothesis = state.hypothesis
+        if self._beam_size > 1:
+            hypothesis = tf.nest.map_structure(lambda x: reorder(x, survivors), hypothesis)
+        return new, hypothesis
+
+    def _log_coverage(self, state: DecodeState, parents: tf.Tensor) -> tf.Tensor | float:
+        """Returns what candidates [B, C] have attended to, the step that found them included."""
+        if self._coverage is None:
+            return 0.0
+        return reorder(self._coverage.log_coverage(state), parents)
+
+    def _best(
+        self, logits: tf.Tensor, alive_log_probs: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns log-probability, parent beam and last token of each candidate, all [B, C].
+
+        And [B], whether the model gives no probabilities: NaN in any logit is NaN in their sum.
+        """
+        logits = tf.cast(logits, tf.float32)  # [B, K, V]
+        per_beam = min(self._candidates, logits.shape[-1])
+        best, tokens = top_k(logits, per_beam)  # [B, K, per_beam]
+        # log P = logit - log Σ exp(logits), by their largest, which is known already.
+        relative = tf.reduce_sum(tf.exp(logits - best[..., :1]), axis=-1, keepdims=True)
+        totals = best - best[..., :1] - tf.math.log(relative) + alive_log_probs[..., None]
+        is_nan = tf.reduce_any(tf.math.is_nan(relative), axis=[1, 2])
+        totals = tf.where(is_nan[:, None, None], DEAD, totals)  # what can be ordered
+        flat = [-1, self._beam_size * per_beam]
+        log_probs, places = tf.math.top_k(tf.reshape(totals, flat), self._candidates)
+        return log_probs, places // per_beam, reorder(tf.reshape(tokens, flat), places), is_nan
+
+    def _done(
+        self,
+        length: tf.Tensor,
+        alive_log_probs: tf.Tensor,
+        finished_scores: tf.Tensor,
+        limits: tf.Tensor,
+    ) -> tf.Tensor:
+        """Tells which sentences [B] are at their limit or cannot find anything better."""
+        attainable = self._penalty.attainable(alive_log_probs[:, 0], length, limits)
+        to_beat = finished_scores[:, 0 if self._stop_early else -1]
+        return (to_beat > attainable) | (length >= limits)
+
+    def _results(self, beams: _Beams) -> Hypotheses:
+        """Returns the finished hypotheses; the alive ones of sentences that have none finished."""
+        unfinished = beams.finished_scores[:, :1] <= DEAD  # [B, 1]
+        ids = tf.where(unfinished[..., None], beams.alive_ids, beams.finished_ids)
+        scores = tf.where(unfinished, beams.alive_log_probs, beams.finished_scores)
+        return hypotheses(ids, scores)
+
+
+def greedy_search(
+    model: Steps, constraints: Constraints = NO_CONSTRAINTS, xla_compile: bool = False
+) -> BeamSearch:
+    """Returns the search that takes the likeliest token in every step, T2T's for beam_size 1.
+
+    The score is the log-probability; the length does not matter.
+    """
+    return BeamSearch(
+        model,
+        beam_size=1,
+        penalty=NO_PENALTY,
+        constraints=constraints,
+        candidates=1,
+        xla_compile=xla_compile,
+    )
+
+
+def best_of(scores: tf.Tensor, count: int, entries: Any) -> tuple[tf.Tensor, Any]:
+    """Chooses the `count` best of each sentence's N candidates, best first.
+
+    Args:
+        scores: [B, N].
+        count: how many; at most N.
+        entries: a nest of [B, N, ...], what belongs to the candidates.
+
+    Returns:
+        Their scores [B, count], and of `entries` what belongs to them, [B, count, ...].
+    """
+    best, order = tf.math.top_k(scores, count)
+    return best, tf.nest.map_structure(lambda x: reorder(x, order), entries)

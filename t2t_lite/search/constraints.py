@@ -1,0 +1,88 @@
+"""What an output must or must not have: its first tokens, a least length, no n-gram twice."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from t2t_lite.search.search_loop import DEAD
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
+
+# Log-probability of a token that must not come: far enough below `DEAD` that the hypothesis stays
+# dead whatever is added.
+_FORBIDDEN = 2 * DEAD
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraints:
+    """Forbids tokens; the log-probabilities of the others stay as they are.
+
+    So a score is what the model itself says of an output. A prefix overrides the other two.
+
+    Args:
+        min_length: tokens that an output has at least, EOS not counted, if its limit allows it.
+        no_repeat_ngram_size: n: no n tokens come in the same order again; 0: they may.
+    """
+
+    min_length: int = 0
+    no_repeat_ngram_size: int = 0
+
+    def __call__(
+        self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Forbids what must not come at `step`.
+
+        Args:
+            logits: [B, K, V].
+            ids: [B, K, L], the hypotheses; what stands at `step` and behind it is ignored.
+            step: a scalar, how many tokens they have; less than L.
+            prefixes: [B, P], see `Sentences`.
+
+        Returns:
+            Logits [B, K, V] of what is left, and the logarithm [B, K] of its probability.
+        """
+
+        def constrained() -> tuple[tf.Tensor, tf.Tensor]:
+            log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+            allowed = self._allowed(ids, step, prefixes, log_probs.shape[-1])
+            # NaN is never hidden: searches look for it.
+            left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
+            return left, tf.reduce_logsumexp(left, axis=-1)
+
+        def free() -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.cast(logits, tf.float32), tf.zeros(tf.shape(logits)[:2])
+
+        if self.no_repeat_ngram_size:
+            return constrained()
+        return tf.cond((step < self.min_length) | (step < tf.shape(prefixes)[1]), constrained, free)
+
+    def _allowed(
+        self, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor, vocab_size: int
+    ) -> tf.Tensor:
+        """Tells which tokens may come at `step`: [B, K, V], or what broadcasts to it."""
+        vocabulary = tf.range(vocab_size)
+        allowed = (vocabulary != EOS_ID) | (step >= self.min_length)
+        if self.no_repeat_ngram_size:
+            allowed &= ~self._repeated(ids, step, vocab_size)
+        # One column more, for steps behind all prefixes.
+        padded = tf.pad(prefixes, [[0, 0], [0, 1]])
+        forced = tf.gather(padded, tf.minimum(step, tf.shape(prefixes)[1]), axis=1)
+        forced = forced[:, None, None]  # [B, 1, 1]
+        return tf.where(forced == PAD_ID, allowed, vocabulary == forced)
+
+    def _repeated(self, ids: tf.Tensor, step: tf.Tensor, vocab_size: int) -> tf.Tensor:
+        """Tells which tokens [B, K, V] would complete an n-gram that has been before."""
+        before = self.no_repeat_ngram_size - 1  # tokens of an n-gram before its last
+        starts = tf.maximum(tf.shape(ids)[2] - before, 0)  # n-grams that there is room for
+        repeated = tf.range(starts) + before < step  # those that have been: [starts]
+        repeated = tf.broadcast_to(repeated, tf.concat([tf.shape(ids)[:2], [starts]], axis=0))
+        for i in range(before):
+            now = tf.gather(ids, tf.maximum(step - before + i, 0), axis=2)  # [B, K]
+            repeated &= ids[:, :, i : i + starts] == now[..., None]
+        places = tf.where(repeated)  # [N, 3]
+        last = tf.gather_nd(ids, tf.add(places, [0, 0, before]))
+        places = tf.concat([places[:, :2], tf.cast(last, tf.int64)[:, None]], axis=1)
+        shape = tf.concat([tf.shape(ids, tf.int64)[:2], [vocab_size]], axis=0)
+        return tf.scatter_nd(places, tf.ones_like(last), shape) > 0
+
+
+NO_CONSTRAINTS = Constraints()

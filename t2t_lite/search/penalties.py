@@ -1,0 +1,154 @@
+"""What a finished hypothesis is scored by, beside its log-probability."""
+
+import dataclasses
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError
+from t2t_lite.models.seq2seq import DecodeState, Watch, with_attention
+from t2t_lite.search.search_loop import Steps
+from t2t_lite.text.text_encoder import PAD_ID
+
+# A source position that was attended to less counts as this much: log 0 would outweigh all else.
+_LEAST_ATTENTION = 1e-6
+
+_LENGTH_PENALTIES = ("t2t", "average")
+
+
+@dataclasses.dataclass(frozen=True)
+class Penalty:
+    """The score `log P / lp(length) + coverage_penalty · Σ log min(attention, 1)`.
+
+    The length counts EOS. The sum is over the source's positions, the attention of each summed
+    over the output's (Wu et al. 2016, equation 14).
+
+    Args:
+        alpha: exponent of the length penalty. 0: none; greater: longer outputs are favoured;
+            negative: shorter ones, more than the log-probability favours them by itself.
+        length_penalty: "t2t": lp(length) = ((5 + length) / 6)^alpha, as in T2T and GNMT;
+            "average": length^alpha, as in most other toolkits.
+        coverage_penalty: beta, at least 0.
+
+    Raises:
+        UsageError: one of them is none of these.
+    """
+
+    alpha: float = 0.0
+    length_penalty: str = "t2t"
+    coverage_penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.length_penalty not in _LENGTH_PENALTIES:
+            raise UsageError(
+                f"length_penalty={self.length_penalty!r}: expected {' or '.join(_LENGTH_PENALTIES)}"
+            )
+        if self.coverage_penalty < 0:
+            raise UsageError(f"coverage_penalty={self.coverage_penalty} is less than 0")
+
+    def score(
+        self, log_probs: tf.Tensor, length: tf.Tensor, coverage: tf.Tensor | float = 0.0
+    ) -> tf.Tensor:
+        """Scores finished hypotheses of one shape.
+
+        Args:
+            log_probs: their log-probabilities.
+            length: their lengths, EOS counted.
+            coverage: what `log_coverage` says of them.
+        """
+        return log_probs / self._divisor(length) + self.coverage_penalty * coverage
+
+    def attainable(self, log_probs: tf.Tensor, length: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
+        """Returns what no continuation's score can exceed.
+
+        A log-probability only falls, and coverage adds at most 0. The divisor grows or falls with
+        the length, so that it is greatest at one of the ends.
+
+        Args:
+            log_probs: of hypotheses that have not ended, at most 0.
+            length: theirs; they end later.
+            limit: the greatest length.
+        """
+        return log_probs / tf.maximum(self._divisor(length + 1), self._divisor(limit))
+
+    def _divisor(self, length: tf.Tensor) -> tf.Tensor:
+        length = tf.cast(length, tf.float32)
+        if self.length_penalty == "t2t":
+            length = (5.0 + length) / 6.0
+        return length**self.alpha
+
+
+NO_PENALTY = Penalty()
+
+
+def log_coverage(attention: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
+    """Σ log min(attention, 1) over the source's positions: 0 if all were attended to enough.
+
+    Args:
+        attention: [..., S], of each position the sum over the output's.
+        present: [..., S], which positions are no padding.
+    """
+    logs = tf.math.log(tf.clip_by_value(attention, _LEAST_ATTENTION, 1.0))
+    return tf.reduce_sum(tf.where(present, logs, 0.0), axis=-1)
+
+
+class _Sentence(NamedTuple):
+    present: tf.Tensor  # [B, S], which positions of the source are no padding
+    model: Any
+
+
+class _Hypothesis(NamedTuple):
+    attention: tf.Tensor  # [B, K, S], the sum over all steps
+    model: Any
+
+
+class Coverage:
+    """A model that keeps count of how much each hypothesis has attended to each source position.
+
+    Args:
+        model: what takes the steps.
+    """
+
+    def __init__(self, model: Steps) -> None:
+        self._model = model
+
+    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
+        """Begins hypotheses that have attended to nothing."""
+        state = self._model.start_decoding(inputs, beams, length)
+        nothing = tf.zeros([tf.shape(inputs)[0], beams, tf.shape(inputs)[1]])
+        return DecodeState(
+            _Sentence(inputs != PAD_ID, state.sentence),
+            _Hypothesis(nothing, state.hypothesis),
+            state.weights,
+        )
+
+    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
+        """Makes room for `length` steps in all."""
+        inner = DecodeState(state.sentence.model, state.hypothesis.model, state.weights)
+        inner = self._model.grow(inner, length)
+        return DecodeState(
+            state.sentence._replace(model=inner.sentence),
+            state.hypothesis._replace(model=inner.hypothesis),
+            state.weights,
+        )
+
+    def decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step, and adds its attention."""
+        sentence, before, weights = state
+        inner = DecodeState(sentence.model, before.model, weights)
+        (logits, inner), attention = with_attention(
+            self._model, lambda: self._model.decode_step(ids, step, inner)
+        )
+        after = _Hypothesis(before.attention + attention, inner.hypothesis)
+        return logits, DecodeState(sentence._replace(model=inner.sentence), after, weights)
+
+    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+        """Shows `watch` the model's attention to the source; see `Seq2Seq.watching`."""
+        return self._model.watching(watch)
+
+    def log_coverage(self, state: DecodeState) -> tf.Tensor:
+        """Returns `log_coverage` [B, K] of what has been attended to so far."""
+        return log_coverage(state.hypothesis.attention, state.sentence.present[:, None])

@@ -1,0 +1,274 @@
+"""What all searches share: compiled loops over decoding steps, taken in chunks.
+
+Every sentence has its own limit and stops by itself: what comes out does not depend on the other
+sentences of the batch.
+"""
+
+import abc
+import functools
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.models.seq2seq import DecodeState, Watch
+from t2t_lite.text.text_encoder import PAD_ID
+
+# Log-probability of a hypothesis that does not exist; T2T's value. None that exists is so unlikely.
+DEAD = -1e7
+
+# Steps taken in one compiled loop. Between loops the finished sentences leave the batch and the
+# model's memory grows; so few steps compute little in vain, and so many hide the cost of Python.
+CHUNK = 8
+
+
+class Steps(Protocol):
+    """What a search needs of a model: see `models/seq2seq`."""
+
+    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
+        """Begins `beams` hypotheses of each sentence."""
+
+    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
+        """Makes room for more steps."""
+
+    def decode_step(
+        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
+    ) -> tuple[tf.Tensor, DecodeState]:
+        """Takes one step of every hypothesis."""
+
+    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+        """Shows `watch` the attention to the source; only a coverage penalty asks for it."""
+
+
+class Hypotheses(NamedTuple):
+    """The results of a search: of a beam search best first, of sampling as they were drawn."""
+
+    ids: Any  # [B, K, L] int32, EOS included, 0 behind it
+    scores: Any  # [B, K] float32; `DEAD` where fewer than K were found, NaN where the model gave it
+
+
+class Sentences(NamedTuple):
+    """What the caller wants of each sentence."""
+
+    limits: tf.Tensor  # [B], the greatest length of its output, EOS included
+    prefixes: tf.Tensor  # [B, P], how its output begins; 0 behind that
+
+
+class _Search(NamedTuple):
+    """All that is remembered between chunks."""
+
+    sentences: Sentences
+    model: DecodeState
+    hypotheses: Any
+
+
+class SearchLoop(abc.ABC):
+    """A search, traced once for batches of all shapes.
+
+    XLA compiles its steps anew for each shape. All sizes are then powers of two, and there are few:
+    rows of padding, or sentences that are done, fill the batch up.
+
+    A subclass says what it remembers of its hypotheses: a NamedTuple of tensors with leading
+    dimension B, one of which is `done` [B], whether a sentence's search has ended. It is compiled
+    when first used.
+
+    Args:
+        model: any `Seq2Seq`, or what stands before one.
+        beam_size: K, hypotheses of a sentence.
+        xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
+    """
+
+    def __init__(self, model: Steps, beam_size: int, xla_compile: bool = False) -> None:
+        self._model = model
+        self._beam_size = beam_size
+        self._xla_compile = xla_compile
+
+    @abc.abstractmethod
+    def _begin(
+        self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
+    ) -> Any:
+        """Returns the hypotheses before the first step.
+
+        Args:
+            limits: [B], the greatest length of each output.
+            numbers: [B], which sentence each is, whatever the batch.
+            length: steps to have room for.
+            longest: steps that the search may take in all; no limit is greater.
+        """
+
+    @abc.abstractmethod
+    def _lengthen(self, hypotheses: Any, length: tf.Tensor) -> Any:
+        """Makes room for `length` steps in all."""
+
+    @abc.abstractmethod
+    def _step(
+        self, step: tf.Tensor, old: Any, state: DecodeState, sentences: Sentences
+    ) -> tuple[Any, Any]:
+        """Takes one step of all sentences, those included that are done.
+
+        Returns:
+            The hypotheses, and the model's state of them in the same order.
+        """
+
+    @abc.abstractmethod
+    def _results(self, hypotheses: Any) -> Hypotheses:
+        """Returns what has been found."""
+
+    def __call__(
+        self,
+        inputs: np.ndarray,
+        max_lengths: np.ndarray,
+        prefixes: np.ndarray | None = None,
+        numbers: np.ndarray | None = None,
+    ) -> Hypotheses:
+        """Searches for the outputs of a batch.
+
+        Args:
+            inputs: [B, S] ids, 0 at padding.
+            max_lengths: [B], the greatest length of each output, EOS included; at least 1.
+            prefixes: [B, P], ids with which each output must begin, without EOS; 0 behind them.
+                Their log-probabilities count in the scores. None: no output must.
+            numbers: [B], which sentence of all each is: what is drawn at random for it depends on
+                that alone. None: 0, 1, 2...
+
+        Raises:
+            ValueError: a prefix does not fit into its output.
+        """
+        limits = np.asarray(max_lengths, np.int32)
+        batch = len(limits)
+        prefixes = np.zeros([batch, 0], np.int32) if prefixes is None else np.asarray(prefixes)
+        if (np.count_nonzero(prefixes, axis=1) >= limits).any():
+            raise ValueError("max_lengths must leave room for the prefix and EOS")
+        numbers = np.arange(batch) if numbers is None else np.asarray(numbers)
+        size, longest = self._size, int(limits.max())
+        shape = (size(batch), self._beam_size, size(longest))
+        found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
+        rows = np.arange(shape[0])  # where the sentences still searched for belong in `found`
+        start, run, go_on = self._compiled
+        length = min(CHUNK, longest)
+        # Rows of padding have a limit of one step.
+        features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0))
+        arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
+        search = start(*(tf.constant(x, tf.int32) for x in arguments))
+        step = tf.constant(0)
+        while True:
+            search, step = run(search, step, tf.constant(length))
+            done = search.hypotheses.done.numpy()
+            ids, scores = (x.numpy() for x in self._results(search.hypotheses))
+            found.ids[rows[done], :, : ids.shape[2]] = ids[done]
+            found.scores[rows[done]] = scores[done]
+            if done.all():
+                return Hypotheses(found.ids[:batch, :, :longest], found.scores[:batch])
+            # Those that go on come first; if that is no good size, some that are done fill it up.
+            kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
+            rows = rows[kept]
+            length = min(length + CHUNK, longest)
+            search = go_on(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
+
+    def in_graph(self, inputs: tf.Tensor, max_lengths: tf.Tensor) -> Hypotheses:
+        """The same search as operations of a graph, all its steps in one loop: for export."""
+        batch = tf.shape(inputs)[0]
+        length = tf.reduce_max(max_lengths)
+        no_prefixes = tf.zeros([batch, 0], tf.int32)
+        numbers = tf.range(batch)
+        search = self._start_search(inputs, max_lengths, no_prefixes, numbers, length, length)
+        search, _ = self._run_steps(search, tf.constant(0), length)
+        return self._results(search.hypotheses)
+
+    def _size(self, count: int) -> int:
+        """Returns the size of a dimension that is to hold `count`."""
+        if not self._xla_compile or not count:
+            return count
+        return 1 << (count - 1).bit_length()  # the next power of two
+
+    def _padded(self, x: np.ndarray, value: int) -> np.ndarray:
+        return np.pad(x, [(0, self._size(n) - n) for n in x.shape], constant_values=value)
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[Callable[..., Any], ...]:
+        """The three compiled parts, traced once for all B, S, P and L."""
+        scalar, vector, matrix = (tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
+        start = _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
+        # Model and subclass alone know their shapes; what varies with B, S, P or L is None there.
+        search = tf.nest.map_structure(
+            lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
+        )
+        jit = self._xla_compile or None  # None: TensorFlow decides, as everywhere else
+        run = _traced(self._run_steps, search, scalar, scalar, jit_compile=jit)
+        go_on = _traced(self._keep_and_grow, search, vector, scalar)
+        return start, run, go_on
+
+    def _start_search(
+        self,
+        inputs: tf.Tensor,
+        limits: tf.Tensor,
+        prefixes: tf.Tensor,
+        numbers: tf.Tensor,
+        length: tf.Tensor,
+        longest: tf.Tensor,
+    ) -> _Search:
+        """Encodes the sentences and makes room for `length` steps."""
+        state = self._model.start_decoding(inputs, self._beam_size, length)
+        hypotheses = self._begin(limits, numbers, length, longest)
+        return _Search(Sentences(limits, prefixes), state, hypotheses)
+
+    def _keep_and_grow(self, search: _Search, kept: tf.Tensor, length: tf.Tensor) -> _Search:
+        """Keeps the sentences `kept` [B'] and makes room for `length` steps in all."""
+        sentences, (sentence, hypothesis, weights), hypotheses = search
+        sentences, sentence, hypothesis, hypotheses = tf.nest.map_structure(
+            lambda x: tf.gather(x, kept), (sentences, sentence, hypothesis, hypotheses)
+        )
+        state = self._model.grow(DecodeState(sentence, hypothesis, weights), length)
+        return _Search(sentences, state, self._lengthen(hypotheses, length))
+
+    def _run_steps(
+        self, search: _Search, step: tf.Tensor, end: tf.Tensor
+    ) -> tuple[_Search, tf.Tensor]:
+        """Takes the steps before `end`, or as many until all sentences are done."""
+        sentences, state, hypotheses = search
+
+        def goes_on(step: tf.Tensor, hypotheses: Any, model: Any) -> tf.Tensor:
+            del model
+            return (step < end) & ~tf.reduce_all(hypotheses.done)
+
+        def body(step: tf.Tensor, old: Any, model: Any) -> tuple[tf.Tensor, Any, Any]:
+            new, model = self._step(step, old, state._replace(hypothesis=model), sentences)
+            return step + 1, _where_done(old, new), model
+
+        step, hypotheses, model = tf.while_loop(goes_on, body, (step, hypotheses, state.hypothesis))
+        return _Search(sentences, state._replace(hypothesis=model), hypotheses), step
+
+
+def _traced(
+    function: Callable[..., Any], *signature: Any, jit_compile: bool | None = None
+) -> tf.types.experimental.ConcreteFunction:
+    """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
+    # Loops and conditions are written out: to look for others takes as long as all the rest.
+    traced = tf.function(
+        function, input_signature=signature, autograph=False, jit_compile=jit_compile
+    )
+    return traced.get_concrete_function()
+
+
+def _where_done(old: Any, new: Any) -> Any:
+    """Returns the `old` hypotheses of sentences that were done before, the `new` of the others."""
+
+    def choose(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
+        done = tf.reshape(old.done, [-1] + [1] * (len(before.shape) - 1))  # [B, 1, ...]
+        return tf.where(done, before, after)
+
+    return tf.nest.map_structure(choose, old, new)
+
+
+def hypotheses(ids: tf.Tensor, scores: tf.Tensor) -> Hypotheses:
+    """Returns the hypotheses of `ids` [B, K, L]; no ids for those that do not exist."""
+    ids = tf.where((scores > DEAD)[..., None], ids, PAD_ID)
+    return Hypotheses(ids, tf.where(scores <= DEAD, DEAD, scores))
+
+
+def reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    """Takes from `x` [B, N, ...] the entries `order` [B, M] of each sentence: [B, M, ...]."""
+    return tf.gather(x, order, axis=1, batch_dims=1)

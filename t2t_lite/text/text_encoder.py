@@ -1,0 +1,198 @@
+"""Text to ids and back: the encoders' common face, bytes, and tokens from a list.
+
+The subword encoders have modules of their own, imported when one is asked for. All encoders agree
+on pad = 0 and EOS = 1. This module does not import TensorFlow.
+"""
+
+import abc
+import pathlib
+from collections.abc import Callable, Sequence
+
+from t2t_lite.errors import DataError, did_you_mean, quoted
+from t2t_lite.protocol_buffers import pack
+from t2t_lite.text import text_files
+
+PAD_ID = 0
+EOS_ID = 1
+RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
+
+
+class VocabType:
+    """How text becomes ids. pad is 0 and EOS is 1 in all of them."""
+
+    SUBWORD = "subwords"  # T2T's SubwordTextEncoder
+    CHARACTER = "character"  # UTF-8 bytes
+    TOKEN = "tokens"  # white space, from a file that the user gives
+    SENTENCEPIECE_BPE = "bpe"
+    SENTENCEPIECE_UNIGRAM = "unigram"
+
+
+class TextEncoder(abc.ABC):
+    """Turns a line of text into ids, and ids into text."""
+
+    @property
+    @abc.abstractmethod
+    def vocab_size(self) -> int:
+        """Number of ids, pad and EOS included."""
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a line; EOS is not appended."""
+
+    @abc.abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; pad, EOS and ids outside the vocabulary stand for none."""
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line, as `encode` does."""
+        return [self.encode(line) for line in lines]
+
+    def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
+        """Returns the ids of each line as they stand in an example: see `protocol_buffers.pack`."""
+        return [pack(ids) for ids in self.encode_lines(lines)]
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns what in a line has no id to stand for it, in the text's order.
+
+        Characters, where subwords spell them as bytes or numbers; for TOKEN, tokens. None by
+        default.
+        """
+        return []
+
+    def _text_ids(self, ids: Sequence[int]) -> list[int]:
+        """Returns, as Python integers, those ids that stand for text."""
+        size = self.vocab_size
+        return [int(i) for i in ids if EOS_ID < i < size]
+
+
+class WordCache:
+    """Remembers what words are as packed ids: they come again and again.
+
+    Args:
+        encode: gives the ids of any word.
+        size: how many words it holds; a full cache starts anew.
+    """
+
+    def __init__(self, encode: Callable[[str], list[int]], size: int) -> None:
+        self._encode = encode
+        self._size = size
+        self._packed: dict[str, bytes] = {}
+
+    def pack(self, words: Sequence[str]) -> bytes:
+        """Returns the ids of some words, one after the other."""
+        try:  # all in one go, as nearly always
+            return b"".join(map(self._packed.__getitem__, words))
+        except KeyError:
+            return b"".join([self._packed.get(word) or self._pack(word) for word in words])
+
+    def _pack(self, word: str) -> bytes:
+        if len(self._packed) >= self._size:
+            self._packed.clear()
+        packed = self._packed[word] = pack(self._encode(word))
+        return packed
+
+
+class ByteTextEncoder(TextEncoder):
+    """UTF-8 bytes: an id is the byte plus 2."""
+
+    _OFFSET = len(RESERVED_TOKENS)
+
+    @property
+    def vocab_size(self) -> int:
+        """258."""
+        return 256 + self._OFFSET
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the bytes of a line as ids."""
+        return [byte + self._OFFSET for byte in text.encode("utf-8")]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; bytes that are not UTF-8 become U+FFFD."""
+        return bytes(i - self._OFFSET for i in self._text_ids(ids)).decode("utf-8", "replace")
+
+
+class TokenTextEncoder(TextEncoder):
+    """Tokens set off by white space, each known by a file that the user gives.
+
+    Ids follow the file, after pad and EOS: the file may name those two (`<pad>`, `<EOS>`) or leave
+    them out.
+
+    Args:
+        path: the vocabulary, one token a line.
+        oov_token: the token of the file that stands for every unknown one.
+
+    Raises:
+        DataError: a line does not hold exactly one token, a token stands there twice, or
+            `oov_token` is missing.
+    """
+
+    def __init__(self, path: pathlib.Path, oov_token: str | None = None) -> None:
+        self._path = path
+        self._oov_token = oov_token
+        self._ids = {token: i for i, token in enumerate(RESERVED_TOKENS)}
+        named = set()
+        for number, line in enumerate(text_files.iterate_lines(path), 1):
+            token = line.strip()
+            if len(token.split()) != 1:
+                raise DataError(f"{path}, line {number}: expected one token, got {quoted(line)}")
+            if token in named:
+                raise DataError(f"{path}, line {number}: token {quoted(token)} stands there twice")
+            named.add(token)
+            self._ids.setdefault(token, len(self._ids))
+        if not named:
+            raise DataError(f"{path} is empty; put your tokens there, one a line")
+        if oov_token is not None and oov_token not in self._ids:
+            raise DataError(f"{path} does not hold the oov_token {oov_token!r}; add it")
+        self._tokens = list(self._ids)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The tokens by id, pad and EOS included."""
+        return self._tokens
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, pad and EOS included."""
+        return len(self._tokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the tokens of a line.
+
+        Raises:
+            DataError: a token is unknown, and there is no `oov_token`.
+        """
+        return [self._id(token) for token in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the tokens with a space between them."""
+        return " ".join(self._tokens[i] for i in self._text_ids(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns the tokens that the file does not list."""
+        return [token for token in text.split() if token not in self._ids]
+
+    def _id(self, token: str) -> int:
+        if token in self._ids:
+            return self._ids[token]
+        if self._oov_token is None:
+            raise DataError(
+                f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
+                "add it, or give the problem an oov_token"
+            )
+        return self._ids[self._oov_token]
+
+
+def require_characters(text: str, name: str) -> str:
+    """Returns the text.
+
+    Raises:
+        DataError: it holds a lone surrogate, which is not a character and has no bytes in UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{name} holds the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
+            "character: generate_samples should read its files as UTF-8, and strictly"
+        ) from None
+    return text

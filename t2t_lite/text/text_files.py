@@ -1,0 +1,184 @@
+r"""Text files, line by line: UTF-8, plain or compressed, lines end at "\n" and nowhere else.
+
+U+2028, U+0085 and their like stay inside a line, so that parallel files never slip against each
+other.
+"""
+
+import bz2
+import codecs
+import contextlib
+import errno
+import functools
+import gzip
+import io
+import lzma
+import os
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, cast
+
+from t2t_lite.errors import DataError, UserError, first_line
+from t2t_lite.text.bad_input import STRICT, BadInput
+
+# Bytes of the longest line. No more is held of a file without line ends, be it compressed.
+MAX_LINE_BYTES = 2**24
+
+# Bytes of the longest piece of `raw_pieces`. Parsers look at unfinished markup again with each.
+_PIECE = 2**16
+
+# What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`
+# (bz2) and its subclass `gzip.BadGzipFile` then have no errno. The last line is of headers whose
+# numbers and names are none: Python's tarfile and zipfile pass these on, and recurse over some.
+DAMAGE = (
+    *(EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
+    *(ValueError, RuntimeError, LookupError, ArithmeticError, struct.error),
+)
+
+
+def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[str]:
+    r"""Yields the lines of a file without their "\n", reading as it goes.
+
+    Args:
+        path: a UTF-8 file; compressed if its name ends in `.gz` or `.bz2`. A byte order mark is
+            dropped.
+        bad: told of bytes that are not UTF-8, and of a cut file. If it skips, those bytes become
+            lone surrogates (see `BadInput.is_usable`), and a cut file ends at its cut.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: what `bad` is told, with file and line; also a damaged file, UTF-16, or a line
+            of more than `MAX_LINE_BYTES`.
+        OSError: the file may not be read.
+    """
+    name = os.fspath(path)
+    return decoded_lines(raw_lines(open_file(path), name, bad), name, bad)
+
+
+def read_lines(path: str | os.PathLike[str]) -> list[str]:
+    """Returns all lines of a file; errors as in `iterate_lines`."""
+    return list(iterate_lines(path))
+
+
+@contextlib.contextmanager
+def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yields the bytes of a file, decompressed by the suffix of its name."""
+    with open(path, "rb") as file:
+        yield decompressed(file, os.fspath(path))
+
+
+def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
+    """Returns what reads `file` through gzip or bzip2, if the suffix of `name` says so."""
+    if not name.endswith((".gz", ".bz2")):
+        return file
+    if not file.peek(1):
+        raise EOFError("it is empty")  # gzip and bz2 would read it as no lines
+    return cast(BinaryIO, gzip.open(file) if name.endswith(".gz") else bz2.open(file))
+
+
+def raw_lines(
+    opened: contextlib.AbstractContextManager[BinaryIO], name: str, bad: BadInput = STRICT
+) -> Iterator[bytes]:
+    r"""Yields the lines of an opened file with their "\n"; errors as in `iterate_lines`.
+
+    Args:
+        opened: entered when the first line is asked for, left after the last.
+        name: of the file, for messages.
+        bad: told of a cut file; if it skips, the lines up to there are all.
+    """
+    return _guarded(opened, name, bad, functools.partial(bounded_lines, name=name))
+
+
+def raw_pieces(
+    opened: contextlib.AbstractContextManager[BinaryIO], name: str, bad: BadInput = STRICT
+) -> Iterator[bytes]:
+    """Yields an opened file in pieces of whatever size: for formats that need no lines."""
+    return _guarded(opened, name, bad, _pieces)
+
+
+def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    r"""Yields lines with their "\n", in bounded memory.
+
+    Raises:
+        DataError: a line of more than `MAX_LINE_BYTES`, whatever is skipped elsewhere: nobody knows
+            what it stands for.
+    """
+    # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
+    lines = iter(functools.partial(file.readline, MAX_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise overlong_line(name, number)
+        yield line
+
+
+def overlong_line(name: str, number: int) -> DataError:
+    """Returns the error of a line of more than `MAX_LINE_BYTES`."""
+    return DataError(
+        f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes; expected text with one "
+        "sentence a line"
+    )
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    # Not `read`: where a file is cut, it would lose what came before.
+    return iter(functools.partial(cast(io.BufferedReader, file).read1, _PIECE), b"")
+
+
+def _guarded(
+    opened: contextlib.AbstractContextManager[BinaryIO],
+    name: str,
+    bad: BadInput,
+    pieces: Callable[[BinaryIO], Iterator[bytes]],
+) -> Iterator[bytes]:
+    """Yields what `pieces` makes of the file; damage is told with the number of whole lines."""
+    number = 0
+    try:
+        with opened as file:
+            for piece in pieces(file):
+                yield piece
+                number += piece.count(b"\n")
+    except (FileNotFoundError, IsADirectoryError):
+        raise UserError(f"{name}: no such file") from None
+    except DAMAGE as error:
+        handle_damage(f"{name}, after line {number}", error, bad)
+
+
+def handle_damage(place: str, error: Exception, bad: BadInput) -> None:
+    """Tells `bad` of one of `DAMAGE` if it is a cut, else raises a DataError.
+
+    What was read before a cut is sound. Wrong bytes show only after they were read as wrong lines,
+    too many or too few of them, so that nothing of such a file can be used.
+    """
+    # A damaged archive can make its reader go to a place that no file has.
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        raise error  # the file system is at fault
+    damage = DataError(f"{place}: damaged or cut ({first_line(error)}); fetch it again")
+    if not isinstance(error, (EOFError, tarfile.ReadError)):
+        raise damage from None
+    bad.cut(damage)
+
+
+def decoded_lines(lines: Iterable[bytes], name: str, bad: BadInput = STRICT) -> Iterator[str]:
+    r"""Yields raw lines as text without their "\n"; arguments and errors as in `iterate_lines`."""
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError(
+                    f"{name}, line 1: the byte order mark of UTF-16; convert the file to UTF-8, "
+                    "for example with iconv"
+                )
+            line = line.removeprefix(codecs.BOM_UTF8)
+        line = line.removesuffix(b"\n")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            bad(
+                DataError(
+                    f"{name}, line {number}: byte {line[error.start]:#04x} at column "
+                    f"{error.start + 1} is not UTF-8; convert the file, for example with iconv"
+                )
+            )
+            text = line.decode("utf-8", "surrogateescape")
+        yield text

@@ -1,0 +1,101 @@
+"""Vocabulary files: built from text, and read as encoders.
+
+The subword encoders are imported when one is asked for.
+"""
+
+import itertools
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from t2t_lite.errors import DataError, UserError, did_you_mean
+from t2t_lite.text.text_encoder import (
+    ByteTextEncoder,
+    TextEncoder,
+    TokenTextEncoder,
+    VocabType,
+    require_characters,
+)
+
+
+def load(vocab_type: str, path: pathlib.Path, oov_token: str | None = None) -> TextEncoder:
+    """Reads a vocabulary.
+
+    Args:
+        vocab_type: a `VocabType`.
+        path: the vocabulary file; not read for CHARACTER.
+        oov_token: what stands for an unknown token (TOKEN).
+
+    Raises:
+        UserError: there is no such type or file.
+        DataError: the file is damaged; the message names it, and the line of a text file.
+    """
+    if vocab_type == VocabType.CHARACTER:
+        return ByteTextEncoder()
+    if vocab_type == VocabType.TOKEN:
+        return TokenTextEncoder(path, oov_token)
+    if vocab_type == VocabType.SUBWORD:
+        from t2t_lite.text.subword_text_encoder import SubwordTextEncoder
+
+        return SubwordTextEncoder.load(path)
+    if vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+        from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+
+        return SentencePieceEncoder(path)
+    raise _unknown(vocab_type)
+
+
+def build(
+    vocab_type: str,
+    path: pathlib.Path,
+    lines: Iterable[str],
+    approx_vocab_size: int,
+    *,
+    reserved_tokens: Sequence[str] = (),
+    max_subtoken_length: int | None = None,
+) -> None:
+    """Builds a vocabulary from text and writes its file, whole or not at all.
+
+    Args:
+        vocab_type: a `VocabType` that is built from text: SUBWORD or one of SentencePiece's.
+        path: the vocabulary file to write.
+        lines: the text; empty lines add nothing.
+        approx_vocab_size: how many ids to aim at; SUBWORD comes near, SentencePiece meets it
+            unless the text is too small.
+        reserved_tokens: tokens that get the ids after EOS (SUBWORD).
+        max_subtoken_length: subtokens stay shorter than this many characters (SUBWORD).
+
+    Raises:
+        UserError: there is no such type, or it is not built from text.
+        DataError: the text is empty, or holds a lone surrogate, or the size is too small for
+            SentencePiece.
+    """
+    nonempty = (require_characters(line, "the training text") for line in lines if line)
+    first = next(nonempty, None)
+    if first is None:
+        raise DataError(f"cannot build {path}: the training text is empty")
+    text = itertools.chain([first], nonempty)
+    if vocab_type == VocabType.SUBWORD:
+        from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
+
+        SubwordTextEncoder.build_to_target_size(
+            approx_vocab_size,
+            count_tokens(text),
+            reserved_tokens=reserved_tokens,
+            max_subtoken_length=max_subtoken_length,
+        ).save(path)
+    elif vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+        from t2t_lite.text import sentencepiece_encoder
+
+        sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size)
+    elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN):
+        raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
+    else:
+        raise _unknown(vocab_type)
+
+
+def _unknown(vocab_type: str) -> UserError:
+    known = [value for name, value in vars(VocabType).items() if name.isupper()]
+    return UserError(
+        f"unknown vocab_type {vocab_type!r}{did_you_mean(vocab_type, known)}; "
+        f"known are {', '.join(known)}"
+    )

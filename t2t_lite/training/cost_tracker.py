@@ -1,0 +1,166 @@
+"""What a run has cost so far: summary.json, and the last lines of the trainer's log.
+
+Training time is that of the steps, without evaluations. It adds up over the processes of a run as
+far as checkpoints go; what a killed process did after its last one is lost with it.
+"""
+
+import dataclasses
+import datetime
+import json
+import logging
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite import files
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.reporting.totals import Totals
+from t2t_lite.runs.metrics_file import read_metrics
+from t2t_lite.runs.run_folder import SUMMARY, read_summary
+from t2t_lite.training.flops import gemm_rate
+
+log = logging.getLogger(__name__)
+
+
+class Hardware(NamedTuple):
+    """What trains, and how fast it multiplies matrices."""
+
+    devices: int  # logical devices that share a CPU are one
+    gemm_rate: float  # of one device, in floating-point operations per second
+
+    @classmethod
+    def measure(cls, strategy: tf.distribute.Strategy, model: Seq2Seq) -> "Hardware":
+        """Measures the first device that this process trains on; see `gemm_rate`."""
+        local: Sequence[str] = strategy.extended.worker_devices
+        replicas = strategy.num_replicas_in_sync
+        devices = replicas if "GPU" in local[0] else replicas // len(local)
+        return cls(devices, gemm_rate(model, model.hparams.batch_size, local[0]))
+
+    @property
+    def rate(self) -> float:
+        """Operations per second of all devices."""
+        return self.devices * self.gemm_rate
+
+
+@dataclasses.dataclass
+class Summary:
+    """The cost of a run; its fields are those of summary.json."""
+
+    steps: int = 0
+    sentences: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    train_seconds: float = 0.0  # in steps, all processes
+    # Floating-point operations of matrix products, padding left out; 0: structure unknown.
+    flops_by_count: float = 0.0
+    # Paper, section 6.1: training time × devices × sustained rate of a device, here measured.
+    flops_by_time: float = 0.0
+    # Of the newest process.
+    devices: int = 0
+    gemm_flops_per_second: float = 0.0  # of one device
+    utilisation: float = 0.0  # counted operations per second over what all devices can do
+
+
+class CostTracker:
+    """Keeps the summary of a run while one process trains.
+
+    Args:
+        folder: the run folder, with the records of metrics.jsonl up to `step`.
+        step: updates made before.
+        window: `Totals` since the last record, restored too.
+        hardware: what trains.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, step: int, window: tf.Variable, hardware: Hardware
+    ) -> None:
+        self._folder = folder
+        self._step = step
+        self._window = window
+        self._hardware = hardware
+        self._began = time.monotonic()
+        earlier = read_summary(folder)
+        self._train_seconds: float = earlier.get("train_seconds", 0.0)
+        self._flops_by_time: float = earlier.get("flops_by_time", 0.0)
+        self._flops_before = self._counted()["flops"]
+
+    def update(self, step: int, seconds: float) -> Summary:
+        """Writes summary.json.
+
+        Args:
+            step: updates made so far.
+            seconds: that this process has spent in steps.
+        """
+        counted = self._counted()
+        done = counted["flops"] - self._flops_before
+        able = seconds * self._hardware.rate
+        summary = Summary(
+            steps=step,
+            sentences=int(counted["sentences"]),
+            source_tokens=int(counted["source_tokens"]),
+            target_tokens=int(counted["target_tokens"]),
+            train_seconds=self._train_seconds + seconds,
+            flops_by_count=counted["flops"],
+            flops_by_time=self._flops_by_time + able,
+            devices=self._hardware.devices,
+            gemm_flops_per_second=self._hardware.gemm_rate,
+            utilisation=done / able if able else 0.0,
+        )
+        text = json.dumps(dataclasses.asdict(summary), indent=1) + "\n"
+        files.write_text(self._folder / SUMMARY, text)
+        return summary
+
+    def log(self, step: int, seconds: float) -> None:
+        """Writes summary.json and says the same in the log, if there is anything new."""
+        if step == self._step:
+            return
+        summary = self.update(step, seconds)
+        log.info(
+            "in all %s steps, %s source + %s target tokens, %s sentences, %s of training; "
+            "this process: %s, of which %s in steps",
+            *(
+                f"{number:,}"
+                for number in (
+                    summary.steps,
+                    summary.source_tokens,
+                    summary.target_tokens,
+                    summary.sentences,
+                )
+            ),
+            *map(_duration, (summary.train_seconds, time.monotonic() - self._began, seconds)),
+        )
+        by_time = f"{summary.flops_by_time:.2e} by time × devices × sustained rate"
+        rate = f"{summary.devices} × {summary.gemm_flops_per_second:.2e} FLOP/s"
+        if not summary.flops_by_count:
+            log.info("training FLOPs: %s (%s)", by_time, rate)
+            return
+        log.info(
+            "training FLOPs: %.2e by count of matrix products, %s; utilisation %.0f %% of %s, "
+            "the rate of matrix products measured at start",
+            summary.flops_by_count,
+            by_time,
+            100.0 * summary.utilisation,
+            rate,
+        )
+
+    def _counted(self) -> dict[str, float]:
+        """Sums over all training so far."""
+        window = Totals(*self._window.numpy().tolist())
+        sums = {
+            "sentences": window.sentences,
+            "source_tokens": window.source_tokens,
+            "target_tokens": window.tokens,
+            "flops": window.flops,
+        }
+        for _, record in read_metrics(self._folder):
+            if record["kind"] == "train":
+                for name in sums:
+                    sums[name] += record.get(name, 0)
+        return sums
+
+
+def _duration(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))

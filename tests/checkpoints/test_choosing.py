@@ -1,0 +1,107 @@
+"""A run that chooses its model, from early stopping to t2t-eval, in this process."""
+
+import json
+import pathlib
+
+import pytest
+
+from t2t_lite.bin import t2t_eval
+from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.training import trainer
+from t2t_lite.training.config import TrainerConfig
+
+pytestmark = pytest.mark.integration
+
+HPARAMS = (
+    "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1,"
+    "learning_rate_schedule=constant"
+)
+
+
+def config(data_dir, output_dir, hparams="", **changes) -> TrainerConfig:
+    settings = {
+        "data_dir": str(data_dir),
+        "output_dir": str(output_dir),
+        "problem": "text2text_tmpdir",
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+        "hparams": f"{HPARAMS},{hparams}",
+        "local_eval_frequency": 2,
+        "decode_hparams": "beam_size=1,extra_length=1",
+        "random_seed": 5,
+    }
+    return TrainerConfig(**(settings | changes))
+
+
+def evaluations(folder) -> dict[int, dict]:
+    records = (record for _, record in metrics_file.read_metrics(folder))
+    return {record["step"]: record for record in records if record["kind"] == "eval"}
+
+
+def scores(capsys, *flags: str) -> list[dict]:
+    with pytest.raises(SystemExit) as end:
+        t2t_eval.main([*flags, "--output_format=json", "--decode_hparams=beam_size=1"])
+    assert end.value.code == 0
+    return json.loads(capsys.readouterr().out)["checkpoints"]
+
+
+@pytest.fixture(scope="module")
+def chosen(data_dir, tmp_path_factory) -> TrainerConfig:
+    """A run with a moving average that stopped early; it kept its last and its best checkpoint."""
+    settings = config(
+        data_dir,
+        tmp_path_factory.mktemp("run"),
+        "learning_rate_constant=0.002,ema_decay=0.5",
+        train_steps=50,
+        keep_checkpoint_max=1,
+        best_metric="neg_log_perplexity",
+        eval_early_stopping_steps=2,
+        eval_early_stopping_metric_delta=50.0,
+    )
+    trainer.run(settings)
+    return settings
+
+
+def test_stops_early_and_keeps_the_best(chosen):
+    folder = pathlib.Path(chosen.output_dir)
+    found = evaluations(folder)
+    assert list(found) == [2, 4]
+    best = min(found, key=lambda step: found[step]["loss"])
+    assert {path.stem for path in folder.glob("*.ckpt-*.index")} == {
+        "model.ckpt-4",
+        f"best.ckpt-{best}",
+    }
+
+
+@pytest.mark.slow
+def test_a_run_that_stopped_early_stays_so(chosen):
+    metrics = pathlib.Path(chosen.output_dir) / "metrics.jsonl"
+    before = metrics.read_bytes()
+    trainer.run(chosen)
+    assert metrics.read_bytes() == before
+
+
+def test_t2t_eval_agrees_with_the_evaluation_of_training(chosen, capsys):
+    """That is one of the averaged weights: t2t-eval restores them."""
+    newest, best = scores(capsys, f"--output_dir={chosen.output_dir}", "--checkpoint_path=4,best")
+    found = evaluations(pathlib.Path(chosen.output_dir))
+    for scored in (newest, best):
+        for name in ("loss", "accuracy", "perplexity", "target_tokens"):
+            assert scored["values"][name] == found[scored["step"]][name]
+    assert newest["resampled"]["p_value"] is None
+    assert 0 < best["resampled"]["p_value"] <= 1
+
+
+@pytest.mark.slow
+def test_a_warm_start_has_the_loss_of_its_source(chosen, data_dir, tmp_path):
+    settings = config(
+        data_dir,
+        tmp_path / "run",
+        "learning_rate_constant=0",
+        train_steps=1,
+        warm_start_from=chosen.output_dir,
+    )
+    trainer.run(settings)
+    source = evaluations(pathlib.Path(chosen.output_dir))[4]
+    assert evaluations(tmp_path / "run")[1]["loss"] == source["loss"]
+    assert run_folder.read_flags(settings.output_dir)["warm_start_from"] == chosen.output_dir

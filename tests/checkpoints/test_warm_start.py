@@ -1,0 +1,113 @@
+"""A run that begins with another's weights."""
+
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.checkpoints.warm_start import warm_start
+from t2t_lite.errors import UserError
+from t2t_lite.runs import run_folder
+
+FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
+HPARAMS = "num_hidden_layers=1,hidden_size=8"
+
+
+def make_run(folder, model="transformer", hparams_set="transformer_test", hparams=HPARAMS):
+    """A run folder with one checkpoint of random weights."""
+    flags = FLAGS | {"model": model, "hparams_set": hparams_set, "output_dir": str(folder)}
+    resolved = registry.hparams(hparams_set).override(hparams).freeze()
+    run = run_folder.create_run(flags, resolved, str(folder))
+    trained = run.build_model()
+    for variable in trained.trainable_variables:
+        variable.assign(tf.random.normal(variable.shape))
+    saved = tf.train.Checkpoint(model=trained, step=tf.Variable(30, dtype=tf.int64))
+    manager = tf.train.CheckpointManager(saved, str(folder), 1, checkpoint_name="model.ckpt")
+    return run, trained, manager.save(30)
+
+
+@pytest.fixture
+def other(tmp_path):
+    return make_run(tmp_path / "other")
+
+
+def features():
+    ids = tf.constant([[3, 4, 5, 1], [6, 7, 1, 0]])
+    return {"inputs": ids, "targets": ids}
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplog):
+    caplog.set_level(logging.INFO)
+    run, trained, checkpoint = other
+    model = run.build_model()
+    assert not np.array_equal(model(features()), trained(features()))
+    warm_start(model, str(run.folder) if by_folder else checkpoint)
+    assert np.array_equal(model(features()), trained(features()))
+    count = len(model.trainable_variables)
+    assert f"of step 30: {count} of {count} weights taken" in caplog.text
+    assert not [r for r in caplog.records if r.levelno == logging.WARNING]
+
+
+def test_on_two_devices_both_get_the_weights(other, strategy_over):
+    run, trained, checkpoint = other
+    with strategy_over(2).scope() as strategy:
+        model = run.build_model()
+    del strategy
+    warm_start(model, checkpoint)
+    for ours, theirs in zip(model.trainable_variables, trained.trainable_variables, strict=True):
+        for component in ours.value.values:
+            assert np.array_equal(component, theirs)
+
+
+def test_another_vocabulary_keeps_its_new_embeddings(other, caplog):
+    run, trained, checkpoint = other
+    model = registry.model("transformer")(run.hparams, 50, 50)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    warm_start(model, checkpoint)
+    (report,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    pairs = zip(model.trainable_variables, before, trained.trainable_variables, strict=True)
+    for variable, old, theirs in pairs:
+        fits = variable.shape == theirs.shape
+        assert np.array_equal(variable, theirs if fits else old)
+    assert "of another shape" in report
+    assert "targets_embedding/matrix (50, 8), there (12, 8)" in report
+    assert "layer_0" not in report
+
+
+@pytest.mark.parametrize(("layers", "message"), [(2, "not there"), (1, "")])
+def test_what_is_missing_is_listed(other, caplog, layers, message):
+    run, _, checkpoint = other
+    hparams = registry.hparams("transformer_test").override(HPARAMS)
+    hparams = hparams.override(f"num_hidden_layers={layers}").freeze()
+    vocabulary = run.problem.get_feature_encoders(str(run.folder))["inputs"].vocab_size
+    warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), checkpoint)
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == bool(message)
+    assert all(message in w and "encoder_layers/layer_1/" in w for w in warnings)
+
+
+def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
+    run, _, _ = make_run(tmp_path / "deep", hparams="num_hidden_layers=2,hidden_size=8")
+    hparams = registry.hparams("transformer_test").override(HPARAMS).freeze()
+    vocabulary = run.problem.get_feature_encoders(str(run.folder))["inputs"].vocab_size
+    warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), str(run.folder))
+    assert "there, but not in this model: encoder_layers/layer_1/" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("none", "is no run folder"), ("other/model.ckpt-7", "model.ckpt-7 is not there")],
+)
+def test_a_wrong_source_is_named(other, tmp_path, source, message):
+    with pytest.raises(UserError, match=message):
+        warm_start(other[0].build_model(), str(tmp_path / source))
+
+
+def test_nothing_in_common_is_an_error(other, tmp_path):
+    hparams = registry.hparams("lstm_bahdanau_attention").override("hidden_size=4").freeze()
+    model = registry.model("lstm_seq2seq_attention")(hparams, 20, 20)
+    with pytest.raises(UserError, match="no weight there has the name and shape"):
+        warm_start(model, str(other[0].folder))

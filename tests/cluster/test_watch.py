@@ -1,0 +1,179 @@
+"""A worker's side of the watch, with watchers in processes of their own."""
+
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from t2t_lite.cluster import watch
+from t2t_lite.cluster.channel import Channel
+from t2t_lite.cluster.cluster import ALONE, Cluster, LostWorkerError
+from t2t_lite.cluster.watch import Watch, together
+from t2t_lite.cluster.watcher import BOUNDS
+from t2t_lite.errors import UserError
+
+CLUSTER = Cluster(("a:1", "b:2"), 0)
+LOST = "worker 0 of 2 has lost worker 1 at b:2: its connection has closed. Start all workers again"
+
+
+@pytest.fixture
+def aborted(monkeypatch) -> threading.Event:
+    """Is set when TensorFlow's collectives are called off; in the tests' process they are not."""
+    event = threading.Event()
+    monkeypatch.setattr(
+        context.context(), "abort_collective_ops", lambda code, message: event.set()
+    )
+    return event
+
+
+@pytest.fixture
+def other(monkeypatch, aborted) -> Channel:
+    """The connection of the only other worker to this one, which meet at once."""
+    ours, others = socket.socketpair()
+    monkeypatch.setattr(watch, "meet", lambda cluster, describe: {1: Channel(ours)})
+    channel = Channel(others)
+    yield channel
+    channel.close()
+
+
+def said(other: Channel) -> dict:
+    while "entered" in (message := other.next(30) or {}):
+        pass
+    return message
+
+
+def test_alone_nobody_is_watched():
+    with together(ALONE, dict) as alone, alone.step():
+        assert list(alone.each([1, 2])) == [1, 2]
+    with pytest.raises(tf.errors.UnavailableError), together(ALONE, dict):
+        raise tf.errors.UnavailableError(None, None, "a disk")
+
+
+def test_who_is_done_says_so(other):
+    with together(CLUSTER, dict) as own:
+        list(own.each([1, 2]))
+    assert said(other) == {"done": True}
+    assert other.next(30) is None
+    assert other.has_ended
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UserError("no data"), "no data"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (KeyboardInterrupt(), "interrupted"),
+    ],
+)
+def test_the_others_learn_of_an_error(error, reason, other):
+    with pytest.raises(type(error)), together(CLUSTER, dict):
+        raise error
+    assert said(other) == {"failed": reason}
+
+
+def train(happens, error: Exception) -> None:
+    """Trains with another worker until TensorFlow raises an error, after something happens."""
+    with together(CLUSTER, dict) as own:
+        happens(own)
+        raise error
+
+
+def test_a_lost_worker_ends_a_wait_for_it(other, aborted):
+    def happens(own):
+        other.close()
+        assert aborted.wait(30)
+
+    with pytest.raises(LostWorkerError, match=LOST):
+        train(happens, tf.errors.UnavailableError(None, None, "Collective ops is aborted by ..."))
+
+
+@pytest.mark.parametrize("kind", [tf.errors.InternalError, tf.errors.DeadlineExceededError])
+def test_tensorflow_may_notice_first(kind, other):
+    """What it says of another worker may be wrong: that one may end because of a third."""
+    with pytest.raises(LostWorkerError, match=LOST):
+        train(
+            lambda own: threading.Timer(0.2, other.close).start(),
+            kind(None, None, "from remote target /job:worker/replica:0/task:0"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "passes_as", "reason"),
+    [
+        (tf.errors.InternalError, tf.errors.InternalError, "InternalError: CUDA"),
+        (tf.errors.UnavailableError, LostWorkerError, "connection to another worker is lost (CUDA"),
+    ],
+)
+def test_an_error_of_tensorflow_while_all_are_there(kind, passes_as, reason, other, monkeypatch):
+    monkeypatch.setattr(watch, "BOUNDS", BOUNDS._replace(silence=3.0))
+    monkeypatch.setattr(watch, "_SECONDS_BEYOND", -2.9)
+    with pytest.raises(passes_as):
+        train(lambda own: None, kind(None, None, "CUDA"))
+    assert reason in said(other)["failed"]
+
+
+def test_a_watcher_that_dies_ends_its_worker(other, aborted):
+    def happens(own):
+        own._process.kill()
+        assert aborted.wait(30)
+
+    with pytest.raises(LostWorkerError, match="the process that watches"):
+        train(happens, tf.errors.UnavailableError(None, None, ""))
+
+
+def test_a_worker_says_that_it_has_heard_of_a_loss(aborted):
+    ours, watchers = map(Channel, socket.socketpair())
+    Watch(ours)
+    watchers.send(lost="worker 1 is lost")
+    assert watchers.next(30) == {"ending": True}
+    assert aborted.wait(30)
+    ours.close()
+    watchers.close()
+
+
+def test_a_watcher_that_ends_at_once_when_all_is_done_is_no_loss(aborted):
+    ours, watchers = socket.socketpair()
+
+    class Slow(Channel):
+        """Sends, and returns when the other end has closed and all threads have seen it."""
+
+        def send(self, **message):
+            super().send(**message)
+            watchers.close()
+            aborted.wait(0.2)
+
+    Watch(Slow(ours)).end(done=True)
+    assert not aborted.is_set()
+
+
+def test_a_watcher_that_does_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(watch, "_SECONDS_TO_END", 0.1)
+    ours, _ = map(Channel, socket.socketpair())
+    process = subprocess.Popen(["sleep", "60"])
+    Watch(ours, process).end(done=True)
+    assert process.wait(30) == -9
+
+
+@pytest.mark.integration
+def test_a_worker_held_up_in_tensorflow_is_killed():
+    """As TensorFlow does while it connects the workers, it keeps all threads from running."""
+    program = textwrap.dedent("""
+        import socket, sys, ctypes
+        from t2t_lite.cluster.channel import Channel
+        from t2t_lite.cluster.cluster import Cluster
+        from t2t_lite.cluster.watch import Watch
+        from t2t_lite.cluster.watcher import BOUNDS
+        ours, other = socket.socketpair()
+        bounds = BOUNDS._replace(ending=1.0)
+        Watch.over(Cluster(("a:1", "b:2"), 0), {1: Channel(ours)}, bounds)
+        other.close()
+        ctypes.PyDLL(None).sleep(100)
+    """)
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == -9
+    assert done.stderr.splitlines()[-1].startswith(f"t2t-trainer: error: {LOST}")

@@ -1,0 +1,173 @@
+"""Members of archives are the lines that went in; whatever is wrong is named with its place."""
+
+import bz2
+import functools
+import gzip
+import io
+import os
+import pathlib
+import tarfile
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_lite.corpora.archives import iterate_member_lines, iterate_members, open_member
+from t2t_lite.errors import DataError, UserError
+
+ARCHIVES = ["a.tar", "a.tgz", "a.tar.gz", "a.tar.bz2", "a.zip"]
+LINES = ["first", "", "a\u2028b\u0085c\x0bd\re", "last"]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+def make_archive(path: pathlib.Path, members: dict[str, bytes]) -> pathlib.Path:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, contents in members.items():
+                archive.writestr(name, contents)
+        return path
+    compression = {".tar": "", ".bz2": "bz2"}.get(path.suffix, "gz")
+    with tarfile.open(path, f"w:{compression}") as archive:
+        for name, contents in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            archive.addfile(info, io.BytesIO(contents))
+    return path
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_a_member_is_read_wherever_it_lies_and_twice_side_by_side(tmp_path, name):
+    path = make_archive(tmp_path / name, {"x/a": TEXT, "x/b": b"other\n", "x/c": TEXT[::-1]})
+    both = zip(iterate_member_lines(path, "x/a"), iterate_member_lines(path, "x/a"), strict=True)
+    assert list(both) == [(line, line) for line in LINES]
+    assert list(iterate_member_lines(path, "x/b")) == ["other"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
+@settings(max_examples=30, deadline=None)
+def test_lines_come_back(tmp_path_factory, lines):
+    folder = tmp_path_factory.mktemp("archive")
+    contents = b"".join(line.encode() + b"\n" for line in lines)
+    if lines and lines[0].startswith("\ufeff"):
+        lines[0] = lines[0][1:]
+    for name in ("a.tgz", "a.zip"):
+        path = make_archive(folder / name, {"before": b"\xff" * 600, "text": contents})
+        assert list(iterate_member_lines(path, "text")) == lines
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize(("member", "compress"), [("t.gz", gzip.compress), ("t.bz2", bz2.compress)])
+def test_a_compressed_member_is_decompressed(tmp_path, name, member, compress):
+    path = make_archive(tmp_path / name, {member: compress(TEXT), "z": b""})
+    assert list(iterate_member_lines(path, member)) == LINES
+    assert list(iterate_member_lines(path, "z")) == []
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("read", [io.BufferedReader.read, io.BufferedReader.read1])
+def test_a_member_may_be_read_in_pieces_of_any_size(tmp_path, name, read):
+    contents = os.urandom(2**18)
+    path = make_archive(tmp_path / name, {"a": contents, "b": contents})
+    for size in (2**16, 2**17, 2**20):
+        with open_member(path, "b") as file:
+            assert b"".join(iter(functools.partial(read, file, size), b"")) == contents
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_long_compressed_members_are_read_one_after_the_other(tmp_path, name):
+    text = os.urandom(2**18).hex("\n", 64).encode()
+    path = make_archive(tmp_path / name, {"a.gz": gzip.compress(text), "b.bz2": bz2.compress(text)})
+    for _, lines in iterate_members(path, (".gz", ".bz2")):
+        assert list(lines) == text.decode().split("\n")
+
+
+def test_names_in_a_tar_may_begin_with_a_dot(tmp_path):
+    path = make_archive(tmp_path / "a.tgz", {"./x/a": TEXT})
+    assert list(iterate_member_lines(path, "x/a")) == LINES
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_a_missing_member_is_an_error_with_the_nearest_name(tmp_path, name):
+    path = make_archive(tmp_path / name, {"training/nc-v9.de-en.de": b"", "README": b""})
+    expected = (
+        rf"{path}: none of its 2 members is 'nc-v9.de-en.de'; "
+        "did you mean 'training/nc-v9.de-en.de'"
+    )
+    with pytest.raises(DataError, match=expected):
+        list(iterate_member_lines(path, "nc-v9.de-en.de"))
+
+
+def test_a_folder_is_no_text(tmp_path):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        folder = tarfile.TarInfo("x")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+    with pytest.raises(DataError, match="none of its 0 members is 'x'"):
+        list(iterate_member_lines(path, "x"))
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_cut_anywhere_is_an_error_that_names_archive_and_member(tmp_path, name):
+    contents = "".join(f"line {i}, {i * i % 8191}\n" for i in range(3000)).encode()
+    whole = make_archive(tmp_path / name, {"text": contents}).read_bytes()
+    # The trailer of a tar file, and of a compressed one, may be missing: the member is whole.
+    within = (
+        len(whole) if name == "a.zip" else len(contents) if name == "a.tar" else len(whole) - 200
+    )
+    path = tmp_path / f"cut-{name}"
+    for size in (0, 1, 100, 300, within // 2, within - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(
+            DataError, match=rf"{path}:text, after line \d+: damaged or cut \(.+\)"
+        ) as caught:
+            list(iterate_member_lines(path, "text"))
+        assert "\n" not in str(caught.value)
+
+
+def test_wrong_bytes_in_a_member_are_an_error(tmp_path):
+    damaged = bytearray(make_archive(tmp_path / "a.zip", {"text": TEXT * 100}).read_bytes())
+    damaged[60] ^= 0xFF
+    (tmp_path / "a.zip").write_bytes(damaged)
+    with pytest.raises(DataError, match=r"a\.zip:text, after line \d+: damaged or cut"):
+        list(iterate_member_lines(tmp_path / "a.zip", "text"))
+
+
+@pytest.mark.parametrize("contents", [b"", gzip.compress(TEXT, mtime=0)[:-9]])
+def test_a_cut_gzip_inside_an_archive_is_an_error(tmp_path, contents):
+    path = make_archive(tmp_path / "a.tar", {"t.gz": contents})
+    with pytest.raises(DataError, match=r"a\.tar:t\.gz, after line \d+: damaged or cut"):
+        list(iterate_member_lines(path, "t.gz"))
+
+
+def test_undecodable_bytes_are_named_by_archive_member_and_line(tmp_path):
+    path = make_archive(tmp_path / "a.tgz", {"text": b"good\nf\xfcr\n"})
+    with pytest.raises(DataError, match=r"a\.tgz:text, line 2: byte 0xfc at column 2 is not UTF-8"):
+        list(iterate_member_lines(path, "text"))
+
+
+def test_a_byte_order_mark_is_dropped(tmp_path):
+    path = make_archive(tmp_path / "a.zip", {"text": b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n"})
+    assert list(iterate_member_lines(path, "text")) == ["a", "\ufeffb"]
+
+
+def test_a_file_that_is_no_archive_or_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"absent\.tgz:x: no such file"):
+        list(iterate_member_lines(tmp_path / "absent.tgz", "x"))
+    with pytest.raises(DataError, match=r"a\.rar: not the name of an archive"):
+        list(iterate_member_lines(tmp_path / "a.rar", "x"))
+
+
+def test_reading_is_lazy_and_leaves_no_file_open(tmp_path):
+    path = make_archive(tmp_path / "a.tgz", {"text": b"first\n\xff\n"})
+    lines = iterate_member_lines(path, "text")
+    assert next(lines) == "first"
+    assert str(path) in open_files()
+    lines.close()
+    assert str(path) not in open_files()
+
+
+def open_files() -> set[str]:
+    return {os.path.realpath(link) for link in pathlib.Path("/proc/self/fd").iterdir()}

@@ -1,0 +1,156 @@
+"""Segments come back as they were marked up, in order; broken markup is named by file and line."""
+
+import io
+import tracemalloc
+from xml.sax import saxutils
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.corpora.segments import sgm_segments, tmx_pairs, tsv_pairs
+from t2t_lite.errors import DataError
+
+HEAD = '<refset setid="newstest2014" srclang="any" trglang="de">\n<doc docid="1">\n<p>\n'
+TAIL = "</p>\n</doc>\n</refset>\n"
+# Of any text but what would be white space at an end, or no XML.
+words = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"])
+)
+
+
+def sgm(text: str) -> list[str]:
+    return list(sgm_segments(text.split("\n"), "f.sgm"))
+
+
+def tmx(*units: str, encoding: str = "utf-8") -> list[tuple[str, str]]:
+    text = f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx version="1.4">\n<header/>\n<body>\n'
+    text += "\n".join(units) + "\n</body>\n</tmx>\n"
+    lines = text.encode(encoding).splitlines(keepends=True)
+    return list(tmx_pairs(lines, "f.tmx", ("en", "de")))
+
+
+def unit(*variants: tuple[str, str]) -> str:
+    tuvs = (f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>' for lang, text in variants)
+    return f"<tu>{''.join(tuvs)}</tu>"
+
+
+# ---- SGM
+
+
+@given(st.lists(words))
+def test_sgm_segments_come_back_in_order(texts):
+    segs = (f'<seg id="{i}">{saxutils.escape(text)}</seg>\n' for i, text in enumerate(texts, 1))
+    assert sgm(HEAD + "".join(segs) + TAIL) == texts
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            '<seg id="1"> A &amp; B &lt;C&gt; &quot;D&quot; &#39;E&#x27; </seg>\r',
+            ["A & B <C> \"D\" 'E'"],
+        ),
+        (
+            "<seg id=1>AT&T, R&D; 3 < 5, ?a=1&copy=2 &amp;amp;</seg>",
+            ["AT&T, R&D; 3 < 5, ?a=1&copy=2 &amp;"],
+        ),
+        ("<SEG ID='1'>x</SEG><seg>y</seg> <seg></seg>", ["x", "y", ""]),
+        ("<hl>\n<seg id=1>two \r\n lines</seg>\n<segment>no</segment>", ["two lines"]),
+        ("<seg>a\u2028b\u0085c\u00a0d</seg>", ["a\u2028b\u0085c\u00a0d"]),
+        ("", []),
+    ],
+)
+def test_sgm_as_wmt_writes_it(line, found):
+    assert sgm(HEAD + line + "\n" + TAIL) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("<seg>a</seg>\n<seg>b\n<seg>c</seg>\n", 2),
+        ("<seg>a</seg> <seg>b\n", 1),
+        ("<doc>\n\n<seg>a\n", 3),
+        ("<seg>a\n</seg><seg>b\n\n", 2),
+    ],
+)
+def test_an_unclosed_sgm_segment_is_named_by_its_line(text, line):
+    with pytest.raises(DataError, match=rf"f\.sgm, line {line}: <seg> without </seg>"):
+        sgm(text)
+
+
+# ---- TMX
+
+
+@given(st.lists(st.tuples(words, words)))
+def test_tmx_pairs_come_back_in_order(pairs):
+    units = (
+        unit(("en", saxutils.escape(source)), ("de", saxutils.escape(target)))
+        for source, target in pairs
+    )
+    assert tmx(*units) == pairs
+
+
+def test_tmx_takes_the_two_languages_in_any_order_and_spelling():
+    assert tmx(
+        unit(("de", "1"), ("fr", "2"), ("en", "3")),
+        unit(("EN-us", "4"), ("de_AT", "5")),
+        unit(("eng", "6"), ("de", "7"), ("de", "8")),
+        '<tu><tuv lang="en"><seg>9</seg></tuv><tuv lang="de"><note>10</note></tuv></tu>',
+    ) == [("3", "1"), ("4", "5"), ("", "7"), ("9", "")]
+
+
+def test_tmx_codes_are_no_text_but_highlights_are():
+    coded = '<bpt i="1">&lt;b></bpt>bold<ept i="1">&lt;/b></ept> and <hi>high<ph>{}</ph></hi>\n x '
+    assert tmx(unit(("en", coded), ("de", "y"))) == [("bold and high x", "y")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_tmx_names_its_own_encoding(encoding):
+    declared = encoding.removesuffix("-sig")
+    text = f'<?xml version="1.0" encoding="{declared}"?><tmx><body>'
+    text += unit(("en", "ü"), ("de", "ß")) + "\n</body></tmx>"
+    lines = io.BytesIO(text.encode(encoding))
+    assert list(tmx_pairs(lines, "f.tmx", ("en", "de"))) == [("ü", "ß")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"), [([b"<tmx>\n", b"<body>\n", b"<tu></body>"], 3), ([b"<tmx>\n"], 2), ([], 1)]
+)
+def test_tmx_that_is_cut_or_no_xml_is_named_by_its_line(lines, line):
+    with pytest.raises(DataError, match=rf"f\.tmx, line {line}: not well-formed XML"):
+        list(tmx_pairs(lines, "f.tmx", ("en", "de")))
+
+
+def test_tmx_memory_does_not_grow_with_the_file():
+    def lines(units: int):
+        yield b"<tmx><body>\n"
+        for i in range(units):
+            yield unit(("en", f"source {i}"), ("de", f"target {i}")).encode() + b"\n"
+        yield b"</body></tmx>\n"
+
+    def peak(units: int) -> int:
+        tracemalloc.start()
+        assert sum(1 for _ in tmx_pairs(lines(units), "f.tmx", ("en", "de"))) == units
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(4000) < 1.5 * peak(400)
+
+
+# ---- TSV
+
+
+@pytest.mark.parametrize(
+    ("columns", "pairs"),
+    [((0, 1), [("a", "b"), ("", ""), ("c", "")]), ((2, 0), [("x", "a"), ("", ""), ("y", "c")])],
+)
+def test_tsv_columns_are_counted_from_0_and_blank_lines_are_empty(columns, pairs):
+    lines = ["a\tb\tx", "", "c\t\ty\tz"]
+    assert list(tsv_pairs(lines, "f.tsv", columns)) == pairs
+
+
+def test_a_tsv_line_with_too_few_columns_is_named():
+    with pytest.raises(DataError, match=r"f\.tsv, line 2: 1 columns; at least 2 needed"):
+        list(tsv_pairs(["a\tb", "c"], "f.tsv", (0, 1)))

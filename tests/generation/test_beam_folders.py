@@ -1,0 +1,18 @@
+"""Where Beam's file systems, which know names as patterns alone, look for files."""
+
+import pytest
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["*", "a?", "[x]", "ü, {a}"])
+def test_no_other_folder_is_looked_through(tmp_path, name):
+    pytest.importorskip("apache_beam")
+    from t2t_lite.generation import beam_runner
+
+    for other in (name, "x", "ab"):
+        (tmp_path / other).mkdir()
+        (tmp_path / other / "data-1.incomplete").touch()
+    folder = str(tmp_path / name)
+    assert beam_runner._matches(folder, "data-*.incomplete") == [f"{folder}/data-1.incomplete"]
+    beam_runner._delete(folder, "data-*.incomplete")
+    assert [path.parent.name for path in sorted(tmp_path.rglob("data-*"))] == ["ab", "x"]

@@ -1,0 +1,117 @@
+"""Whole generations through the command's function, whose sources and options change in between."""
+
+import itertools
+import signal
+import subprocess
+import sys
+import types
+
+import pytest
+
+from t2t_lite.bin import t2t_datagen
+from t2t_lite.errors import UserError
+from t2t_lite.generation import cleaning
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.text import text_encoder, vocabularies
+
+
+@pytest.fixture
+def corpus(tmp_path, data) -> types.SimpleNamespace:
+    """120 pairs to train and as many to watch: more than `text2text_tmpdir` has files."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for name in ("inputs.train.txt", "targets.train.txt", "inputs.eval.txt", "targets.eval.txt"):
+        (raw / name).write_text("".join(f"{name} {number}\n" for number in range(120)))
+    return types.SimpleNamespace(raw=raw, data=data)
+
+
+def generate(corpus, **options):
+    t2t_datagen.generate(
+        ["text2text_tmpdir"],
+        str(corpus.data),
+        str(corpus.raw),
+        DatagenOptions(num_workers=1, **options),
+    )
+
+
+def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus, digests):
+    generate(corpus)
+    finished = digests(corpus.data)
+    generate(corpus)
+    assert digests(corpus.data) == finished
+    targets = corpus.raw / "targets.eval.txt"
+    targets.write_text(targets.read_text().upper())
+    with pytest.raises(UserError, match=r"now\): targets\.eval\.txt: other contents\. "):
+        generate(corpus)
+    assert digests(corpus.data) == finished
+    (corpus.data / "text2text_tmpdir-dev-00000-of-00001").unlink()
+    generate(corpus)
+    remade = digests(corpus.data)
+    changed = {name for name in finished if remade[name] != finished[name]}
+    assert changed == {
+        "text2text_tmpdir-dev-00000-of-00001",
+        "text2text_tmpdir.fingerprint.json",
+    }
+
+
+_KILLED_RUN = """
+import os, pathlib, signal, sys
+from t2t_lite.bin import t2t_datagen
+from t2t_lite.generation.config import DatagenOptions
+
+def replace(self, target, original=pathlib.Path.replace):
+    original(self, target)
+    if pathlib.Path(target).name == "text2text_tmpdir-train-00041-of-00100":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+pathlib.Path.replace = replace
+t2t_datagen.generate(["text2text_tmpdir"], *sys.argv[1:], DatagenOptions(num_workers=1))
+"""
+
+
+@pytest.mark.integration
+def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path, digests):
+    arguments = [sys.executable, "-c", _KILLED_RUN, str(corpus.data), str(corpus.raw)]
+    assert subprocess.run(arguments).returncode == -signal.SIGKILL
+    assert not (corpus.data / "text2text_tmpdir-train-00042-of-00100").exists()
+    inputs = corpus.raw / "inputs.train.txt"
+    text = inputs.read_text()
+    inputs.write_text(text.replace("119", "one hundred and nineteen"))
+    with pytest.raises(UserError, match=r"inputs\.train\.txt: \d+ -> \d+ bytes"):
+        generate(corpus)
+    inputs.write_text(text)
+    with pytest.raises(UserError, match="random_seed: 429459 -> 5"):
+        generate(corpus, seed=5)
+    generate(corpus)
+
+    undisturbed = tmp_path / "undisturbed"
+    t2t_datagen.generate(
+        ["text2text_tmpdir"], str(undisturbed), str(corpus.raw), DatagenOptions(num_workers=1)
+    )
+    assert digests(corpus.data) == digests(undisturbed)
+
+
+def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypatch):
+    generate(corpus)
+    (corpus.data / "text2text_tmpdir-train-00041-of-00100").unlink()
+    (corpus.data / "vocab.text2text_tmpdir.32768.subwords").unlink()
+    monkeypatch.delattr(text_encoder, "build")
+    with pytest.raises(UserError, match="clean: '' -> 'identical'"):
+        generate(corpus, cleaning=cleaning.CleaningRules(identical=True))
+
+
+def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch, digests):
+    generate(corpus)
+    finished = digests(corpus.data)
+    vocabulary = corpus.data / "vocab.text2text_tmpdir.32768.subwords"
+    vocabulary.unlink()
+    generate(corpus)
+    assert digests(corpus.data) == finished
+
+    def build(kind, path, text, *arguments, original=vocabularies.build, **options):
+        original(kind, path, itertools.islice(text, 5), *arguments, **options)
+
+    vocabulary.unlink()
+    monkeypatch.setattr(text_encoder, "build", build)
+    with pytest.raises(UserError, match=r"vocabulary vocab\.text2text_tm.*: other contents"):
+        generate(corpus)

@@ -1,0 +1,151 @@
+"""Data generation that is killed or runs into a full disk, and what the next run makes of it."""
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import UserError
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.problems.algorithmic import AlgorithmicReverseDecimal40
+
+pytestmark = pytest.mark.integration
+
+
+class Small(AlgorithmicReverseDecimal40):
+    """2,000 pairs to train, in 40 files."""
+
+    base_name = "small"
+    train_size = 2000
+    dev_size = 5
+    dataset_splits = (
+        {"split": DatasetSplit.TRAIN, "shards": 40},
+        {"split": DatasetSplit.EVAL, "shards": 2},
+        {"split": DatasetSplit.TEST, "shards": 1},
+    )
+
+
+def generate(folder: pathlib.Path, problem: Small | None = None, **options) -> None:
+    generator.generate_problem(problem or Small(), str(folder), "", DatagenOptions(**options))
+
+
+_RUN = """
+import runpy, sys
+from t2t_lite.data import generator
+from t2t_lite.generation.config import DatagenOptions
+
+small = runpy.run_path(sys.argv[1])["Small"]
+generator._CHUNK = 20
+generator.generate_problem(small(), sys.argv[2], "", DatagenOptions(num_workers=2))
+"""
+
+
+def start(folder: pathlib.Path) -> subprocess.Popen:
+    command = [sys.executable, "-c", _RUN, __file__, str(folder)]
+    return subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+
+
+def wait_until(condition) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def session_of(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.getsid(int(pid))
+    return 0
+
+
+def processes_of(session: int) -> list[str]:
+    return [
+        path.name
+        for path in pathlib.Path("/proc").iterdir()
+        if path.name.isdigit()
+        and session_of(path.name) == session
+        and "\nState:\tZ" not in (path / "status").read_text()
+    ]
+
+
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory, digests) -> dict[str, str]:
+    """What an undisturbed `_RUN` makes."""
+    folder = tmp_path_factory.mktemp("many")
+    generate(folder, num_workers=1)
+    return digests(folder)
+
+
+@pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
+@pytest.mark.parametrize("master_alone", [False, True])
+def test_a_killed_run_ends_at_once_and_is_taken_up(
+    data, many_files, pattern, master_alone, digests, leftovers
+):
+    run = start(data)
+    wait_until(lambda: len(list(data.glob(pattern))) > 10)
+    (os.kill if master_alone else os.killpg)(run.pid, signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    wait_until(lambda: not processes_of(run.pid))
+    made = {path: path.stat().st_mtime_ns for path in data.glob(pattern)}
+    for name in leftovers():
+        assert hashlib.sha256((data / name).read_bytes()).hexdigest() == many_files[name]
+
+    assert start(data).wait() == 0
+    assert digests(data) == many_files
+    if pattern.endswith("of-00040"):
+        assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_files, digests):
+    draw = random.Random(1)
+    for _ in range(5):
+        run = start(data)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(timeout=draw.uniform(0.3, 1.2))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    assert start(data).wait() == 0
+    assert digests(data) == many_files
+
+
+def test_half_written_files_of_a_killed_run_are_removed(data, many_files, digests):
+    for name in ("small-train-00000-of-00009.incomplete", "small-dev-00001-of-00002.incomplete"):
+        (data / name).write_text("left by a killed run")
+    generate(data)
+    assert digests(data) == many_files
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files, digests, leftovers):
+    class Killing(Small):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            for i, sample in enumerate(super().generate_samples(data_dir, tmp_dir, dataset_split)):
+                if i == 500:
+                    multiprocessing.active_children()[0].kill()
+                yield sample
+
+    with pytest.raises(UserError, match="a worker process died"):
+        generate(data, Killing(), num_workers=2)
+    assert leftovers() == []
+    generate(data, num_workers=2)
+    assert digests(data) == many_files
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, num_workers, leftovers):
+    with full_disk(1000), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
+        generate(data, num_workers=num_workers)
+    assert leftovers() == []
+    assert list(data.glob("*/*")) == []

@@ -1,0 +1,184 @@
+import collections
+import multiprocessing
+import operator
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_lite.errors import UserError
+from t2t_lite.generation.workers import Workers, available_cores
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_results_come_in_the_order_of_the_tasks(tmp_path, num_workers):
+    with Workers(100, tmp_path, num_workers) as workers:
+        assert list(workers.map(operator.add, range(20))) == list(range(100, 120))
+        assert list(workers.map(operator.sub, range(3))) == [100, 99, 98]
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(
+    ("num_workers", "here", "tasks"), [(1, False, 9), (4, True, 9), (4, False, 1)]
+)
+def test_no_process_is_started_for_little(tmp_path, num_workers, here, tasks):
+    with Workers(100, tmp_path, num_workers) as workers:
+        for _ in workers.map(operator.add, range(tasks), here=here):
+            assert multiprocessing.active_children() == []
+
+
+def test_processes_have_the_whole_work_between_them(tmp_path):
+    with Workers(time.sleep, tmp_path, 2) as workers:
+        list(workers.map(operator.call, [0.0] * 4))
+        start = time.monotonic()
+        list(workers.map(operator.call, [0.1] * 20))
+        assert 1.0 <= time.monotonic() - start < 1.9
+
+
+@pytest.mark.parametrize(("num_workers", "tasks"), [(2, 2), (2, 4), (2, 10), (3, 3), (3, 6)])
+def test_this_process_works_too_and_all_end_together(tmp_path, num_workers, tasks):
+    with Workers(None, tmp_path, num_workers) as workers:
+        while len(set(workers.map(process, [0.05] * 3 * num_workers))) < num_workers:
+            pass  # not all have started
+        done = collections.Counter(workers.map(process, [0.3] * tasks))
+    assert done[os.getpid()] >= 1
+    assert max(done.values()) <= tasks // num_workers + 1
+
+
+def process(job, task):
+    time.sleep(task)
+    return os.getpid()
+
+
+def test_tasks_are_taken_only_as_the_work_goes_on(tmp_path):
+    taken = 0
+
+    def tasks():
+        nonlocal taken
+        for task in range(100):
+            taken += 1
+            yield task
+
+    with Workers(1, tmp_path, 2) as workers:
+        for number, _ in enumerate(workers.map(operator.add, tasks()), 1):
+            assert taken - number < 64 + 3
+
+
+def test_results_come_as_soon_as_they_are_there(tmp_path):
+    done = []
+
+    def tasks():
+        for _ in range(20):
+            yield 0.1
+            done.append(None)
+
+    with Workers(time.sleep, tmp_path, 2) as workers:
+        list(workers.map(operator.call, [0.0] * 4))
+        next(workers.map(operator.call, tasks()))
+        assert len(done) < 10
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_errors_of_the_work_reach_the_caller(tmp_path, num_workers):
+    with Workers(1, tmp_path, num_workers) as workers:
+        results = workers.map(operator.floordiv, [1, 1, 0, 1, 1])
+        with pytest.raises(ZeroDivisionError):
+            list(results)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("bad", [0, 2, 7])
+def test_the_first_error_is_raised_after_the_results_before_it(tmp_path, num_workers, bad):
+    def tasks():
+        for number in range(8):
+            if number == bad + 1:
+                raise ValueError
+            yield 0 if number == bad else 1
+
+    seen: list[int] = []
+    with Workers(1, tmp_path, num_workers) as workers, pytest.raises(ZeroDivisionError):
+        collect(workers.map(operator.floordiv, tasks()), seen)
+    assert seen == [1] * bad
+
+
+def collect(results, seen: list[int]) -> None:
+    for result in results:
+        seen.append(result)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_an_error_of_the_tasks_comes_after_the_results_before_it(tmp_path, num_workers, count):
+    def tasks():
+        yield from range(count)
+        raise ValueError
+
+    seen: list[int] = []
+    with Workers(0, tmp_path, num_workers) as workers, pytest.raises(ValueError, match=r"^$"):
+        collect(workers.map(operator.add, tasks()), seen)
+    assert seen == list(range(count))
+
+
+def test_a_worker_that_dies_is_an_error(tmp_path):
+    with (
+        pytest.raises(UserError, match="a worker process died"),
+        Workers(os.getpid(), tmp_path, 2) as workers,
+    ):
+        list(workers.map(die_elsewhere, [3, 3, 3]))
+
+
+def die_elsewhere(job, task):
+    if os.getpid() != job:
+        os._exit(3)
+
+
+_UNGUARDED = """
+import pathlib
+from t2t_lite.generation.workers import Workers
+with Workers(b"0" * 1_000_000, pathlib.Path(__file__).parent, 2) as workers:
+    list(workers.map(bytes.__add__, [b"1" * 1_000_000] * 8))
+"""
+
+
+def test_workers_that_cannot_start_are_an_error_however_much_they_are_to_be_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(_UNGUARDED)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "UserError: a worker process died" in ended.stderr
+
+
+def test_a_worker_that_dies_is_an_error_however_large_the_tasks(tmp_path):
+    with (
+        pytest.raises(UserError, match="a worker process died"),
+        Workers(os.getpid(), tmp_path, 2) as workers,
+    ):
+        list(workers.map(die_elsewhere, [b"1" * 1_000_000] * 8))
+
+
+def test_a_job_that_cannot_be_pickled_is_an_error(tmp_path):
+    with (
+        pytest.raises(UserError, match=r"pickled.*--num_workers=1"),
+        Workers(lambda: 0, tmp_path, 2) as workers,
+    ):
+        list(workers.map(operator.add, [1, 2]))
+
+
+def test_processes_find_the_job_in_the_folder_and_nothing_stays_there(tmp_path):
+    (tmp_path / "job.incomplete").write_text("left by a killed run")
+    with Workers(100, tmp_path, 2) as workers:
+        for _ in workers.map(operator.add, range(4)):
+            assert [path.name for path in tmp_path.iterdir()] == ["job.incomplete"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cores_are_counted_where_there_is_no_affinity(monkeypatch):
+    assert available_cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert available_cores() == 7

@@ -1,0 +1,98 @@
+"""The progress line, and the clock behind it."""
+
+import logging
+import math
+
+import pytest
+
+from t2t_lite.reporting.metrics_writer import Metrics, ProgressLine, train_values
+from t2t_lite.reporting.totals import Totals
+from t2t_lite.runs.metrics_file import read_metrics
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still unless it is moved."""
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def totals(**changes: float) -> Totals:
+    sums = dict.fromkeys(Totals._fields, 0.0) | {
+        "loss": 300.0,
+        "tokens": 300.0,
+        "source_tokens": 270.0,
+        "cells": 600.0,
+        "sentences": 30.0,
+        "steps": 3.0,
+        "flops": 6e6,
+    }
+    return Totals(**(sums | changes))
+
+
+def test_a_line_is_per_step_and_device(clock, caplog):
+    caplog.set_level(logging.INFO)
+    line = ProgressLine(0, 10, replicas=2)
+    clock[0] += 6.0
+    window = totals()
+    speeds = line.show(3, window, train_values(window, 0.001))
+    assert caplog.messages == [
+        "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s of 45+50 tokens, "
+        "5 sentences, 5% padding a device  ETA 0:00:14"
+    ]
+    assert speeds == {
+        "target_tokens_per_second": 50.0,
+        "steps_per_second": 0.5,
+        "flops_per_second": 1e6,
+    }
+
+
+def test_a_line_is_at_most_160_characters(clock, caplog):
+    caplog.set_level(logging.INFO)
+    line = ProgressLine(249_900, 999_999, replicas=1)
+    clock[0] += 12.25
+    window = totals(
+        loss=4.5e6,
+        tokens=409_600.0,
+        source_tokens=400_100.0,
+        cells=980_000.0,
+        sentences=99_900.0,
+        steps=100.0,
+    )
+    line.show(250_000, window, train_values(window, 0.000698771))
+    assert len(caplog.messages[0]) <= 160
+
+
+def test_a_resumed_window_does_not_count_as_speed(clock, caplog):
+    """A process that joins in mid-window made only some of its steps."""
+    line = ProgressLine(2, 10, replicas=1)
+    clock[0] += 1.0
+    speeds = line.show(3, totals(), train_values(totals(), 0.0))
+    assert speeds["steps_per_second"] == 1.0
+    assert speeds["target_tokens_per_second"] == 100.0
+
+
+def test_pauses_are_left_out_of_the_time(clock):
+    with ProgressLine(0, 10, replicas=1) as line:
+        clock[0] += 2.0
+        with line.paused():
+            clock[0] += 50.0
+            assert line.seconds == 2.0
+        clock[0] += 1.0
+        assert line.seconds == 3.0
+        speeds = line.show(3, totals(), train_values(totals(), 0.0))
+    clock[0] += 9.0
+    assert line.seconds == 3.0
+    assert speeds["steps_per_second"] == 1.0
+
+
+def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
+    records = [{"loss": 90.0, "perplexity": 1e39}, {"loss": 700.0, "perplexity": 1e304}]
+    records.append({"loss": math.inf, "perplexity": -math.inf})
+    metrics = Metrics(tmp_path, 0)
+    for step, values in enumerate(records, 1):
+        metrics.write("eval", step, values)
+    assert Metrics(tmp_path, 9).evaluated == {1, 2, 3}
+    found = [record for _, record in read_metrics(tmp_path)]
+    assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records

@@ -1,0 +1,140 @@
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import registry
+from t2t_lite.errors import UserError
+from t2t_lite.layers.base import without_initial_values
+from t2t_lite.runs import checkpoint_files, run_folder
+
+SMALL = "num_hidden_layers=1,hidden_size=8"
+FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1}
+MODELS = [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")]
+
+
+def make_run(folder, model="transformer", hparams_set="transformer_test", overrides=SMALL):
+    flags = FLAGS | {"output_dir": str(folder), "model": model, "hparams_set": hparams_set}
+    hparams = registry.hparams(hparams_set).override(overrides).freeze()
+    return run_folder.create_run(flags, hparams, str(folder))
+
+
+def saved_checkpoint(run, step=7) -> keras.Model:
+    """Saves a freshly initialised model as the trainer does; returns it."""
+    model = run.build_model()
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64))
+    tf.train.CheckpointManager(
+        checkpoint, str(run.folder), 1, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
+    ).save(step)
+    return model
+
+
+@pytest.mark.parametrize(("model", "hparams_set"), MODELS)
+def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hparams_set):
+    run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")
+    keras.utils.set_random_seed(1)
+    saved = saved_checkpoint(run)
+    keras.utils.set_random_seed(2)
+    opened = run_folder.open_run(str(tmp_path))
+    fresh = opened.build_model()
+    assert opened.restore_weights(fresh) == 7
+    assert len(saved.weights) > 10
+    for one, other in zip(saved.weights, fresh.weights, strict=True):
+        assert np.array_equal(one.numpy(), other.numpy()), one.path
+
+
+@pytest.mark.parametrize(("model", "hparams_set"), MODELS)
+def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
+    run = make_run(tmp_path, model, hparams_set, "num_hidden_layers=2,hidden_size=8")
+    saved = saved_checkpoint(run)
+    with without_initial_values():
+        assert all(np.ptp(weight) == 0 for weight in run.build_model().weights)
+    loaded, step = run.load_model()
+    assert step == 7
+    for one, other in zip(saved.weights, loaded.weights, strict=True):
+        assert np.array_equal(one.numpy(), other.numpy()), one.path
+    drawn_again = run.build_model().weights
+    assert sum(np.ptp(weight) > 0 for weight in drawn_again) > len(drawn_again) / 3
+
+
+def test_open_run_gives_back_what_was_made(tmp_path):
+    made = make_run(tmp_path)
+    opened = run_folder.open_run(str(tmp_path))
+    assert opened.hparams == made.hparams
+    assert opened.hparams.hidden_size == 8
+    assert opened.problem.name == FLAGS["problem"]
+    versions = json.loads((tmp_path / "versions.json").read_text())
+    assert versions["tensorflow"] == tf.__version__
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"overrides": "num_hidden_layers=1,hidden_size=16"}, "hidden_size: 8 != 16"),
+        ({"hparams_set": "transformer_tiny"}, "hparams_set: 'transformer_test' != "),
+        (
+            {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"},
+            "model: 'transformer' != 'lstm_seq2seq_attention'",
+        ),
+    ],
+)
+def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, change, message):
+    make_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match="holds a run with other settings") as error:
+        make_run(tmp_path, **change)
+    assert message in str(error.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    data, run = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    tokens = data / "vocab.text2text_tmpdir_tokens.tokens"
+    flags = FLAGS | {
+        "problem": "text2text_tmpdir_tokens",
+        "output_dir": str(run),
+        "model": "transformer",
+        "hparams_set": "transformer_test",
+    }
+    hparams = registry.hparams("transformer_test").freeze()
+    tokens.write_text("<UNK>\na\nb\n")
+    run_folder.create_run(flags, hparams, str(data))
+    opened = run_folder.create_run(flags, hparams, str(data))
+    opened.refuse_other_vocabulary(str(data))
+    opened.refuse_other_vocabulary(str(tmp_path / "records without a vocabulary"))
+    tokens.write_text("<UNK>\na\nc\n")
+    with pytest.raises(UserError, match=r"differs from .*data.*; name the run's own --data_dir"):
+        opened.refuse_other_vocabulary(str(data))
+    with pytest.raises(UserError, match="which this run was trained with, differs from"):
+        run_folder.create_run(flags, hparams, str(data))
+
+
+def test_a_checkpoint_of_another_size_is_refused(tmp_path):
+    saved_checkpoint(make_run(tmp_path))
+    opened = run_folder.open_run(str(tmp_path))
+    wider = dataclasses.replace(opened, hparams=opened.hparams.copy(hidden_size=16).freeze())
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
+        wider.restore_weights(wider.build_model())
+    deeper = dataclasses.replace(opened, hparams=opened.hparams.copy(num_hidden_layers=2).freeze())
+    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
+        deeper.restore_weights(deeper.build_model())
+
+
+def test_missing_pieces_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"is no run folder: .*flags\.json is missing"):
+        run_folder.open_run(str(tmp_path))
+    run = make_run(tmp_path)
+    with pytest.raises(UserError, match="holds no checkpoint yet"):
+        run.latest_checkpoint()
+    with pytest.raises(UserError, match=r"nowhere\.index is missing"):
+        run.restore_weights(run.build_model(), str(tmp_path / "nowhere"))
+    (tmp_path / "hparams.json").write_text('{"hidden_siz": 3}')
+    with pytest.raises(UserError, match=r"hparams\.json: unknown hparam 'hidden_siz'; did you"):
+        run_folder.open_run(str(tmp_path))
+    (tmp_path / "hparams.json").write_text("{")
+    with pytest.raises(UserError, match=r"hparams\.json is damaged: not JSON"):
+        run_folder.open_run(str(tmp_path))

@@ -1,0 +1,51 @@
+import pytest
+
+from t2t_lite.errors import UsageError
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.search import make_search, penalty_of
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ("length_penalty=gnmt", "'length_penalty': 'gnmt', expected t2t or average"),
+        ("coverage_penalty=-1", "'coverage_penalty': -1.0 is less than 0"),
+        ("min_length=-1", "'min_length': -1 is less than 0"),
+        ("no_repeat_ngram_size=-1", "'no_repeat_ngram_size': -1 is less than 0"),
+        ("sampling_method=beam", "'sampling_method': 'beam', expected argmax or random"),
+        ("sampling_method=random,sampling_temp=0", "0.0 is not above 0; for the likeliest output"),
+        ("sampling_method=random,sampling_keep_top_k=0", "0 keeps nothing; -1 keeps all"),
+        ("sampling_method=random,sampling_keep_top_p=0", "0.0 is not above 0 and at most 1"),
+        ("sampling_method=random,sampling_keep_top_p=1.5", "1.5 is not above 0 and at most 1"),
+        ("sampling_temp=0.7", "0.7 counts only in sampling: set sampling_method=random"),
+        ("sampling_keep_top_k=5", "5 counts only in sampling: set sampling_method=random"),
+        ("sampling_keep_top_p=0.5", "0.5 counts only in sampling: set sampling_method=random"),
+        ("sampling_method=random,coverage_penalty=0.2", "0.2 counts only in beam search"),
+        ("beam_size=1,coverage_penalty=0.2", "0.2 counts only in beam search"),
+        ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
+        ("well_formed=true,xla_compile=true", "XLA would compile the search among trees anew"),
+    ],
+)
+def test_mistakes(changes, message):
+    with pytest.raises(UsageError) as error:
+        DecodeHParams().override(changes)
+    assert str(error.value).startswith("decode hparam ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_make_search(by_hand):
+    model = by_hand([[[[0.5, 0.5]] * 2]])
+    for changes, kind, penalty in (
+        ("alpha=-1", BeamSearch, Penalty(-1.0)),
+        ("length_penalty=average", BeamSearch, Penalty(0.6, "average")),
+        ("coverage_penalty=0.2", BeamSearch, Penalty(0.6, "t2t", 0.2)),
+        ("beam_size=1", BeamSearch, Penalty()),
+        ("sampling_method=random", Sampler, Penalty()),
+    ):
+        hparams = DecodeHParams().override(changes)
+        assert type(make_search(model, {}, hparams)) is kind
+        assert penalty_of(hparams) == penalty

@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+
+from t2t_lite.search.constraints import Constraints
+from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.search_loop import DEAD
+
+EOS = 1
+FIRST = [0.0, 0.1, 0.4, 0.3, 0.2]  # what comes first; then always EOS
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def model(by_hand):
+    table = np.zeros([3, 1, 5, 5])
+    table[0, 0, 0] = FIRST
+    table[1:, 0, :, EOS] = 1.0
+    return by_hand(table)
+
+
+def draw(model, numbers=range(N // 40), limit=2, prefixes=None, samples=40, seed=7, **settings):
+    numbers = np.array(numbers)
+    sampler = Sampler(model, samples, seed, **settings)
+    return sampler(np.ones([len(numbers), 1]), [limit] * len(numbers), prefixes, numbers)
+
+
+def renormalised(weights):
+    return np.array(weights) / sum(weights)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, FIRST),
+        ({"temperature": 0.5}, renormalised(np.square(FIRST))),
+        ({"top_k": 2}, renormalised([0, 0, 0.4, 0.3, 0])),
+        ({"top_k": 99, "temperature": 2.0}, renormalised(np.sqrt(FIRST))),
+        ({"top_p": 0.65}, renormalised([0, 0, 0.4, 0.3, 0])),
+        ({"top_p": 0.75}, renormalised([0, 0, 0.4, 0.3, 0.2])),
+        ({"top_p": 0.01}, [0, 0, 1, 0, 0]),
+        ({"top_k": 3, "top_p": 0.4}, [0, 0, 1, 0, 0]),  # 0.4 / 0.9 of what top_k left
+        ({"constraints": Constraints(min_length=1)}, renormalised([0, 0, 0.4, 0.3, 0.2])),
+    ],
+)
+def test_frequencies_are_the_probabilities(model, settings, expected):
+    ids, scores = draw(model, **settings)
+    counts = np.bincount(ids[:, :, 0].ravel(), minlength=5)
+    deviation = np.sqrt(np.multiply(expected, np.subtract(1, expected)) / N)
+    assert (np.abs(counts / N - expected) <= 4 * deviation).all()
+    # The model's own probability, whatever the settings.
+    np.testing.assert_allclose(scores, np.log(np.array(FIRST)[ids[:, :, 0]]), rtol=1e-5)
+    np.testing.assert_array_equal(ids[:, :, 1], np.where(ids[:, :, 0] == EOS, 0, EOS))
+
+
+def test_a_sample_depends_on_seed_and_number_alone(model):
+    ids, scores = draw(model)
+    again = draw(model)
+    np.testing.assert_array_equal(ids, again.ids)
+    np.testing.assert_array_equal(scores, again.scores)
+    some = [17, 3, 99, 51]
+    np.testing.assert_array_equal(draw(model, some).ids, ids[some])
+    np.testing.assert_array_equal(draw(model, [51]).ids, ids[[51]])
+    assert (draw(model, seed=8).ids != ids).any()
+    assert (ids[0] != ids[1:]).any()
+    assert (ids[:, 0] != ids[:, 1]).any()
+
+
+def test_a_prefix_is_in_every_sample(model):
+    ids, scores = draw(model, limit=3, prefixes=np.full([N // 40, 1], 4), top_k=1)
+    assert (ids == [4, EOS, 0]).all()
+    np.testing.assert_allclose(scores, math.log(0.2), rtol=1e-5)
+
+
+def test_nothing_is_left_to_draw(by_hand):
+    """At step 1 only EOS would be possible, and it is forbidden."""
+    table = np.zeros([2, 1, 2, 2])
+    table[:, :, :, EOS] = 1.0
+    both = Constraints(min_length=2, no_repeat_ngram_size=1)
+    ids, scores = draw(by_hand(table), [0], constraints=both)
+    assert (scores == DEAD).all()
+    assert not ids.any()

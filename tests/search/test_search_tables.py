@@ -1,0 +1,208 @@
+"""Searches over probabilities written by hand: every output, and its score, is known."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from t2t_lite.errors import UsageError
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
+from t2t_lite.search.penalties import NO_PENALTY, Penalty
+from t2t_lite.search.search_loop import DEAD
+
+EOS, A, B = 1, 2, 3
+NEVER = [0.0, 0.0, 0.0, 0.0]
+
+# [step, last, next]: what comes at step 3 is the same after all.
+TABLE = [
+    [[0.0, 0.0, 0.6, 0.4], NEVER, NEVER, NEVER],
+    [NEVER, NEVER, [0.0, 0.55, 0.0, 0.45], [0.0, 0.1, 0.9, 0.0]],
+    [NEVER, NEVER, [0.0, 0.8, 0.0, 0.2], [0.0, 0.7, 0.3, 0.0]],
+    [NEVER, NEVER, [0.0, 0.9, 0.1, 0.0], [0.0, 0.9, 0.1, 0.0]],
+]
+# After nothing and after B the first of two source words is attended to, after A the second.
+ATTENTION = [[0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]
+
+# Outputs, and the probability of each token.
+A_ = ([A, EOS], [0.6, 0.55])
+B_ = ([B, EOS], [0.4, 0.1])
+BA = ([B, A, EOS], [0.4, 0.9, 0.8])
+AB = ([A, B, EOS], [0.6, 0.45, 0.7])
+BAB = ([B, A, B, EOS], [0.4, 0.9, 0.2, 0.9])
+ABA = ([A, B, A, EOS], [0.6, 0.45, 0.3, 0.9])
+
+
+def log(probabilities):
+    return math.log(math.prod(probabilities))
+
+
+def check(found, expected):
+    """Compares with pairs of an output and its score, best first."""
+    for k, (output, score) in enumerate(expected):
+        assert found.ids[0, k].tolist() == output + [0] * (found.ids.shape[2] - len(output))
+        assert found.scores[0, k] == pytest.approx(score, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def table(by_hand):
+    return by_hand(np.array(TABLE)[:, None], ATTENTION)
+
+
+def search(model, penalty=NO_PENALTY, limit=4, constraints=NO_CONSTRAINTS, prefix=None):
+    found = compiled(model, penalty, constraints)
+    return found(np.array([[1, 5]]), [limit], None if prefix is None else np.array([prefix]))
+
+
+@functools.cache
+def compiled(model, penalty, constraints):
+    return BeamSearch(model, 2, penalty, stop_early=False, constraints=constraints)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "divisor", "best"),
+    [
+        pytest.param(Penalty(), lambda n: 1, (A_, BA), id="none"),
+        pytest.param(Penalty(1.0), lambda n: (5 + n) / 6, (BA, A_), id="t2t"),
+        pytest.param(Penalty(1.0, "average"), lambda n: n, (BA, A_), id="average"),
+        pytest.param(Penalty(3.0, "average"), lambda n: n**3, (ABA, BAB), id="long"),
+        pytest.param(Penalty(-3.0, "average"), lambda n: n**-3, (A_, B_), id="short"),
+        pytest.param(Penalty(-9.0), lambda n: ((5 + n) / 6) ** -9, (A_, B_), id="short-t2t"),
+    ],
+)
+def test_length_penalties(table, penalty, divisor, best):
+    expected = [(output, log(probs) / divisor(len(output))) for output, probs in best]
+    check(search(table, penalty), expected)
+
+
+def test_coverage_penalty(table):
+    """The second word is attended to by 0.1 + 0.8 after A, by 0.1 + 0.1 + 0.8 after B, A."""
+    penalty = Penalty(coverage_penalty=2.0)
+    expected = [(BA[0], log(BA[1])), (A_[0], log(A_[1]) + 2.0 * math.log(0.9))]
+    check(search(table, penalty), expected)
+
+
+def test_greatest_length(table):
+    check(search(table, limit=2), [(A_[0], log(A_[1])), (B_[0], log(B_[1]))])
+    # None has ended: the alive ones, with their log-probability whatever the penalty.
+    check(search(table, Penalty(2.0), limit=1), [([A], math.log(0.6)), ([B], math.log(0.4))])
+
+
+def test_least_length(table):
+    found = search(table, constraints=Constraints(min_length=2))
+    check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
+
+
+def test_least_length_above_the_greatest(table):
+    found = search(table, limit=2, constraints=Constraints(min_length=5))
+    check(found, [([B, A], math.log(0.36)), ([A, B], math.log(0.27))])
+
+
+def test_no_token_twice(table):
+    found = search(table, Penalty(3.0, "average"), constraints=Constraints(no_repeat_ngram_size=1))
+    check(found, [(BA[0], log(BA[1]) / 27), (AB[0], log(AB[1]) / 27)])
+
+
+def test_prefix(table):
+    """Its probability counts, and where only one output has it there is but one."""
+    check(search(table, prefix=[B]), [(BA[0], log(BA[1])), (BAB[0], log(BAB[1]))])
+    found = search(table, limit=3, prefix=[A, B])
+    check(found, [(AB[0], log(AB[1]))])
+    assert found.scores[0, 1] == DEAD
+    assert not found.ids[0, 1].any()
+
+
+def test_a_prefix_overrides_the_constraints(table):
+    """It has a token twice."""
+    once = Constraints(no_repeat_ngram_size=1)
+    check(search(table, constraints=once, prefix=[A, B, A]), [(ABA[0], log(ABA[1]))])
+
+
+def test_a_prefix_must_leave_room(table):
+    with pytest.raises(ValueError, match="room for the prefix and EOS"):
+        search(table, limit=2, prefix=[A, B])
+
+
+@pytest.mark.parametrize(
+    ("penalty", "constraints", "prefix"),
+    [
+        (Penalty(), Constraints(), []),
+        (Penalty(0.6), Constraints(min_length=2), []),
+        (Penalty(-1.0), Constraints(no_repeat_ngram_size=2), []),
+        (Penalty(1.0, "average"), Constraints(no_repeat_ngram_size=1), []),
+        (Penalty(-0.5, "average", 0.5), Constraints(), [3]),
+        (Penalty(0.6, "t2t", 0.3), Constraints(min_length=3, no_repeat_ngram_size=2), [3, 3]),
+    ],
+)
+def test_a_beam_of_all_hypotheses_is_exhaustive_search(by_hand, penalty, constraints, prefix):
+    vocabulary, limit = 5, 4
+    draw = np.random.default_rng(0)
+    table = draw.dirichlet(np.ones(vocabulary), (limit, 2, vocabulary))
+    attention = draw.dirichlet(np.ones(3), vocabulary)
+    model = by_hand(table, attention)
+    search = BeamSearch(model, vocabulary**limit, penalty, False, constraints)
+    # The second sentence has a padded source and no prefix.
+    inputs, prefixes = np.array([[1, 4, 4], [2, 4, 0]]), np.array([prefix, [0] * len(prefix)])
+    ids, scores = search(inputs, [limit] * 2, prefixes)
+    for b, start in enumerate((prefix, [])):
+        expected = []
+        for output in outputs(vocabulary, limit):
+            if not obeys(output, constraints, start):
+                continue
+            lasts = [0, *output[:-1]]
+            log_prob = sum(np.log(table[i, b, lasts[i], output[i]]) for i in range(len(output)))
+            base = (5 + len(output)) / 6 if penalty.length_penalty == "t2t" else len(output)
+            attended = np.minimum(attention[lasts].sum(axis=0), 1)[inputs[b] != 0]
+            coverage = penalty.coverage_penalty * np.log(attended).sum()
+            expected.append((log_prob / base**penalty.alpha + coverage, output))
+        expected.sort(reverse=True)
+        assert len(expected) >= 3
+        for k, (score, output) in enumerate(expected):
+            assert scores[b, k] == pytest.approx(score, rel=1e-5, abs=1e-5)
+            assert tuple(ids[b, k]) == output + (0,) * (limit - len(output))
+        assert (scores[b, len(expected) :] == DEAD).all()
+
+
+def outputs(vocabulary, limit):
+    """Yields all outputs that end within the limit."""
+    others = [token for token in range(vocabulary) if token != EOS]
+    for length in range(limit):
+        for body in itertools.product(others, repeat=length):
+            yield (*body, EOS)
+
+
+def obeys(output, constraints, prefix):
+    """Whether the output has the prefix, and obeys the constraints behind it."""
+    if output[: len(prefix)] != tuple(prefix):
+        return False
+    if len(output) - 1 < max(constraints.min_length, len(prefix)):
+        return False
+    n = constraints.no_repeat_ngram_size
+    grams = [output[i : i + n] for i in range(len(output) - n + 1)] if n else []
+    return not any(gram in grams[:i] for i, gram in enumerate(grams) if i + n - 1 >= len(prefix))
+
+
+@pytest.mark.parametrize("penalty", [Penalty(-2.0, "average"), Penalty(0.5, "average", 0.1)])
+def test_stopping_early_finds_the_same_best(by_hand, penalty):
+    """200 sentences of 12 steps at most."""
+    draw = np.random.default_rng(1)
+    table = np.broadcast_to(draw.dirichlet(np.full(7, 0.3), (200, 7)), (12, 200, 7, 7))
+    model = by_hand(table, draw.dirichlet(np.ones(2), 7))
+    inputs = np.stack([np.arange(1, 201), np.ones(200)], axis=1)
+    early, late = (
+        BeamSearch(model, 3, penalty, stop_early)(inputs, [12] * 200)
+        for stop_early in (True, False)
+    )
+    np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
+    # Where a row stands in a batch, which the one search leaves earlier, may change its last bit.
+    np.testing.assert_allclose(early.scores[:, 0], late.scores[:, 0], rtol=1e-6)
+    assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
+
+
+def test_unknown_penalties():
+    with pytest.raises(UsageError, match="length_penalty='gnmt': expected t2t or average"):
+        Penalty(1.0, "gnmt")
+    with pytest.raises(UsageError, match=r"coverage_penalty=-1\.0 is less than 0"):
+        Penalty(coverage_penalty=-1.0)

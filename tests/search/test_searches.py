@@ -1,0 +1,146 @@
+"""What holds for every search over both models of the spine, and for ensembles of them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decoding.scoring import score, score_with_attention, total_score
+from t2t_lite.errors import UsageError
+from t2t_lite.search import search_loop
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+from t2t_lite.search.search import make_search, penalty_of
+from t2t_lite.search.search_loop import DEAD
+
+EOS = 1
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+SETTINGS = {
+    "beam": "beam_size=3,alpha=0.8,coverage_penalty=0.4,return_beams=true,min_length=2,"
+    "no_repeat_ngram_size=2",
+    "sampling": "beam_size=3,sampling_method=random,sampling_temp=0.8,sampling_keep_top_k=9,"
+    "sampling_keep_top_p=0.9,seed=5,min_length=2",
+}
+
+
+@pytest.fixture(scope="module")
+def models(decided):
+    return {
+        "transformer": decided("transformer", 1),
+        "lstm_seq2seq_attention": decided("lstm_seq2seq_attention", 2),
+    }
+
+
+@pytest.fixture
+def model(request, models):
+    return models.get(request.param) or Ensemble([*models.values()])
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Sources of lengths 1 to 8 in no order; for each a limit, a prefix or none, and a number."""
+    draw = np.random.default_rng(4)
+    lengths = draw.permutation(np.arange(1, 9))
+    inputs, prefixes = np.zeros([8, 8], np.int32), np.zeros([8, 3], np.int32)
+    for b, length in enumerate(lengths):
+        inputs[b, :length] = [*draw.integers(2, 20, length - 1), EOS]
+        prefixes[b, : b % 4] = draw.integers(2, 12, b % 4)
+    return inputs, lengths + 4, prefixes, draw.permutation(100)[:8]
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("transformer", "beam"),
+        ("transformer", "sampling"),
+        ("lstm_seq2seq_attention", "beam"),
+        ("lstm_seq2seq_attention", "sampling"),
+        ("ensemble", "beam"),
+    ],
+    indirect=["model"],
+)
+def test_no_output_depends_on_its_batch_and_scoring_agrees(model, batch, settings, monkeypatch):
+    hparams = DecodeHParams().override(SETTINGS[settings])
+    search = make_search(model, {}, hparams)
+    expected = search(*batch)
+    for chunk in (2, 100):  # sentences leave after every second step, or never
+        monkeypatch.setattr(search_loop, "CHUNK", chunk)
+        found = search(*batch)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_allclose(found.scores, expected.scores, **CLOSE)
+    inputs, limits, prefixes, numbers = batch
+    for b, limit in list(enumerate(limits))[:4]:
+        source = inputs[b : b + 1, : limit - 4]
+        alone = search(source, [limit], prefixes[b : b + 1, : b % 4], [numbers[b]])
+        np.testing.assert_array_equal(alone.ids[0], expected.ids[b, :, :limit])
+        np.testing.assert_allclose(alone.scores[0], expected.scores[b], **CLOSE)
+        assert not expected.ids[b, :, limit:].any()
+    exists = expected.scores > DEAD
+    for k in range(hparams.beam_size):
+        features = {"inputs": inputs, "targets": expected.ids[:, k]}
+        scores = total_score(model, features, penalty_of(hparams)).numpy()
+        np.testing.assert_allclose(scores[exists[:, k]], expected.scores[exists[:, k], k], **CLOSE)
+        begin = expected.ids[:, k, :3]
+        kept = np.where(prefixes != 0, begin, 0)
+        np.testing.assert_array_equal(kept[exists[:, k]], prefixes[exists[:, k]])
+    ended = (expected.ids == EOS).any(axis=2)
+    assert exists[:, 0].all()
+    assert ended.any()
+
+
+def test_an_ensemble_of_one_model_twice_is_the_model(models, batch):
+    features = {"inputs": batch[0], "targets": batch[2]}
+    for model in models.values():
+        once, twice = (score_with_attention(m, features) for m in (model, Ensemble([model] * 2)))
+        for expected, found in zip(once, twice, strict=True):
+            np.testing.assert_allclose(found, expected, **CLOSE)
+        once, twice = (steps(m, batch[0], batch[2]) for m in (model, Ensemble([model] * 2)))
+        np.testing.assert_allclose(twice, once, **CLOSE)
+
+
+def steps(model, inputs, targets):
+    """Returns the log-probabilities [T, B, 1, V] of each decoding step through the targets."""
+    state = model.start_decoding(tf.constant(inputs), 1, 2)
+    state = model.grow(state, targets.shape[1])
+    found = []
+    for step in range(targets.shape[1]):
+        last = tf.constant(targets[:, max(step - 1, 0), None])
+        logits, state = model.decode_step(last, tf.constant(step), state)
+        found.append(tf.nn.log_softmax(logits).numpy())
+    return found
+
+
+def test_an_ensemble_says_the_mean_probability(models, batch):
+    features = {"inputs": batch[0], "targets": batch[2]}
+    parts = [np.exp(score(model, features)) for model in models.values()]
+    (log_probs, attention) = score_with_attention(Ensemble([*models.values()]), features)
+    np.testing.assert_allclose(np.exp(log_probs), np.mean(parts, axis=0), **CLOSE)
+    parts = [score_with_attention(model, features)[1] for model in models.values()]
+    np.testing.assert_allclose(attention, np.mean(parts, axis=0), **CLOSE)
+
+
+def test_an_ensemble_must_agree_on_the_vocabularies(models, decided):
+    with pytest.raises(UsageError, match="model 2 of the ensemble has vocabularies of 20 and 9"):
+        Ensemble([models["transformer"], decided("lstm_seq2seq_attention", 3, targets=9)])
+
+
+@pytest.mark.parametrize(
+    "model", ["transformer", "lstm_seq2seq_attention", "ensemble"], indirect=True
+)
+def test_attention_of_steps_is_that_of_the_whole_target(model, batch):
+    inputs, targets = batch[0], np.random.default_rng(0).integers(2, 12, (8, 5)).astype(np.int32)
+    targets[3, 2:] = 0
+    _, attention = score_with_attention(model, {"inputs": inputs, "targets": targets})
+    expected = (targets != 0)[..., None] & (inputs != 0)[:, None]  # [B, T, S]
+    np.testing.assert_array_equal(attention.numpy() > 0, expected)
+    np.testing.assert_allclose(np.sum(attention, axis=2), targets != 0, rtol=1e-5)
+
+    state = model.start_decoding(tf.constant(inputs), 1, 5)
+    for step in range(5):
+        seen = []
+        with model.watching(seen.append):
+            last = tf.constant(targets[:, max(step - 1, 0), None])
+            _, state = model.decode_step(last, tf.constant(step), state)
+        rows = targets[:, step] != 0
+        np.testing.assert_allclose(
+            np.mean(seen, axis=0)[rows, 0], attention.numpy()[rows, step], **CLOSE
+        )

@@ -1,0 +1,76 @@
+"""Lines end at a line feed and nowhere else; damaged files are named with their line."""
+
+import gzip
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.text.text_files import iterate_lines, read_lines
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
+def test_written_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]):
+    path = tmp_path_factory.mktemp("lines") / "text"
+    path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
+    if lines and lines[0].startswith("\ufeff"):
+        lines[0] = lines[0][1:]
+    assert read_lines(path) == lines
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\n\nb", ["a", "", "b"]),
+        ("a\u2028b\u0085c\x0b\x0cd\re\n".encode(), ["a\u2028b\u0085c\x0b\x0cd\re"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+def test_lines(tmp_path: pathlib.Path, name: str, content: bytes, lines: list[str]):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert read_lines(path) == lines
+
+
+def test_undecodable_bytes_are_named_by_file_and_line(tmp_path: pathlib.Path):
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"good\nf\xfcr\n")
+    with pytest.raises(DataError, match=r"latin1\.txt, line 2: byte 0xfc at column 2"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 40, 90])
+def test_a_cut_gzip_file_is_an_error(tmp_path: pathlib.Path, size: int):
+    whole = gzip.compress(bytes(range(32, 127)) * 3 + b"\n", mtime=0)
+    assert size < len(whole)
+    path = tmp_path / "text.gz"
+    path.write_bytes(whole[:size])
+    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or cut"):
+        read_lines(path)
+
+
+def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: pathlib.Path):
+    damaged = bytearray(gzip.compress(b"some text\n" * 50))
+    damaged[20] ^= 0xFF
+    path = tmp_path / "text.gz"
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or cut"):
+        read_lines(path)
+
+
+def test_a_missing_file_or_a_folder_is_an_error(tmp_path: pathlib.Path):
+    for path in (tmp_path / "nothing", tmp_path, tmp_path / "nothing.gz"):
+        with pytest.raises(UserError, match="no such file"):
+            read_lines(path)
+
+
+def test_reading_is_lazy(tmp_path: pathlib.Path):
+    path = tmp_path / "text"
+    path.write_bytes(b"first\n\xff\n")
+    assert next(iterate_lines(path)) == "first"
