@@ -12,7 +12,6 @@ from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     Command,
     Flag,
-    checkpoint_names,
     quiet_import,
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
@@ -130,9 +129,7 @@ def _run(args: types.SimpleNamespace) -> None:
     config = configure(args)
     with quiet_import():
         from t2t_lite.decoding import jobs
-        from t2t_lite.training.checkpoint_scores import named_checkpoint
-    paths = [named_checkpoint(name, config.output_dir) for name in checkpoint_names(args)]
-    jobs.run(dataclasses.replace(config, checkpoint_path=tuple(paths)))
+    jobs.run(config)
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:

@@ -63,11 +63,12 @@ def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     with quiet_import():
+        from t2t_lite.checkpoints.names import named_checkpoint
         from t2t_lite.training import checkpoint_scores, devices
     strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
     # Two names may mean one checkpoint.
     paths = dict.fromkeys(
-        checkpoint_scores.named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
+        named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
     split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
     scored = checkpoint_scores.score_checkpoints(

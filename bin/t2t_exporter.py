@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     _check(args)
     with quiet_import():
+        from t2t_lite.checkpoints.names import named_checkpoint
         from t2t_lite.export import folder, keras_archive, saved_model
-        from t2t_lite.training.checkpoint_scores import named_checkpoint
     checkpoint = named_checkpoint(checkpoint_name(args) or "newest", args.output_dir)
     run = run_folder.open_run(args.output_dir or str(pathlib.Path(checkpoint).parent))
     export_dir = args.export_dir or str(run.folder / "export")

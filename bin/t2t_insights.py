@@ -83,11 +83,7 @@ def _run(args: types.SimpleNamespace) -> None:
     config = configure(args)
     with quiet_import():
         from t2t_lite.insights import job
-        from t2t_lite.training.checkpoint_scores import named_checkpoint
-    checkpoint = checkpoint_name(args)
-    if checkpoint:
-        checkpoint = named_checkpoint(checkpoint, config.output_dir)
-    print(job.run(dataclasses.replace(config, checkpoint_path=checkpoint)))
+    print(job.run(config))
 
 
 def configure(args: types.SimpleNamespace) -> InsightsConfig:
@@ -110,8 +106,8 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
             )
     if args.format == PNG and not importlib.util.find_spec("resvg_py"):
         raise UserError("--format=png needs another package: pip install 't2t_lite[png]'")
-    fields = dataclasses.fields(InsightsConfig)
-    return InsightsConfig(**{field.name: vars(args)[field.name] for field in fields})
+    values = vars(args) | {"checkpoint_path": checkpoint_name(args)}
+    return InsightsConfig(**{f.name: values[f.name] for f in dataclasses.fields(InsightsConfig)})
 
 
 if __name__ == "__main__":

@@ -116,17 +116,12 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.port > _LAST_PORT:
         raise UsageError(f"--port={args.port}: the last port is {_LAST_PORT}")
     DecodeHParams().override(args.decode_hparams)
-    config = ServerConfig(
-        **{field.name: vars(args)[field.name] for field in dataclasses.fields(ServerConfig)}
-    )
+    values = vars(args) | {"checkpoint_path": checkpoint_name(args)}
+    config = ServerConfig(**{f.name: values[f.name] for f in dataclasses.fields(ServerConfig)})
     if not importlib.util.find_spec("uvicorn"):
         raise UserError("t2t-serve needs more packages: pip install 't2t_lite[serve]'")
     with quiet_import():
         from t2t_lite.serving import server
-        from t2t_lite.training.checkpoint_scores import named_checkpoint
-    if name := checkpoint_name(args):
-        path = named_checkpoint(name, args.output_dir)
-        config = dataclasses.replace(config, checkpoint_path=path)
     server.run(config)
 
 

@@ -1,5 +1,76 @@
-"""Sequence-to-sequence learning on TensorFlow and Keras, in the manner of tensor2tensor."""
+"""Sequence-to-sequence learning on TensorFlow and Keras, in the manner of tensor2tensor.
+
+    import t2t_lite as t2t
+
+    t2t.generate_data("translate_ende_locale", data_dir="data")
+    run = t2t.train(problem="translate_ende_locale", model="transformer",
+                    hparams_set="transformer_quickstart", data_dir="data", output_dir="run")
+    print(run.translator("best")("3 days ago"))
+
+Names are imported when first used: `import t2t_lite` alone loads neither Keras nor TensorFlow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from t2t_lite.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from t2t_lite import registry
+    from t2t_lite.api import Run, dataset, generate_data, open_run, train
+    from t2t_lite.decoding.translator import Translation, Translator
+    from t2t_lite.models.lstm import LSTMSeq2SeqAttention
+    from t2t_lite.models.seq2seq import Seq2Seq
+    from t2t_lite.models.transformer import Transformer
+    from t2t_lite.registry import register_hparams, register_model, register_problem
+    from t2t_lite.search.beam_search import BeamSearch
+
+_MODULES = {
+    "BeamSearch": "search.beam_search",
+    "LSTMSeq2SeqAttention": "models.lstm",
+    "Run": "api",
+    "Seq2Seq": "models.seq2seq",
+    "Transformer": "models.transformer",
+    "Translation": "decoding.translator",
+    "Translator": "decoding.translator",
+    "dataset": "api",
+    "generate_data": "api",
+    "open_run": "api",
+    "register_hparams": "registry",
+    "register_model": "registry",
+    "register_problem": "registry",
+    "train": "api",
+}
+
+__all__ = [
+    "BeamSearch",
+    "LSTMSeq2SeqAttention",
+    "Run",
+    "Seq2Seq",
+    "Transformer",
+    "Translation",
+    "Translator",
+    "__version__",
+    "dataset",
+    "generate_data",
+    "open_run",
+    "register_hparams",
+    "register_model",
+    "register_problem",
+    "registry",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "registry":
+        return importlib.import_module("t2t_lite.registry")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

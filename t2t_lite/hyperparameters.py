@@ -10,7 +10,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
@@ -44,6 +44,14 @@ class HParams:
     def copy(self, **changes: Any) -> Self:
         """Returns an unfrozen copy with some fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def change(self, **changes: Any) -> Self:
+        """Returns an unfrozen copy with some fields changed, as `copy` does, after checking them.
+
+        Raises:
+            UsageError: an unknown name, or a value of the wrong type.
+        """
+        return self.from_dict({**self.to_dict(), **changes})
 
     def override(self, assignments: str) -> Self:
         """Returns an unfrozen copy changed by a string such as `"batch_size=1024,pos=emb"`.
@@ -98,6 +106,19 @@ class HParams:
             for name in {**mine, **theirs}
             if mine.get(name) != theirs.get(name)
         ]
+
+
+def assignments(hparams: HParams, names: Iterable[str]) -> str:
+    """Returns fields as `override` reads them.
+
+    Raises:
+        UsageError: a value has a comma, which separates assignments.
+    """
+    values = {name: str(getattr(hparams, name)) for name in names}
+    for name, value in values.items():
+        if "," in value:
+            raise UsageError(f"{hparams.noun} {name!r}: {value!r} has a comma")
+    return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -22,12 +22,12 @@ _FLOORS = (
     {"problems", "generation"},
     {"runs"},
     {"evaluation"},
-    {"search"},
+    {"checkpoints", "search"},
     {"decoding"},
-    {"checkpoints", "cluster", "reporting"},
+    {"cluster", "reporting"},
     {"training", "export", "serving", "insights"},
     {"planning"},
-    {"paper"},
+    {"api", "paper"},
     {"bin"},
 )
 _FLOOR = {package: height for height, packages in enumerate(_FLOORS) for package in packages}

@@ -42,8 +42,9 @@ def train_dataset(
     workers: int,
     seed: int,
     batch_shuffle_size: int,
+    epochs: int | None = None,
 ) -> tf.data.Dataset:
-    """Endless shuffled batches for training.
+    """Shuffled batches for training, endless by default.
 
     Every epoch goes through all examples once, in an order given by (seed, epoch). Buckets fill
     across epochs, so that no example is lost however few there are. If `scheme` drops all
@@ -56,6 +57,7 @@ def train_dataset(
         workers: W, equal parts of every batch.
         seed: of all shuffling.
         batch_shuffle_size: batches of one worker held to be shuffled, so that lengths mix; 0: none.
+        epochs: passes over the examples; None: without end.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
@@ -71,7 +73,8 @@ def train_dataset(
         chunks = _shuffled(records, _SHUFFLED_RECORDS, seeds).batch(_MEASURED_RECORDS)
         return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
 
-    chunks = tf.data.Dataset.counter().flat_map(epoch)
+    numbers = tf.data.Dataset.counter() if epochs is None else tf.data.Dataset.range(epochs)
+    chunks = numbers.flat_map(epoch)
     batches = _bucketed(chunks, scheme, reader, workers)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // workers), seed=seed)

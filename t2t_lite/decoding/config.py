@@ -10,7 +10,8 @@ class DecoderConfig:
     """One run of `jobs.run`; an empty name or path means "not given"."""
 
     output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
-    # Prefixes, several for an ensemble, as a tuple or with "," between them; empty: the newest.
+    # Names of checkpoints (checkpoints/names.py), several for an ensemble, as a tuple or with ","
+    # between them; empty: the newest.
     checkpoint_path: str | tuple[str, ...] = ""
     problem: str = ""  # must agree with the run folder; empty: what stands there
     model: str = ""  # must agree with the run folder; empty: what stands there

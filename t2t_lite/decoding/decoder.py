@@ -108,6 +108,8 @@ class Decoder:
         self.names = names or _names(len(models))
         self.problem = problem
         self.hparams = hparams
+        self._devices = devices
+        self._long_input = long_input
         self._splits = long_input == "split" and problem.can_split_sources
         self._with_details = with_details
         self.encoders = encoders
@@ -144,6 +146,24 @@ class Decoder:
         encoders = run.problem.get_feature_encoders(str(run.folder))
         hparams = hparams or DecodeHParams.of(run.problem)
         return cls(model, run.problem, encoders, hparams, names=[checkpoint], **settings)
+
+    def variant(self, return_beams: bool, with_details: bool) -> "Decoder":
+        """Returns a decoder of the same models, which goes on for all hypotheses or explains them.
+
+        Args:
+            return_beams: whether a search ends only when all hypotheses are settled.
+            with_details: whether hypotheses come with their `details`.
+        """
+        return Decoder(
+            self._models,
+            self.problem,
+            self.encoders,
+            self.hparams.copy(return_beams=return_beams),
+            self._devices,
+            self._long_input,
+            with_details,
+            self.names,
+        )
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Returns the best output for each line, itself one line; "" for an empty line."""

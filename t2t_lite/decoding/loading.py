@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from t2t_lite import files
+from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import decoding_devices, on_device
@@ -59,7 +60,7 @@ def find_trained(config: DecoderConfig) -> list[Trained]:
     given = config.checkpoint_path
     if isinstance(given, str):
         given = tuple(checkpoint_files.split_checkpoints(given, config.output_dir))
-    trained = [_find(path, config) for path in given or [""]]
+    trained = [_find(name, config) for name in given or [""]]
     first = trained[0].run
     for other in trained[1:]:
         if other.run.problem.name != first.problem.name:
@@ -99,9 +100,10 @@ def load_decoder(config: DecoderConfig, trained: Sequence[Trained]) -> Decoder:
     )
 
 
-def _find(path: str, config: DecoderConfig) -> Trained:
+def _find(name: str, config: DecoderConfig) -> Trained:
     """Opens the run folder of a checkpoint, its own or else `output_dir`; "": the newest there."""
     folder = config.output_dir
+    path = named_checkpoint(name, folder) if name else ""
     own = pathlib.Path(path).parent
     if path and (not folder or (own / run_folder.FLAGS).is_file()):
         folder = str(own)

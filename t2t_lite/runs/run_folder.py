@@ -21,7 +21,7 @@ import pathlib
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
@@ -63,6 +63,33 @@ class Run:
     hparams: "BasicHParams"
     problem: "Problem"
     flags: Mapping[str, Any]  # the trainer's other settings, by name
+
+    @classmethod
+    def open(cls, output_dir: str) -> Self:
+        """Opens a run folder that a trainer has made.
+
+        Raises:
+            UserError: it is not a run folder, or one of its files cannot be read.
+        """
+        folder = pathlib.Path(output_dir)
+        flags = _read_flags(output_dir)
+        try:
+            problem = registry.problem(flags["problem"])
+            hparams_class = _hparams_class(flags["model"], flags["hparams_set"])
+        except UsageError as error:
+            raise UsageError(f"{folder / FLAGS}: {error}") from error
+        try:
+            hparams = hparams_class.from_dict(_read_json(folder / HPARAMS, output_dir))
+        except UsageError as error:
+            raise UserError(f"{folder / HPARAMS}: {error}") from error
+        return cls(
+            folder=folder,
+            model_name=flags["model"],
+            hparams_set=flags["hparams_set"],
+            hparams=hparams.freeze(),
+            problem=problem,
+            flags=flags,
+        )
 
     def build_model(self) -> "Seq2Seq":
         """Builds the model, freshly initialised, for the vocabularies in the folder.
@@ -239,30 +266,8 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def open_run(output_dir: str) -> Run:
-    """Opens a run folder that a trainer has made.
-
-    Raises:
-        UserError: it is none, or one of its files cannot be read.
-    """
-    folder = pathlib.Path(output_dir)
-    flags = _read_flags(output_dir)
-    try:
-        model_class = registry.model(flags["model"])
-        problem = registry.problem(flags["problem"])
-    except UsageError as error:
-        raise UsageError(f"{folder / FLAGS}: {error}") from error
-    try:
-        hparams = model_class.hparams_class.from_dict(_read_json(folder / HPARAMS, output_dir))
-    except UsageError as error:
-        raise UserError(f"{folder / HPARAMS}: {error}") from error
-    return Run(
-        folder=folder,
-        model_name=flags["model"],
-        hparams_set=flags["hparams_set"],
-        hparams=hparams.freeze(),
-        problem=problem,
-        flags=flags,
-    )
+    """Does what `Run.open` does."""
+    return Run.open(output_dir)
 
 
 def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> Run:
@@ -344,6 +349,18 @@ def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
         return
     with files.whole_file(copy) as temporary:
         shutil.copyfile(source, temporary)
+
+
+def _hparams_class(model: str, hparams_set: str) -> "type[BasicHParams]":
+    """Returns the class of a run's hparams; a set that is known gives it without Keras.
+
+    Raises:
+        UsageError: the model is not registered.
+    """
+    registry.require_model(model)
+    if hparams_set in registry.list_hparams():
+        return type(cast("BasicHParams", registry.hparams(hparams_set)))
+    return registry.model(model).hparams_class
 
 
 def _read_flags(output_dir: str) -> json_files.Fields:

@@ -8,11 +8,13 @@ hypothesis is scored by a `Penalty`; the alive ones, all of one length, by their
 
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.adapter import as_steps
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.search.penalties import NO_PENALTY, Coverage, Penalty
+from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Coverage, Penalty
 from t2t_lite.search.search_loop import (
     DEAD,
     Hypotheses,
@@ -44,10 +46,11 @@ class BeamSearch(SearchLoop):
 
     Example:
         >>> search = BeamSearch(model, beam_size=4, penalty=Penalty(alpha=0.6))
-        >>> ids, scores = search(inputs, max_lengths=[50] * len(inputs))
+        >>> ids, scores = search(inputs, max_lengths=50)
 
     Args:
-        model: any `Seq2Seq`, or what stands before one.
+        model: any `Seq2Seq`, what stands before one, or a plain `keras.Model` that maps (inputs,
+            targets) to logits: correct too, but slow (see `PlainModel`).
         beam_size: K.
         penalty: what finished hypotheses are scored by.
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten. The
@@ -59,14 +62,15 @@ class BeamSearch(SearchLoop):
 
     def __init__(
         self,
-        model: Steps,
-        beam_size: int,
-        penalty: Penalty,
+        model: Steps | keras.Model,
+        beam_size: int = 4,
+        penalty: Penalty = DEFAULT_PENALTY,
         stop_early: bool = True,
         constraints: Constraints = NO_CONSTRAINTS,
         candidates: int | None = None,
         xla_compile: bool = False,
     ) -> None:
+        model = as_steps(model)
         self._coverage = Coverage(model) if penalty.coverage_penalty else None
         super().__init__(self._coverage or model, beam_size, xla_compile)
         self._penalty = penalty

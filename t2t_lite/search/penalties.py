@@ -80,6 +80,7 @@ class Penalty:
 
 
 NO_PENALTY = Penalty()
+DEFAULT_PENALTY = Penalty(alpha=0.6)  # the paper's, section 6.1
 
 
 def log_coverage(attention: tf.Tensor, present: tf.Tensor) -> tf.Tensor:

@@ -7,14 +7,16 @@ sentences of the batch.
 import abc
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import DecodeState, Watch
+from t2t_lite.search.adapter import as_steps
 from t2t_lite.text.text_encoder import PAD_ID
 
 # Log-probability of a hypothesis that does not exist; T2T's value. None that exists is so unlikely.
@@ -76,13 +78,18 @@ class SearchLoop(abc.ABC):
     when first used.
 
     Args:
-        model: any `Seq2Seq`, or what stands before one.
+        model: any `Seq2Seq`, what stands before one, or a plain `keras.Model` (see `PlainModel`).
         beam_size: K, hypotheses of a sentence.
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
+
+    Raises:
+        UsageError: Keras computes with another backend than TensorFlow.
     """
 
-    def __init__(self, model: Steps, beam_size: int, xla_compile: bool = False) -> None:
-        self._model = model
+    def __init__(
+        self, model: Steps | keras.Model, beam_size: int, xla_compile: bool = False
+    ) -> None:
+        self._model: Steps = as_steps(model)
         self._beam_size = beam_size
         self._xla_compile = xla_compile
 
@@ -120,7 +127,7 @@ class SearchLoop(abc.ABC):
     def __call__(
         self,
         inputs: np.ndarray,
-        max_lengths: np.ndarray,
+        max_lengths: np.ndarray | Sequence[int] | int,
         prefixes: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
     ) -> Hypotheses:
@@ -128,7 +135,8 @@ class SearchLoop(abc.ABC):
 
         Args:
             inputs: [B, S] ids, 0 at padding.
-            max_lengths: [B], the greatest length of each output, EOS included; at least 1.
+            max_lengths: [B], the greatest length of each output, EOS included; at least 1. One
+                number: that of all.
             prefixes: [B, P], ids with which each output must begin, without EOS; 0 behind them.
                 Their log-probabilities count in the scores. None: no output must.
             numbers: [B], which sentence of all each is: what is drawn at random for it depends on
@@ -137,8 +145,9 @@ class SearchLoop(abc.ABC):
         Raises:
             ValueError: a prefix does not fit into its output.
         """
-        limits = np.asarray(max_lengths, np.int32)
-        batch = len(limits)
+        inputs = np.asarray(inputs)
+        batch = len(inputs)
+        limits = np.broadcast_to(np.asarray(max_lengths, np.int32), [batch])
         prefixes = np.zeros([batch, 0], np.int32) if prefixes is None else np.asarray(prefixes)
         if (np.count_nonzero(prefixes, axis=1) >= limits).any():
             raise ValueError("max_lengths must leave room for the prefix and EOS")

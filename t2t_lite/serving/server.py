@@ -14,6 +14,7 @@ from typing import cast
 
 import uvicorn
 
+from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -44,12 +45,12 @@ def run(config: ServerConfig) -> None:
         UserError: the run folder or a checkpoint cannot be read, or the address is not free.
         UsageError: an unknown decode hparam, or more connections than the system allows.
     """
-    folder = config.output_dir or str(pathlib.Path(config.checkpoint_path).parent)
-    opened = run_folder.open_run(folder)
+    checkpoint = named_checkpoint(config.checkpoint_path or "newest", config.output_dir)
+    opened = run_folder.open_run(config.output_dir or str(pathlib.Path(checkpoint).parent))
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
     metrics = Metrics()
     worker = Worker(
-        lambda: Translator.load(opened, config.checkpoint_path, hparams, metrics, config),
+        lambda: Translator.load(opened, checkpoint, hparams, metrics, config),
         config.queue_size,
     )
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}

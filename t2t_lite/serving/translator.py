@@ -125,14 +125,7 @@ class Translator:
         plain = self._plain
         key = (is_n_best or plain.hparams.return_beams, attention)
         if key not in self._decoders:
-            self._decoders[key] = Decoder(
-                plain.model,
-                plain.problem,
-                plain.encoders,
-                plain.hparams.copy(return_beams=key[0]),
-                with_details=attention,
-                names=plain.names,
-            )
+            self._decoders[key] = plain.variant(*key)
         return self._decoders[key]
 
     def _decode(

@@ -7,10 +7,11 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
+from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import Resampled
 from t2t_lite.runs import run_folder
-from t2t_lite.training.checkpoint_scores import CheckpointScores, named_checkpoint
+from t2t_lite.training.checkpoint_scores import CheckpointScores
 
 
 @pytest.fixture

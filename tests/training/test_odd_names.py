@@ -16,6 +16,7 @@ from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
 from t2t_lite.checkpoints import averaging, warm_start
+from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.checkpoints.saving import Checkpoints
 from t2t_lite.checkpoints.selection import Metric, best_checkpoints, keep_best
 from t2t_lite.checkpoints.training_files import TrainingFiles
@@ -26,7 +27,6 @@ from t2t_lite.export import keras_archive, saved_model, t2t_checkpoint
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.checkpoint_files import split_checkpoints
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training.checkpoint_scores import named_checkpoint
 
 NAMES = ["[lr=0.1]", "[!a-", "back\\slash", "a, b", "*?{c,d}", " blanks\n", "-~ü文", "%s #'\"$HOME"]
 FLAGS = {

@@ -1,0 +1,241 @@
+"""What `import t2t_lite` offers: make data, train, open a run, translate, evaluate.
+
+The commands call the same functions. Nothing here imports TensorFlow before it is needed.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from t2t_lite import registry
+from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
+from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hyperparameters import assignments
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.training.config import TrainerConfig
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from t2t_lite.decoding.translator import Translator
+    from t2t_lite.models.seq2seq import Seq2Seq
+
+# Where t2t-datagen keeps raw files.
+TMP_DIR = "/tmp/t2t_datagen"
+
+_SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
+
+
+class Run(run_folder.Run):
+    """A trained model in its run folder: settings, problem, encoders, checkpoints.
+
+    `open_run` makes it. A checkpoint is named by `newest`, `best`, `averaged`, a number of updates,
+    a name in the folder, or a path.
+    """
+
+    def checkpoint(self, name: str = "newest") -> str:
+        """Returns the path prefix of a checkpoint.
+
+        Raises:
+            UserError: there is no such checkpoint.
+        """
+        from t2t_lite.checkpoints.names import named_checkpoint
+
+        return named_checkpoint(name, str(self.folder))
+
+    def model(self, checkpoint: str = "newest") -> "Seq2Seq":
+        """Builds the Keras model with the weights of a checkpoint.
+
+        Raises:
+            UserError: the checkpoint is missing, or does not fit.
+        """
+        model, _ = self.load_model(self.checkpoint(checkpoint))
+        return model
+
+    def translator(self, checkpoint: str = "newest", **decode_hparams: Any) -> "Translator":
+        """Returns a function from text to text.
+
+        Args:
+            checkpoint: which weights.
+            **decode_hparams: changes to the problem's search settings, such as `beam_size=8` (the
+                names of `--decode_hparams`).
+
+        Raises:
+            UserError: the checkpoint is missing, or does not fit.
+            UsageError: an unknown search setting, or a value that does not fit.
+        """
+        from t2t_lite.decoding.decoder import Decoder
+        from t2t_lite.decoding.translator import Translator
+
+        hparams = DecodeHParams.of(self.problem).change(**decode_hparams)
+        return Translator(Decoder.from_run(self, self.checkpoint(checkpoint), hparams))
+
+
+def open_run(output_dir: str | pathlib.Path) -> Run:
+    """Opens the run folder of a training; reads its settings, but no weights yet.
+
+    Raises:
+        UserError: it is not a run folder, or one of its files cannot be read.
+    """
+    return Run.open(str(output_dir))
+
+
+def generate_data(
+    problem: str | Problem,
+    *,
+    data_dir: str | pathlib.Path,
+    tmp_dir: str | pathlib.Path = TMP_DIR,
+    **options: Any,
+) -> None:
+    """Makes the vocabulary and the TFRecord files of a problem that are not there yet.
+
+    Args:
+        problem: a registered name, or a problem.
+        data_dir: folder of the results; created if missing.
+        tmp_dir: folder of the raw files; created if missing. Downloads go there.
+        **options: the fields of `DatagenOptions`, such as `num_workers=4`.
+
+    Raises:
+        UsageError: the name is not registered.
+        UserError: a raw file cannot be had; what is there was made from something else; another
+            process is making it.
+        DataError: the raw data is unusable.
+    """
+    for folder in (data_dir, tmp_dir):
+        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    settings = DatagenOptions(**_known(DatagenOptions, options))
+    generator.generate_data(_problem(problem), str(data_dir), str(tmp_dir), settings)
+
+
+def train(
+    *,
+    problem: str,
+    model: str,
+    hparams_set: str,
+    data_dir: str | pathlib.Path,
+    output_dir: str | pathlib.Path,
+    hparams: str | Mapping[str, Any] = "",
+    **settings: Any,
+) -> Run:
+    """Trains a model, or goes on from the newest checkpoint in `output_dir`.
+
+    Args:
+        problem: a registered name.
+        model: a registered name.
+        hparams_set: a registered name.
+        data_dir: folder that `generate_data` filled.
+        output_dir: run folder; created if missing.
+        hparams: changes to the set, as a mapping or as `"name=value,..."`.
+        **settings: the fields of `TrainerConfig`, such as `train_steps=1500`.
+
+    Returns:
+        The run.
+
+    Raises:
+        UsageError: an unknown name or setting, or a value that does not fit.
+        UserError: something in the data or the run folder is wrong.
+    """
+    from t2t_lite.training import trainer
+
+    if not isinstance(hparams, str):
+        hparams = assignments(registry.hparams(hparams_set).change(**hparams), hparams)
+    config = TrainerConfig(
+        data_dir=str(data_dir),
+        output_dir=str(output_dir),
+        problem=problem,
+        model=model,
+        hparams_set=hparams_set,
+        hparams=hparams,
+        **_known(TrainerConfig, settings),
+    )
+    trainer.run(config)
+    return open_run(output_dir)
+
+
+def dataset(
+    problem: str | Problem,
+    split: str = "train",
+    *,
+    data_dir: str | pathlib.Path,
+    seed: int = 0,
+    **hparams: Any,
+) -> "tf.data.Dataset":
+    """Returns batches for `keras.Model.fit`, `evaluate` and `predict`.
+
+    Sentences of similar length share a batch. Those of the training split are shuffled and come
+    without end: give `fit` its `steps_per_epoch`. Other splits come once, in a fixed order.
+
+    Args:
+        problem: a registered name, or a problem.
+        split: train, dev or test.
+        data_dir: folder that `generate_data` filled.
+        seed: of the shuffling.
+        **hparams: the fields of `BasicHParams` that batches depend on, such as `batch_size=4096`
+            (subwords) and `max_length=256`.
+
+    Returns:
+        A dataset of `({"inputs": [B, S], "targets": [B, T]}, targets [B, T], weights [B, T])`; ids
+        are int32, 0 at padding, where the weights, float32, are 0.
+
+    Raises:
+        UsageError: an unknown name, or hparams that contradict each other.
+        UserError: a data file is missing.
+    """
+    import tensorflow as tf
+
+    from t2t_lite.data.batching import BatchingScheme
+    from t2t_lite.data.example_reader import ExampleReader
+    from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+
+    if split not in _SPLITS:
+        raise UsageError(f"split {split!r}: expected train, dev or test")
+    problem, settings = _problem(problem), BasicHParams().change(**hparams)
+    is_training = _SPLITS[split] == DatasetSplit.TRAIN
+    paths = problem.existing_filepaths(str(data_dir), _SPLITS[split])
+    scheme = BatchingScheme.from_hparams(settings, is_training)
+    reader = ExampleReader.of(problem, settings)
+    if is_training:
+        batches = train_dataset(
+            paths,
+            scheme,
+            reader,
+            workers=1,
+            seed=seed,
+            batch_shuffle_size=settings.batch_shuffle_size,
+        )
+    else:
+        batches = eval_dataset(paths, scheme, reader, workers=1)
+
+    def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:
+        features = {name: ids[0] for name, ids in features.items()}  # [1, B, L] -> [B, L]
+        targets = features["targets"]
+        return features, targets, tf.cast(targets != 0, tf.float32)
+
+    batches = batches.map(weigh)
+    if is_training:  # otherwise `fit` without steps_per_epoch would never end
+        batches = batches.apply(
+            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        )
+    return batches
+
+
+def _problem(problem: str | Problem) -> Problem:
+    return registry.problem(problem) if isinstance(problem, str) else problem
+
+
+def _known(config: type, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings.
+
+    Raises:
+        UsageError: one is not a field of the dataclass; the message gives the nearest one.
+    """
+    names = [field.name for field in dataclasses.fields(config)]
+    for name in settings:
+        if name not in names:
+            raise UsageError(f"unknown setting {name!r}{did_you_mean(name, names)}")
+    return settings

@@ -1,0 +1,110 @@
+"""Translating from Python: text in, text or n-best lists out."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.pieces import Hypothesis
+from t2t_lite.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """One output of a model for one text.
+
+    Attributes:
+        text: the output, one line.
+        score: its log-probability over the length penalty.
+        tokens: its T subwords as text, EOS included.
+        log_probs: [T], of each token by the model alone, whatever the search forbids.
+        source_tokens: the S subwords of the source as text, EOS included.
+        attention: [T, S], of the last layer to the source, the mean over its heads.
+    """
+
+    text: str
+    score: float
+    tokens: list[str]
+    log_probs: np.ndarray
+    source_tokens: list[str]
+    attention: np.ndarray
+
+
+class Translator:
+    """Translates text with a trained model; `Run.translator` makes one.
+
+    The model is compiled when first used, then serves texts of all lengths.
+
+    Example:
+        >>> translate = t2t_lite.open_run("runs/base").translator("best", beam_size=4)
+        >>> translate("A cat.")
+        'Eine Katze.'
+        >>> translate(["A cat.", "A dog."], n_best=2)[1][0].score
+        -0.31
+
+    Args:
+        decoder: with the model, and how it searches.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+
+    @overload
+    def __call__(self, texts: str, n_best: None = None) -> str: ...
+    @overload
+    def __call__(self, texts: list[str], n_best: None = None) -> list[str]: ...
+    @overload
+    def __call__(self, texts: str, n_best: int) -> list[Translation]: ...
+    @overload
+    def __call__(self, texts: list[str], n_best: int) -> list[list[Translation]]: ...
+    def __call__(self, texts: str | list[str], n_best: int | None = None) -> Any:
+        """Translates one text or several.
+
+        Args:
+            texts: a text, or a list of texts, one line each.
+            n_best: how many outputs to return for each text, at most `beam_size`, as
+                `Translation` objects; None: the text of the best one.
+
+        Returns:
+            For one text its output or outputs; for several texts, a list of these. An empty text
+            has the output "", and no `Translation`.
+
+        Raises:
+            DataError: a text has a token that the vocabulary lacks.
+            DivergedError: the model gives NaN.
+            UsageError: `n_best` is below 1 or above `beam_size`.
+        """
+        lines = [texts] if isinstance(texts, str) else texts
+        found: list[Any] = (
+            self._decoder.translate(lines) if n_best is None else self._n_best(lines, n_best)
+        )
+        return found[0] if isinstance(texts, str) else found
+
+    def _n_best(self, lines: Sequence[str], count: int) -> list[list[Translation]]:
+        largest = self._decoder.hparams.beam_size
+        if not 1 <= count <= largest:
+            raise UsageError(f"n_best={count}: expected 1 to beam_size={largest}")
+        decoder = self._explaining
+        found = decoder.decode(decoder.encode(lines))
+        return [[_translation(h) for h in hypotheses[:count]] for hypotheses in found]
+
+    @functools.cached_property
+    def _explaining(self) -> Decoder:
+        """A decoder that settles all hypotheses, and tells what each token is worth."""
+        return self._decoder.variant(return_beams=True, with_details=True)
+
+
+def _translation(hypothesis: Hypothesis) -> Translation:
+    details = hypothesis.details
+    assert details is not None, "the decoder was asked for details"
+    return Translation(
+        hypothesis.output.text,
+        hypothesis.score,
+        details.tokens,
+        details.log_probs,
+        details.source_tokens,
+        details.attention,
+    )

@@ -1,0 +1,222 @@
+"""The front door: what `import t2t_lite` offers."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import t2t_lite as t2t
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.search.penalties import Penalty
+
+TINY = {
+    "hidden_size": 16,
+    "filter_size": 24,
+    "num_hidden_layers": 1,
+    "num_heads": 2,
+    "batch_size": 200,
+    "max_length": 30,
+}
+
+
+@pytest.fixture(scope="module")
+def run(noisy_run):
+    """A run folder of random weights, opened by the front door."""
+    return t2t.open_run(noisy_run(hidden_size=16, num_hidden_layers=1).folder)
+
+
+@pytest.mark.integration
+def test_importing_and_opening_load_neither_keras_nor_tensorflow(run):
+    script = (
+        "import sys, t2t_lite\n"
+        "def heavy(): return {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy(), heavy()\n"
+        f"run = t2t_lite.open_run({str(run.folder)!r})\n"
+        "assert run.problem.name == 'translate_ende_wmt_characters'\n"
+        "assert run.hparams.hidden_size == 16\n"
+        "assert run.problem.get_feature_encoders(str(run.folder))['inputs'].vocab_size == 258\n"
+        "assert not heavy() - {'numpy'}, heavy()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_every_name_is_there_and_listed_once():
+    tree = ast.parse(pathlib.Path(t2t.__file__).read_text(encoding="utf-8"))
+    for_checkers = next(node for node in tree.body if isinstance(node, ast.If))
+    named = {alias.name for line in for_checkers.body for alias in line.names}
+    assert {*t2t.__all__} == named | {"__version__"}
+    assert all(getattr(t2t, name) is not None for name in t2t.__all__)
+    assert {*t2t.__all__} <= {*dir(t2t)}
+    with pytest.raises(AttributeError, match="no attribute 'Transfomer'"):
+        t2t.Transfomer  # noqa: B018
+
+
+def test_a_text_gives_a_text_and_a_list_a_list(run):
+    translate = run.translator(beam_size=2, extra_length=3)
+    text = translate("A cat.")
+    assert isinstance(text, str)
+    assert translate(["A cat.", "", "So."]) == [text, "", translate("So.")]
+
+
+def test_n_best_explains_each_output(run):
+    translate = run.translator("newest", beam_size=3, alpha=0.0, extra_length=3)
+    found = translate("A cat.", n_best=3)
+    assert len(found) == 3
+    assert found == sorted(found, key=lambda one: -one.score)
+    assert translate(["A cat.", ""], n_best=1)[1] == []
+    for one in found:
+        assert one.attention.shape == (len(one.tokens), len(one.source_tokens))
+        assert one.source_tokens[-1] == "<EOS>"
+        np.testing.assert_allclose(one.attention.sum(axis=1), 1.0, rtol=1e-4)
+        assert one.log_probs.shape == (len(one.tokens),)
+        if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
+            np.testing.assert_allclose(one.score, one.log_probs.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_n_best_is_bounded_by_the_beam(run, count):
+    with pytest.raises(UsageError, match=rf"n_best={count}: expected 1 to beam_size=3"):
+        run.translator(beam_size=3)("A cat.", n_best=count)
+
+
+def test_an_unknown_search_setting_names_the_nearest(run):
+    with pytest.raises(UsageError, match="'beam_sise'.*beam_size"):
+        run.translator(beam_sise=3)
+
+
+def test_a_model_has_the_weights_of_its_checkpoint(run):
+    ids = np.array([[5, 6, 1]], np.int32)
+    features = {"inputs": ids, "targets": ids}
+    first, second = run.model("7"), run.model(run.checkpoint())
+    np.testing.assert_array_equal(first(features), second(features))
+
+
+def _logits_of(model, as_dict: bool) -> keras.Model:
+    """A functional model with a Transformer in it, which search knows nothing of."""
+    ids = {name: keras.Input([None], dtype="int32", name=name) for name in ("inputs", "targets")}
+    logits = model(ids)
+    return keras.Model(ids if as_dict else [ids["inputs"], ids["targets"]], logits)
+
+
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_search_over_a_plain_model_finds_what_steps_find(decided, as_dict):
+    model = decided("transformer", 3)
+    plain = _logits_of(model, as_dict)
+    inputs = np.random.default_rng(1).integers(2, 20, [3, 5])
+    limits = [10, 7, 12]
+    penalty = Penalty(alpha=0.6)
+    ids, scores = t2t.BeamSearch(model, beam_size=3, penalty=penalty)(inputs, limits)
+    plain_ids, plain_scores = t2t.BeamSearch(plain, beam_size=3, penalty=penalty)(inputs, limits)
+    np.testing.assert_array_equal(plain_ids, ids)
+    np.testing.assert_allclose(plain_scores, scores, rtol=1e-4)
+
+
+def test_one_limit_holds_for_all_sentences(decided):
+    search = t2t.BeamSearch(decided("transformer", 3), beam_size=2)
+    inputs = np.array([[5, 6, 7], [8, 9, 0]])
+    for one, each in zip(search(inputs, 6), search(inputs, [6, 6]), strict=True):
+        np.testing.assert_array_equal(one, each)
+
+
+def test_a_plain_model_has_no_attention_to_penalise(decided):
+    plain = _logits_of(decided("transformer", 3), as_dict=False)
+    search = t2t.BeamSearch(plain, 2, Penalty(coverage_penalty=0.2))
+    with pytest.raises(UsageError, match="coverage penalty"):
+        search(np.array([[5, 6]]), 4)
+
+
+def test_search_says_which_backend_it_needs(decided, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(UsageError, match="this is jax: set KERAS_BACKEND=tensorflow"):
+        t2t.BeamSearch(decided("transformer", 3))
+
+
+# ---- making one
+
+
+@pytest.fixture(scope="module")
+def data(generate_pairs):
+    return generate_pairs("text2text_tmpdir", 60)
+
+
+def test_data_is_generated_by_name_or_problem(tmp_path):
+    (tmp_path / "inputs.train.txt").write_text("a b\nc d\n", encoding="utf-8")
+    (tmp_path / "targets.train.txt").write_text("b a\nd c\n", encoding="utf-8")
+    for side in ("inputs", "targets"):
+        (tmp_path / f"{side}.eval.txt").write_text("a\n", encoding="utf-8")
+    made = []
+    for name, problem in (
+        ("name", "text2text_tmpdir"),
+        ("problem", t2t.registry.problem("text2text_tmpdir")),
+    ):
+        t2t.generate_data(problem, data_dir=tmp_path / name, tmp_dir=tmp_path, num_workers=1)
+        made.append(
+            {p.name: p.read_bytes() for p in (tmp_path / name).iterdir() if "-dev-" in p.name}
+        )
+    assert made[0] == made[1] != {}
+    with pytest.raises(UsageError, match="unknown setting 'num_worker'.*num_workers"):
+        t2t.generate_data("text2text_tmpdir", data_dir=tmp_path, num_worker=1)
+
+
+def test_batches_weigh_tokens_but_not_padding(data):
+    batches = t2t.dataset("text2text_tmpdir", "dev", data_dir=data, batch_size=100)
+    sentences = 0
+    for features, targets, weights in batches:
+        assert set(features) == {"inputs", "targets"}
+        np.testing.assert_array_equal(features["targets"], targets)
+        np.testing.assert_array_equal(weights, np.asarray(targets) != 0)
+        sentences += len(targets)
+    assert sentences == 6
+    with pytest.raises(UsageError, match="split 'trian': expected train, dev or test"):
+        t2t.dataset("text2text_tmpdir", "trian", data_dir=data)
+
+
+def test_endless_batches_ask_fit_for_the_steps(data):
+    batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
+    model = _fitted(data)
+    with pytest.raises(ValueError, match="steps_per_epoch"):
+        model.fit(batches, verbose=0)
+    history = model.fit(batches, steps_per_epoch=8, epochs=2, verbose=0).history
+    assert history["loss"][1] < history["loss"][0]
+
+
+def _fitted(data) -> keras.Model:
+    size = registry.problem("text2text_tmpdir").get_feature_encoders(str(data))["inputs"].vocab_size
+    hparams = registry.hparams("transformer_test").copy(**TINY)
+    model = t2t.Transformer(hparams, size, size)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer=keras.optimizers.Adam(1e-2), loss=loss)
+    return model
+
+
+@pytest.mark.integration
+def test_trains_opens_and_translates(data, tmp_path):
+    run = t2t.train(
+        problem="text2text_tmpdir",
+        model="transformer",
+        hparams_set="transformer_test",
+        data_dir=data,
+        output_dir=tmp_path / "run",
+        hparams=TINY,
+        train_steps=3,
+        schedule="train",
+    )
+    assert run.hparams.batch_size == 200
+    assert run.checkpoint().endswith("model.ckpt-3")
+    assert isinstance(run.translator(beam_size=1, extra_length=2)("1 and 2"), str)
+
+
+def test_training_refuses_what_it_does_not_know(tmp_path):
+    known = {"problem": "text2text_tmpdir", "model": "transformer", "data_dir": tmp_path}
+    known |= {"hparams_set": "transformer_test", "output_dir": tmp_path}
+    with pytest.raises(UsageError, match="unknown setting 'train_step'.*train_steps"):
+        t2t.train(**known, train_step=3)
+    with pytest.raises(UsageError, match="'hiden_size'.*hidden_size"):
+        t2t.train(**known, hparams={"hiden_size": 3})
+    with pytest.raises(UsageError, match="'dtype'"):
+        t2t.train(**known, hparams={"dtype": 16})
