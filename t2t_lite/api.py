@@ -167,8 +167,8 @@ def dataset(
 ) -> "tf.data.Dataset":
     """Returns batches for `keras.Model.fit`, `evaluate` and `predict`.
 
-    Sentences of similar length share a batch. Those of the training split are shuffled and come
-    without end: give `fit` its `steps_per_epoch`. Other splits come once, in a fixed order.
+    Sentences of similar length share a batch; each comes once. The training split is shuffled, and
+    its batches come in another order each time; other splits have a fixed order.
 
     Args:
         problem: a registered name, or a problem.
@@ -207,6 +207,7 @@ def dataset(
             workers=1,
             seed=seed,
             batch_shuffle_size=settings.batch_shuffle_size,
+            epochs=1,
         )
     else:
         batches = eval_dataset(paths, scheme, reader, workers=1)
@@ -216,12 +217,7 @@ def dataset(
         targets = features["targets"]
         return features, targets, tf.cast(targets != 0, tf.float32)
 
-    batches = batches.map(weigh)
-    if is_training:  # otherwise `fit` without steps_per_epoch would never end
-        batches = batches.apply(
-            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        )
-    return batches
+    return batches.map(weigh)
 
 
 def _problem(problem: str | Problem) -> Problem:

@@ -85,7 +85,7 @@ def test_n_best_is_bounded_by_the_beam(run, count):
 
 
 def test_an_unknown_search_setting_names_the_nearest(run):
-    with pytest.raises(UsageError, match="'beam_sise'.*beam_size"):
+    with pytest.raises(UsageError, match=r"'beam_sise'.*beam_size"):
         run.translator(beam_sise=3)
 
 
@@ -159,7 +159,7 @@ def test_data_is_generated_by_name_or_problem(tmp_path):
             {p.name: p.read_bytes() for p in (tmp_path / name).iterdir() if "-dev-" in p.name}
         )
     assert made[0] == made[1] != {}
-    with pytest.raises(UsageError, match="unknown setting 'num_worker'.*num_workers"):
+    with pytest.raises(UsageError, match=r"unknown setting 'num_worker'.*num_workers"):
         t2t.generate_data("text2text_tmpdir", data_dir=tmp_path, num_worker=1)
 
 
@@ -176,12 +176,10 @@ def test_batches_weigh_tokens_but_not_padding(data):
         t2t.dataset("text2text_tmpdir", "trian", data_dir=data)
 
 
-def test_endless_batches_ask_fit_for_the_steps(data):
+def test_fit_goes_over_the_training_split_once_an_epoch(data):
     batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
-    model = _fitted(data)
-    with pytest.raises(ValueError, match="steps_per_epoch"):
-        model.fit(batches, verbose=0)
-    history = model.fit(batches, steps_per_epoch=8, epochs=2, verbose=0).history
+    assert sum(len(targets) for _, targets, _ in batches) == 60
+    history = _fitted(data).fit(batches, epochs=2, verbose=0).history
     assert history["loss"][1] < history["loss"][0]
 
 
@@ -214,9 +212,9 @@ def test_trains_opens_and_translates(data, tmp_path):
 def test_training_refuses_what_it_does_not_know(tmp_path):
     known = {"problem": "text2text_tmpdir", "model": "transformer", "data_dir": tmp_path}
     known |= {"hparams_set": "transformer_test", "output_dir": tmp_path}
-    with pytest.raises(UsageError, match="unknown setting 'train_step'.*train_steps"):
+    with pytest.raises(UsageError, match=r"unknown setting 'train_step'.*train_steps"):
         t2t.train(**known, train_step=3)
-    with pytest.raises(UsageError, match="'hiden_size'.*hidden_size"):
+    with pytest.raises(UsageError, match=r"'hiden_size'.*hidden_size"):
         t2t.train(**known, hparams={"hiden_size": 3})
     with pytest.raises(UsageError, match="'dtype'"):
         t2t.train(**known, hparams={"dtype": 16})
