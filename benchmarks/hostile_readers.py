@@ -275,7 +275,7 @@ def read_run(folder: pathlib.Path) -> None:
     """Opens a run folder, and does all that needs no weights."""
     name, page = str(folder), str(folder.with_name("report.html"))
     all_of(
-        lambda: run_folder.open_run(name).problem.get_feature_encoders(name),
+        lambda: run_folder.open_run(name).encoders,
         lambda: run_folder.open_run(name).refuse_other_vocabulary(name),
         lambda: report.write_report([name], page),
         lambda: fingerprint._read(folder / "x.fingerprint.json"),

@@ -137,10 +137,10 @@ def plain_prefix(prefix: str) -> Iterator[str]:
         yield plain
 
 
-def digest(path: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a file."""
+def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
+    """Returns the digest of a file as hexadecimal digits."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def is_same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:

@@ -1,6 +1,7 @@
 """How far a long piece of work has come: a bar in a terminal, a log line now and then elsewhere."""
 
 import contextlib
+import datetime
 import logging
 import sys
 import time
@@ -72,3 +73,8 @@ def _log_lines(description: str, total: int | None) -> Iterator[_Show]:
     yield show
     if latest:
         log.info("%s, done", latest)
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in whole seconds for people: "1:02:03", "2 days, 0:00:01"."""
+    return str(datetime.timedelta(seconds=round(seconds)))

@@ -5,7 +5,6 @@ remote file it is a part: the server's ETag, or the time of its last change.
 """
 
 import email.message
-import hashlib
 import http
 import http.client
 import logging
@@ -18,7 +17,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from t2t_lite.errors import UserError
-from t2t_lite.files import whole_file, write_text
+from t2t_lite.files import digest, whole_file, write_text
 from t2t_lite.lock import locked
 from t2t_lite.progress import progress
 
@@ -240,10 +239,9 @@ def _check(path: pathlib.Path, size: int | None, file_hash: str | None) -> None:
     if size is not None and found != size:
         raise _WrongFileError(f"it has {found} bytes, expected {size}")
     if file_hash is not None:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, _HASHES[len(file_hash)]).hexdigest()
-        if digest != file_hash.lower():
-            raise _WrongFileError(f"its hash is {digest}, expected {file_hash}")
+        found_hash = digest(path, _HASHES[len(file_hash)])
+        if found_hash != file_hash.lower():
+            raise _WrongFileError(f"its hash is {found_hash}, expected {file_hash}")
 
 
 def _failure(url: str, path: pathlib.Path, error: Exception, kept: int = 0) -> UserError:

@@ -143,7 +143,7 @@ class Decoder:
         checkpoint = checkpoint or run.latest_checkpoint()
         model, step = run.load_model(checkpoint)
         log.info("restored %s after step %d", checkpoint, step)
-        encoders = run.problem.get_feature_encoders(str(run.folder))
+        encoders = run.encoders
         hparams = hparams or DecodeHParams.of(run.problem)
         return cls(model, run.problem, encoders, hparams, names=[checkpoint], **settings)
 

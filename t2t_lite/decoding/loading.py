@@ -91,7 +91,7 @@ def load_decoder(config: DecoderConfig, trained: Sequence[Trained]) -> Decoder:
     return Decoder(
         models,
         run.problem,
-        run.problem.get_feature_encoders(str(run.folder)),
+        run.encoders,
         hparams,
         devices,
         config.long_input,

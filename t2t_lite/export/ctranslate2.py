@@ -64,7 +64,7 @@ def export(run: run_folder.Run, checkpoint: str | None, export_dir: str, quantiz
     with files.whole_folder(export_dir) as folder:
         model, step = run.load_model(checkpoint)
         require_finite(model, checkpoint or str(run.folder))
-        encoders = run.problem.get_feature_encoders(str(run.folder))
+        encoders = run.encoders
         inputs, targets = encoders["inputs"], encoders["targets"]
         pieces = (
             targets.tokens

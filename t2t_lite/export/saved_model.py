@@ -225,7 +225,7 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
 
 def _modules(run: Run, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
     """Returns what is to be exported, by its kind."""
-    encoders = run.problem.get_feature_encoders(str(run.folder))
+    encoders = run.encoders
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
     inputs, targets = (graph_tokenizer(encoders[name]) for name in ("inputs", "targets"))
     if inputs and targets and is_plain_text(run.problem):
@@ -247,7 +247,7 @@ def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
 
 def needs_tensorflow_text(run: Run) -> bool:
     """Whether the text of a run's problem takes operations that TensorFlow itself lacks."""
-    encoders = run.problem.get_feature_encoders(str(run.folder))
+    encoders = run.encoders
     return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())
 
 

@@ -158,9 +158,7 @@ def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[s
     evaluations = [record for _, record in metrics_file.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.open_run(str(folder))
-    sizes = {
-        encoder.vocab_size for encoder in run.problem.get_feature_encoders(str(folder)).values()
-    }
+    sizes = {encoder.vocab_size for encoder in run.encoders.values()}
     assert isinstance(run.hparams, TransformerHParams)
     return {
         "row": cell.row,

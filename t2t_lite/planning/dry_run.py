@@ -5,7 +5,6 @@ and leaves the run folder alone.
 """
 
 import dataclasses
-import datetime
 import math
 import statistics
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.inspection import inspect_split
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.planning.probe import Cost, DoesNotFitError, Request, measure
+from t2t_lite.progress import duration
 from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.trainer import resolve_hparams
@@ -187,14 +187,10 @@ def _print_time(cost: Cost, data: DataStatistics, train_steps: int) -> None:
     )
     print(
         f"a step takes {seconds:.3g} s, the mean of {len(cost.seconds)} batches of the data; "
-        f"an epoch, {epoch:,.1f} steps, {_time(epoch * seconds)}; {train_steps:,} steps "
-        f"{_time(train_steps * seconds)}, evaluations and checkpoints not counted"
+        f"an epoch, {epoch:,.1f} steps, {duration(epoch * seconds)}; {train_steps:,} steps "
+        f"{duration(train_steps * seconds)}, evaluations and checkpoints not counted"
     )
 
 
 def _mib(size: float) -> str:
     return f"{size / _MIB:,.0f}"
-
-
-def _time(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from t2t_lite import files
+from t2t_lite.progress import duration
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 
@@ -166,14 +167,13 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
         speed = max(step - self._shown_step, 1) / seconds  # steps per second
         steps = max(totals.steps + totals.skipped, 1.0)
         parts = steps * self._replicas
-        minutes, left = divmod(round((self._train_steps - step) / speed), 60)
         line = (
             f"step {step:,}/{self._train_steps:,}  loss {values['loss']:.4f}  "
             f"rate {values['learning_rate']:.3g}  {totals.tokens / steps * speed:,.0f} target "
             f"tokens/s  {speed:.2f} steps/s of {totals.source_tokens / parts:,.0f}+"
             f"{totals.tokens / parts:,.0f} tokens, {totals.sentences / parts:,.0f} sentences, "
             f"{values['padding_share']:.0%} padding a device  "
-            f"ETA {minutes // 60}:{minutes % 60:02}:{left:02}"
+            f"ETA {duration((self._train_steps - step) / speed)}"
         )
         if "skipped_steps" in values:
             line += f"  {values['skipped_steps']} steps skipped: gradient not finite"

@@ -4,7 +4,6 @@ Needs no TensorFlow, and the page neither scripts nor a network.
 """
 
 import dataclasses
-import datetime
 import html
 import math
 import pathlib
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.progress import duration
 from t2t_lite.reporting.svg_plot import Curve, colour, dashes, line_plot
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
@@ -238,16 +238,12 @@ def _cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     return [
         row("source tokens", "source_tokens", "{:,}".format),
         row("target tokens", "target_tokens", "{:,}".format),
-        row("time in steps", "train_seconds", _duration),
+        row("time in steps", "train_seconds", duration),
         row("devices", "devices", str),
         row("FLOPs by count of matrix products", "flops_by_count", "{:.2e}".format),
         row("FLOPs by time × devices × sustained rate", "flops_by_time", "{:.2e}".format),
         row("utilisation", "utilisation", "{:.0%}".format),
     ]
-
-
-def _duration(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))
 
 
 def _setting_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
     from t2t_lite.hparams.basic import BasicHParams
     from t2t_lite.models.seq2seq import Seq2Seq
+    from t2t_lite.text.text_encoder import TextEncoder
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,11 @@ class Run:
             flags=flags,
         )
 
+    @property
+    def encoders(self) -> "dict[str, TextEncoder]":
+        """The encoders of `inputs` and `targets`, by the vocabularies in the folder."""
+        return self.problem.get_feature_encoders(str(self.folder))
+
     def build_model(self) -> "Seq2Seq":
         """Builds the model, freshly initialised, for the vocabularies in the folder.
 
@@ -103,9 +109,8 @@ class Run:
                     f"{self.folder / name} is missing, the vocabulary that this run was trained "
                     f"with: copy it from --data_dir={self.flags.get('data_dir', '...')}"
                 )
-        encoders = self.problem.get_feature_encoders(str(self.folder))
         return registry.model(self.model_name)(
-            self.hparams, encoders["inputs"].vocab_size, encoders["targets"].vocab_size
+            self.hparams, self.encoders["inputs"].vocab_size, self.encoders["targets"].vocab_size
         )
 
     def load_model(self, checkpoint: str | None = None) -> tuple["Seq2Seq", int]:

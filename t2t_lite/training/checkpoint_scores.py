@@ -100,7 +100,7 @@ class _Scorer:
         self._decoder = Decoder(
             self._model,
             problem,
-            problem.get_feature_encoders(folder),
+            self.run.encoders,
             DecodeHParams.of(problem, decode_hparams),
             devices=strategy.extended.worker_devices,
         )

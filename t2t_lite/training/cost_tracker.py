@@ -5,7 +5,6 @@ far as checkpoints go; what a killed process did after its last one is lost with
 """
 
 import dataclasses
-import datetime
 import json
 import logging
 import pathlib
@@ -17,6 +16,7 @@ import tensorflow as tf
 
 from t2t_lite import files
 from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.progress import duration
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs.metrics_file import read_metrics
 from t2t_lite.runs.run_folder import SUMMARY, read_summary
@@ -130,7 +130,7 @@ class CostTracker:
                     summary.sentences,
                 )
             ),
-            *map(_duration, (summary.train_seconds, time.monotonic() - self._began, seconds)),
+            *map(duration, (summary.train_seconds, time.monotonic() - self._began, seconds)),
         )
         by_time = f"{summary.flops_by_time:.2e} by time × devices × sustained rate"
         rate = f"{summary.devices} × {summary.gemm_flops_per_second:.2e} FLOP/s"
@@ -160,7 +160,3 @@ class CostTracker:
                 for name in sums:
                     sums[name] += record.get(name, 0)
         return sums
-
-
-def _duration(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))

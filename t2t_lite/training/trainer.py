@@ -121,7 +121,7 @@ class Trainer:
         self.decoder = Decoder(
             self.model,
             self.run.problem,
-            self.run.problem.get_feature_encoders(str(self.run.folder)),
+            self.run.encoders,
             DecodeHParams.of(self.run.problem, config.decode_hparams),
             devices=self.strategy.extended.worker_devices,
         )
@@ -176,7 +176,7 @@ class Trainer:
             train_step.state,
             config.keep_checkpoint_max,
         )
-        encoders = self.run.problem.get_feature_encoders(str(self.run.folder))
+        encoders = self.run.encoders
         skipped = SkippedSteps(train_step, encoders)
         step = checkpoints.restore(config.accept_changed_data)
         self.workers.check("restored step", step)

@@ -82,7 +82,7 @@ def test_what_is_missing_is_listed(other, caplog, layers, message):
     run, _, checkpoint = other
     hparams = registry.hparams("transformer_test").override(HPARAMS)
     hparams = hparams.override(f"num_hidden_layers={layers}").freeze()
-    vocabulary = run.problem.get_feature_encoders(str(run.folder))["inputs"].vocab_size
+    vocabulary = run.encoders["inputs"].vocab_size
     warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), checkpoint)
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == bool(message)
@@ -92,7 +92,7 @@ def test_what_is_missing_is_listed(other, caplog, layers, message):
 def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     run, _, _ = make_run(tmp_path / "deep", hparams="num_hidden_layers=2,hidden_size=8")
     hparams = registry.hparams("transformer_test").override(HPARAMS).freeze()
-    vocabulary = run.problem.get_feature_encoders(str(run.folder))["inputs"].vocab_size
+    vocabulary = run.encoders["inputs"].vocab_size
     warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), str(run.folder))
     assert "there, but not in this model: encoder_layers/layer_1/" in caplog.text
 

@@ -206,7 +206,7 @@ def test_texts_are_those_of_t2t(golden, tmp_path, config):
     search = f"beam_size=4,alpha={how['alpha']},extra_length={how['extra_length']}"
     decoder = Decoder.from_run(run, hparams=DecodeHParams().override(search))
     recorded = np.load(folder / "decode.npz")
-    encoders = run.problem.get_feature_encoders(str(run.folder))
+    encoders = run.encoders
     sources = [encoders["inputs"].decode(ids) for ids in recorded["inputs"]]
     outputs = recorded["fast/beam4_single/outputs"].reshape(len(sources), -1)
     ends = [list(ids).index(1) if 1 in ids else len(ids) for ids in outputs]
