@@ -1,7 +1,6 @@
 """How far a long piece of work has come: a bar in a terminal, a log line now and then elsewhere."""
 
 import contextlib
-import datetime
 import logging
 import sys
 import time
@@ -76,5 +75,6 @@ def _log_lines(description: str, total: int | None) -> Iterator[_Show]:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time in whole seconds for people: "1:02:03", "2 days, 0:00:01"."""
-    return str(datetime.timedelta(seconds=round(seconds)))
+    """Returns a time as hours, minutes and whole seconds, such as "1:02:03" or "26:00:00"."""
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{left:02}"
