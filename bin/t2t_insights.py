@@ -1,11 +1,11 @@
 """t2t-insights: where the heads of a trained model look, as a page or as a picture for papers."""
 
 import dataclasses
-import importlib.util
 import pathlib
 import types
 from collections.abc import Sequence
 
+from t2t_lite import extras
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     RUN_FLAGS,
@@ -15,7 +15,7 @@ from t2t_lite.bin.command import (
     is_utf8,
     quiet_import,
 )
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -54,8 +54,8 @@ COMMAND = Command(
                 "format",
                 str,
                 HTML,
-                "A page with everything, or a picture of one layer (png: pip install "
-                "'t2t_lite[png]').",
+                "A page with everything, or a picture of one layer (svg, png: pip install "
+                "'t2t_lite[plots]').",
                 choices=(HTML, SVG, PNG),
             ),
             Flag(
@@ -104,8 +104,8 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
             raise UsageError(
                 f"--{name} goes with --format={SVG} or {PNG}: a page shows all, and lets you choose"
             )
-    if args.format == PNG and not importlib.util.find_spec("resvg_py"):
-        raise UserError("--format=png needs another package: pip install 't2t_lite[png]'")
+    if args.format != HTML:
+        extras.require(extras.PLOTS, f"--format={args.format}")
     values = vars(args) | {"checkpoint_path": checkpoint_name(args)}
     return InsightsConfig(**{f.name: values[f.name] for f in dataclasses.fields(InsightsConfig)})
 

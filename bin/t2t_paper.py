@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from t2t_lite import registry
+from t2t_lite import extras, registry
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 from t2t_lite.errors import UsageError
 
@@ -60,7 +60,8 @@ COMMAND = Command(
                 str,
                 "",
                 "Measure Table 1 or train Table 3, tiny (the paper's ratios at a size for two "
-                "cores) or full; nothing is measured if not given.",
+                "cores) or full; nothing is measured if not given. Its charts need the extra: pip "
+                "install 't2t_lite[plots]'.",
                 choices=("", "tiny", "full"),
             ),
             Flag(
@@ -119,6 +120,8 @@ def _run(args: types.SimpleNamespace) -> None:
     use = f"{name} --scale" if args.scale else name
     _refuse_idle(args, use)
     COMMAND.require(args, *_USES[use][0])
+    if args.scale:
+        extras.require(extras.PLOTS, f"{name} --scale")  # its charts
     if args.problem:
         registry.problem(args.problem)
     makers = {

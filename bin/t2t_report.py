@@ -10,7 +10,8 @@ from t2t_lite.errors import UsageError
 COMMAND = Command(
     "t2t-report",
     "draws the curves of one or more runs as one HTML page, with their scores, costs and the\n"
-    "settings in which they differ. The page needs neither a network nor scripts.",
+    "settings in which they differ. The page needs neither a network nor scripts.\n"
+    "Drawing needs the extra: pip install 't2t_lite[plots]'.",
     [
         "t2t-report runs/base",
         "t2t-report runs/base runs/big --output=base_and_big.html",

@@ -1,10 +1,10 @@
 """t2t-serve: a trained model behind HTTP, with a page to try it."""
 
 import dataclasses
-import importlib.util
 import types
 from collections.abc import Sequence
 
+from t2t_lite import extras
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     RUN_FLAGS,
@@ -13,7 +13,7 @@ from t2t_lite.bin.command import (
     checkpoint_name,
     quiet_import,
 )
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 
@@ -118,8 +118,7 @@ def _run(args: types.SimpleNamespace) -> None:
     DecodeHParams().override(args.decode_hparams)
     values = vars(args) | {"checkpoint_path": checkpoint_name(args)}
     config = ServerConfig(**{f.name: values[f.name] for f in dataclasses.fields(ServerConfig)})
-    if not importlib.util.find_spec("uvicorn"):
-        raise UserError("t2t-serve needs more packages: pip install 't2t_lite[serve]'")
+    extras.require(extras.SERVE, "t2t-serve")
     with quiet_import():
         from t2t_lite.serving import server
     server.run(config)

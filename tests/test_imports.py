@@ -14,7 +14,16 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # A module may import from its own package and from the layers below its own.
 _FLOORS = (
     {"version", "errors"},
-    {"files", "json_files", "lock", "progress", "protocol_buffers", "registry", "hyperparameters"},
+    {
+        "extras",
+        "files",
+        "json_files",
+        "lock",
+        "progress",
+        "protocol_buffers",
+        "registry",
+        "hyperparameters",
+    },
     {"hparams"},
     {"text"},
     {"corpora", "layers"},

@@ -50,12 +50,12 @@ def run(config: InsightsConfig) -> str:
         files.write_text(path, page(about, config.text, output, views))
         return path
     view = _chosen(views, config.attention or "encoder_decoder")
-    document = picture.svg(view, config.layer, heads_of(config.heads))
+    chosen = (config.layer, heads_of(config.heads))
     if config.format == PNG:
         with files.whole_file(path) as temporary:
-            temporary.write_bytes(picture.png(document))
+            temporary.write_bytes(picture.png(view, *chosen))
     else:
-        files.write_text(path, document)
+        files.write_text(path, picture.svg(view, *chosen))
     return path
 
 

@@ -1,14 +1,12 @@
 """The page to explore attention: one HTML file that needs no network."""
 
-import importlib.resources
-import json
 from collections.abc import Sequence
 
 import numpy as np
 
 from t2t_lite.insights.views import FAINT, View, head_colours
+from t2t_lite.reporting import pages
 
-_DATA = "@DATA@"  # where the template wants its data
 _DIGITS = 4  # decimals of a weight
 
 
@@ -38,10 +36,7 @@ def page(about: str, source: str, target: str, views: Sequence[View]) -> str:
             for view in views
         ],
     }
-    # Text of a user could otherwise end the script element that it stands in.
-    text = json.dumps(data, separators=(",", ":")).replace("<", r"\u003c")
-    template = importlib.resources.files(__package__).joinpath("page.html")
-    return template.read_text(encoding="utf-8").replace(_DATA, text)
+    return pages.render("t2t_lite.insights", "page.html", data=data)
 
 
 def _rounded(weights: np.ndarray) -> list:

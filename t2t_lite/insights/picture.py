@@ -1,13 +1,19 @@
 """One layer's attention as a picture for papers: two columns of words with lines between."""
 
-import html
+import contextlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UsageError
 from t2t_lite.insights.views import FAINT, View, head_colours
+from t2t_lite.reporting import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ROW = 20  # pixels from word to word
 _LINES = 180  # pixels between the columns
@@ -15,13 +21,9 @@ _TOP = 46  # pixels above the words, for title and legend
 _MARGIN = 10
 _CHARACTER = 9  # pixels that the widest letters take at this size; wide characters take twice that
 _LEGEND = 30  # pixels of a head in the legend
+_SQUARE = 10  # pixels of a head's colour there
 _SPREAD = 12  # pixels over which the lines of all heads are spread at a word
-_SCALE = 3  # pixels of PNG for one of SVG: 288 dpi
-# Renderers of PNG know no generic family: the fonts that systems come with stand before it.
-_STYLE = (
-    "<style>text { font: 12px Helvetica, Arial, 'DejaVu Sans', 'Liberation Sans', 'Noto Sans', "
-    "sans-serif; fill: #222 } .title { font-weight: bold }</style>"
-)
+_FONT_SIZE = 12
 
 
 def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
@@ -37,7 +39,21 @@ def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
 
     Raises:
         UsageError: there is no such layer or head.
+        UserError: matplotlib is not installed.
     """
+    with _drawn(view, layer, heads) as (figure, title):
+        return figures.svg(figure, title) + "\n"
+
+
+def png(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> bytes:
+    """Draws what `svg` draws, as a PNG file."""
+    with _drawn(view, layer, heads) as (figure, _):
+        return figures.png(figure)
+
+
+@contextlib.contextmanager
+def _drawn(view: View, layer: int | None, heads: Sequence[int]) -> "Iterator[tuple[Figure, str]]":
+    """Yields the picture and its title."""
     layer = layer or len(view.layers)
     if layer > len(view.layers):
         raise UsageError(f"--layer={layer}: the last layer is {len(view.layers)}")
@@ -52,50 +68,18 @@ def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
     widths = (right + _width(view.columns), _width([title]), _LEGEND * len(chosen))
     width = max(widths) + 2 * _MARGIN
     height = _TOP + _ROW * max(len(view.rows), len(view.columns)) + _MARGIN
-    colours = head_colours(len(weights))
-    drawn = []
-    for place, head in enumerate(chosen):
-        colour = colours[head - 1]
-        offset = _SPREAD * ((place + 0.5) / len(chosen) - 0.5)
-        drawn.append(_legend(_MARGIN + _LEGEND * place, head, colour))
-        drawn += _lines(weights[head - 1], (left + 5, right - 5), colour, offset)
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-            f'width="{width}" height="{height}" role="img" aria-label="{title}">',
-            f"<title>{title}</title>",
-            _STYLE,
-            f'<text class="title" x="{_MARGIN}" y="17">{title}</text>',
-            *drawn,
-            *_words(view.rows, left, "end"),
-            *_words(view.columns, right, "start"),
-            "</svg>\n",
-        ]
-    )
-
-
-def png(document: str) -> bytes:
-    """Renders an SVG document on white; needs the package resvg_py.
-
-    Raises:
-        UserError: the machine has none of the fonts, without which words would be missing.
-    """
-    import resvg_py
-
-    def render(document: str) -> bytes:
-        return resvg_py.svg_to_bytes(svg_string=document, background="white", zoom=_SCALE)
-
-    letter, nothing = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{_STYLE}'
-        f'<text y="15">{text}</text></svg>'
-        for text in ("A", "")
-    )
-    if render(letter) == render(nothing):
-        raise UserError(
-            "no font is on this machine to write words in a PNG: install one, such as DejaVu Sans "
-            "(Debian: fonts-dejavu-core), or choose --format=svg"
-        )
-    return render(document)
+    with figures.drawing(width, height) as figure:
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))  # in pixels
+        axes.set_axis_off()
+        axes.text(_MARGIN, 13, title, fontsize=_FONT_SIZE, fontweight="bold", va="center")
+        colours = head_colours(len(weights))
+        _legend(axes, {head: colours[head - 1] for head in chosen})
+        for place, head in enumerate(chosen):
+            offset = _SPREAD * ((place + 0.5) / len(chosen) - 0.5)
+            _lines(axes, weights[head - 1], (left + 5, right - 5), colours[head - 1], offset)
+        _words(axes, view.rows, left, "right")
+        _words(axes, view.columns, right, "left")
+        yield figure, title
 
 
 def _width(words: Sequence[str]) -> int:
@@ -110,25 +94,44 @@ def _middle(place: int) -> float:
     return _TOP + _ROW * (place + 0.5)
 
 
-def _legend(x: int, head: int, colour: str) -> str:
-    return (
-        f'<rect x="{x}" y="26" width="10" height="10" fill="{colour}"/>'
-        f'<text x="{x + 13}" y="35">{head}</text>'
-    )
+def _legend(axes: "Axes", colours: dict[int, str]) -> None:
+    """Draws a square and the number of each head."""
+    from matplotlib.patches import Rectangle
+
+    for place, (head, colour) in enumerate(colours.items()):
+        x = _MARGIN + _LEGEND * place
+        axes.add_patch(Rectangle((x, 26), _SQUARE, _SQUARE, color=colour, linewidth=0))
+        axes.text(x + 13, 26 + _SQUARE / 2, str(head), fontsize=_FONT_SIZE, va="center")
 
 
-def _words(words: Sequence[str], x: int, anchor: str) -> list[str]:
-    return [
-        f'<text x="{x}" y="{_middle(place) + 4}" text-anchor="{anchor}">{html.escape(word)}</text>'
-        for place, word in enumerate(words)
-    ]
+def _words(axes: "Axes", words: Sequence[str], x: int, side: str) -> None:
+    """Writes a column of words that has its `side` at x."""
+    for place, word in enumerate(words):
+        axes.text(
+            x,
+            _middle(place),
+            word,
+            fontsize=_FONT_SIZE,
+            horizontalalignment=side,
+            verticalalignment="center",
+        )
 
 
-def _lines(weights: np.ndarray, ends: tuple[int, int], colour: str, offset: float) -> list[str]:
+def _lines(
+    axes: "Axes", weights: np.ndarray, ends: tuple[int, int], colour: str, offset: float
+) -> None:
     """Draws one head's weights [Q, N], `offset` pixels below the words' middles."""
-    return [
-        f'<line x1="{ends[0]}" y1="{_middle(row) + offset:.1f}" '
-        f'x2="{ends[1]}" y2="{_middle(column) + offset:.1f}" '
-        f'stroke="{colour}" stroke-width="1.6" stroke-opacity="{weights[row, column]:.3f}"/>'
-        for row, column in np.argwhere(weights >= FAINT).tolist()
-    ]
+    from matplotlib.collections import LineCollection
+
+    places = np.argwhere(weights >= FAINT).tolist()
+    axes.add_collection(
+        LineCollection(
+            [
+                [(ends[0], _middle(row) + offset), (ends[1], _middle(column) + offset)]
+                for row, column in places
+            ],
+            colors=[(colour, float(weights[row, column])) for row, column in places],
+            linewidths=1.6,
+        ),
+        autolim=False,
+    )

@@ -16,7 +16,7 @@ from t2t_lite.paper.experiments import Places
 from t2t_lite.paper.parameters import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.table import Column, Table
-from t2t_lite.reporting.svg_plot import Curve, line_plot
+from t2t_lite.reporting.line_plot import Curve, line_plot
 from t2t_lite.runs import metrics_file, run_folder
 
 log = logging.getLogger(__name__)
@@ -149,6 +149,7 @@ def train(rows: Sequence[str], seeds: int, settings: Settings, places: Places) -
         results["cells"][cell.name] = _train_one(cell, flags, folder / cell.name)
         experiments.write_results(path, results)
         files.write_text(folder / CHART, chart(results) + "\n")
+    files.write_text(folder / CHART, chart(results) + "\n")  # that of a finished table, drawn anew
     return results
 
 

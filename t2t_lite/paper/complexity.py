@@ -16,7 +16,7 @@ from t2t_lite import files
 from t2t_lite.paper.layer_types import KERNEL, LAYERS, NEIGHBORHOOD, LayerFunction
 from t2t_lite.paper.published import TABLE_1
 from t2t_lite.paper.table import Column, Table
-from t2t_lite.reporting.svg_plot import Curve, line_plot
+from t2t_lite.reporting.line_plot import Curve, line_plot
 
 log = logging.getLogger(__name__)
 

@@ -4,16 +4,16 @@ Needs no TensorFlow, and the page neither scripts nor a network.
 """
 
 import dataclasses
-import html
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from t2t_lite import files
+from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.progress import duration
-from t2t_lite.reporting.svg_plot import Curve, colour, dashes, line_plot
+from t2t_lite.reporting import pages
+from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
 
@@ -23,27 +23,7 @@ _ALWAYS_SHOWN = ("problem", "model", "hparams_set")
 _NEVER_SHOWN = ("output_dir", "data_dir", "hparams")
 _ABSENT = "–"
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #5f6368; --rule: #d9dce0; --page: #fff }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e6e8; --soft: #a2a7ad; --rule: #3c4146; --page: #17191b } }
-body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--page);
-  color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.4rem; margin: 0 0 .3rem } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem }
-.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; padding: 0; list-style: none }
-.legend svg { vertical-align: middle; margin-right: .4rem }
-.plots { display: flex; flex-wrap: wrap; gap: 1rem } .plots svg { max-width: 100%; height: auto }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top }
-td, tbody th { border-bottom: 1px solid var(--rule) }
-thead th, thead td { border-bottom: 1px solid var(--soft) }
-tbody th { font-weight: normal }
-svg text { font: 11px system-ui, sans-serif; fill: var(--soft) }
-svg text.title { font-size: 13px; font-weight: 600; fill: var(--ink) }
-svg .grid { stroke: var(--rule); stroke-width: .6 }
-svg .axis { stroke: var(--soft); stroke-width: 1 }
-"""
+Row = tuple[str, list[str]]  # what it is of, and a cell for each run
 
 
 class Series(NamedTuple):
@@ -107,8 +87,9 @@ def write_report(folders: Sequence[str], output: str) -> str:
     Raises:
         UsageError: a folder is named twice.
         UserError: a folder is none of a run, or holds no metrics yet; `output` is a file that
-            belongs to one.
+            belongs to one; a package is missing.
     """
+    extras.require(extras.PLOTS, "t2t-report")
     paths = [pathlib.Path(folder).resolve() for folder in folders]
     for path in paths:
         if paths.count(path) > 1:
@@ -142,9 +123,11 @@ def _names(paths: Sequence[pathlib.Path]) -> list[str]:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Returns the page as HTML."""
-    title = html.escape(", ".join(run.name for run in runs))
-    problems = sorted({str(run.settings.get("problem", "")) for run in runs})
+    """Returns the page as HTML.
+
+    Raises:
+        UserError: matplotlib is not installed.
+    """
     plots = [
         line_plot(
             series.title,
@@ -153,62 +136,28 @@ def page(runs: Sequence[Run]) -> str:
         )
         for series in _SERIES
     ]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8"/>',
-            '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-            f"<title>{title}</title>",
-            f"<style>{_STYLE}</style>",
-            "</head>",
-            "<body>",
-            f"<h1>{title}</h1>",
-            f"<div>{html.escape(', '.join(problems))}</div>",
-            _legend(runs) if len(runs) > 1 else "",
-            f'<div class="plots">{"".join(plots)}</div>',
-            _table("Scores", runs, _score_rows(runs)),
-            _table("Cost", runs, _cost_rows(runs)),
-            _table(
-                "Settings that differ" if len(runs) > 1 else "Settings", runs, _setting_rows(runs)
-            ),
-            "</body>",
-            "</html>",
-            "",
-        ]
+    settings = "Settings that differ" if len(runs) > 1 else "Settings"
+    return pages.render(
+        "t2t_lite.reporting",
+        "report.html",
+        names=[run.name for run in runs],
+        problems=sorted({str(run.settings.get("problem", "")) for run in runs}),
+        lines=[(colour(style), dashes(style)) for style in range(len(runs))],
+        plots=plots,
+        tables={
+            "Scores": _without_absent(_score_rows(runs)),
+            "Cost": _without_absent(_cost_rows(runs)),
+            settings: _without_absent(_setting_rows(runs)),
+        },
     )
 
 
-def _legend(runs: Sequence[Run]) -> str:
-    items = [
-        '<li><svg width="26" height="10" aria-hidden="true"><line x1="0" y1="5" x2="26" y2="5" '
-        f'stroke="{colour(style)}" stroke-width="2" stroke-dasharray="{dashes(style)}"/></svg>'
-        f"{html.escape(run.name)}</li>"
-        for style, run in enumerate(runs)
-    ]
-    return f'<ul class="legend">{"".join(items)}</ul>'
+def _without_absent(rows: Iterable[Row]) -> list[Row]:
+    """Returns the rows that at least one run has a value for."""
+    return [(name, cells) for name, cells in rows if any(cell != _ABSENT for cell in cells)]
 
 
-def _table(title: str, runs: Sequence[Run], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """Returns a table with a column for each run, without rows in which all are absent."""
-    head = "".join(f'<th scope="col">{html.escape(run.name)}</th>' for run in runs)
-    body = "\n".join(
-        f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for name, cells in rows
-        if any(cell != _ABSENT for cell in cells)
-    )
-    if not body:
-        return ""
-    return (
-        f'<h2>{html.escape(title)}</h2>\n<div class="scroll"><table>\n'
-        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
-
-
-def _score_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+def _score_rows(runs: Sequence[Run]) -> list[Row]:
     rows = [("steps", [f"{max(record['step'] for record in run.records):,}" for run in runs])]
     for series in _SERIES:
         if series.best:
@@ -231,8 +180,8 @@ def _last(run: Run, series: Series) -> str:
     return f"{points[-1][1]:.4g}" if points else _ABSENT
 
 
-def _cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
-    def row(title: str, field: str, show: Callable[[Any], str]) -> tuple[str, list[str]]:
+def _cost_rows(runs: Sequence[Run]) -> list[Row]:
+    def row(title: str, field: str, show: Callable[[Any], str]) -> Row:
         return title, [show(run.cost[field]) if run.cost.get(field) else _ABSENT for run in runs]
 
     return [
@@ -246,7 +195,7 @@ def _cost_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _setting_rows(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+def _setting_rows(runs: Sequence[Run]) -> list[Row]:
     """Returns the settings in which runs differ; all of a single run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     rows = []

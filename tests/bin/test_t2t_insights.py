@@ -31,9 +31,10 @@ def test_a_wrong_command_line_is_refused(capsys, flags, message):
     assert message in line
 
 
-def test_png_says_what_to_install(capsys, monkeypatch):
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_a_picture_says_what_to_install(capsys, monkeypatch, form):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as end:
-        t2t_insights.main(["--text=x", "--output_dir=x", "--format=png"])
+        t2t_insights.main(["--text=x", "--output_dir=x", f"--format={form}"])
     assert end.value.code == 1
-    assert "pip install 't2t_lite[png]'" in capsys.readouterr().err
+    assert "pip install 't2t_lite[plots]'" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """t2t-paper, from the command line to printed tables."""
 
+import importlib.util
 import json
 
 import pytest
@@ -78,3 +79,12 @@ def test_mistakes_are_told_in_a_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("table", ["table1", "table3"])
+def test_a_missing_package_is_named_before_anything_is_measured(capsys, monkeypatch, table):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    flags = ["--problem=translate_ende_locale", "--data_dir=x", "--steps=1"]
+    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table == "table3" else []))
+    assert code == 1
+    assert f"{table} --scale needs more packages: pip install" in capsys.readouterr().err

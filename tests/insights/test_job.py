@@ -88,6 +88,6 @@ def test_a_picture_of_what_is_asked_for(run: run_folder.Run, tmp_path, capsys):
     assert command(*common, *picture, "--heads=2") == 0
     text = path.read_text(encoding="utf-8")
     assert "Encoder self-attention, layer 1" in text
-    assert len(set(re.findall(r'stroke="(.*?)"', text))) == 1
+    assert len(set(re.findall("stroke: (#.*?);", text))) == 1
     assert command(*common, *picture, "--heads=4") == 2
     assert "--heads: there is no head 4, they go from 1 to 3" in capsys.readouterr().err

@@ -89,6 +89,16 @@ def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path:
     ET.parse(tmp_path / "table3.svg")
 
 
+def test_a_finished_table_is_drawn_anew(trainings, tmp_path: pathlib.Path):
+    done, _ = trainings
+    train(["base"], 1, TINY, Places("data", str(tmp_path)))
+    drawing = (tmp_path / "table3.svg").read_bytes()
+    (tmp_path / "table3.svg").write_text("of an older release")
+    train(["base"], 1, TINY, Places("data", str(tmp_path)))
+    assert done == ["base-seed1"]
+    assert (tmp_path / "table3.svg").read_bytes() == drawing
+
+
 def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
     train(["base"], 1, TINY, Places("data", str(tmp_path)))
     other = Settings(TINY.problem, "tiny", 60)

@@ -1,0 +1,24 @@
+"""Packages that only some features need, each group of them an extra in setup.cfg."""
+
+import importlib.util
+
+from t2t_lite.errors import UserError
+
+PLOTS = "plots"  # matplotlib
+SERVE = "serve"  # the HTTP server
+
+_PACKAGES = {PLOTS: ("matplotlib",), SERVE: ("prometheus_client", "starlette", "uvicorn")}
+
+
+def require(extra: str, feature: str) -> None:
+    """Checks that the packages of an extra are installed, without importing them.
+
+    Args:
+        extra: one of the above.
+        feature: what needs it, for the message.
+
+    Raises:
+        UserError: a package is missing; the message has the command that installs it.
+    """
+    if not all(map(importlib.util.find_spec, _PACKAGES[extra])):
+        raise UserError(f"{feature} needs more packages: pip install 't2t_lite[{extra}]'")

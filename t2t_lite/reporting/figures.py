@@ -1,0 +1,156 @@
+"""Figures drawn by matplotlib, as SVG and PNG: equal figures are equal files.
+
+Nothing here opens a display or reads a user's matplotlib settings. matplotlib is imported inside
+functions: it takes half a second and is part of the extra `plots`.
+"""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from t2t_lite import extras
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
+
+log = logging.getLogger(__name__)
+
+INK = "#1a1a1b"  # text and axes; in SVG the color of the page around the figure
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_POINTS = 72  # per inch, the unit of matplotlib; here a point is a pixel
+_PNG_SCALE = 3  # pixels of PNG for each of SVG: 216 dpi
+
+_SETTINGS: "dict[RcKeyType, Any]" = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "t2t_lite",
+    "text.parse_math": False,  # "$" is a character of the text
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # the first comes with matplotlib
+    "font.size": 11,
+    "axes.titlesize": 13,
+    "axes.labelsize": 11,
+    "text.color": INK,
+    "axes.titlecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.scale_dashes": False,
+    "grid.color": INK,
+    "grid.alpha": 0.15,
+    "axes.facecolor": "none",
+    "axes.formatter.useoffset": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+# The document's own namespaces, without which every element would get a prefix.
+ET.register_namespace("", _SVG)
+ET.register_namespace("xlink", _XLINK)
+
+
+@contextlib.contextmanager
+def drawing(width: float, height: float, background: str = "white") -> "Iterator[Figure]":
+    """Yields an empty figure, to be drawn and saved within the block.
+
+    Args:
+        width: pixels.
+        height: pixels.
+        background: a color, or "none".
+
+    Raises:
+        UserError: matplotlib is not installed.
+    """
+    extras.require(extras.PLOTS, "drawing")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # see `_font_families`
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        yield Figure(figsize=(width / _POINTS, height / _POINTS), facecolor=background)
+
+
+def svg(figure: "Figure", title: str, hovers: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Returns a figure as an `<svg>` element, for a file of its own or inside a page.
+
+    Args:
+        figure: of `drawing`.
+        title: what screen readers say.
+        hovers: by the `gid` of a line, what each of its markers says when pointed at.
+    """
+    file = io.StringIO()
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(file, format="svg", dpi=_POINTS, metadata=no_metadata)
+    root = ET.fromstring(file.getvalue())
+    size = dict(zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True))
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        **size,
+        "role": "img",
+        "aria-label": title,
+        "stroke-linejoin": "round",  # instead of the style sheet, which a whole page would follow
+    }
+    for style in root.findall(f"{{{_SVG}}}defs[{{{_SVG}}}style]"):
+        root.remove(style)
+    heading = ET.Element(f"{{{_SVG}}}title")
+    heading.text = title
+    root.insert(0, heading)
+    for group in root.iter(f"{{{_SVG}}}g"):
+        texts = (hovers or {}).get(group.attrib.pop("id", ""))  # ids would clash within a page
+        if texts:
+            for marker, text in zip(group.iter(f"{{{_SVG}}}use"), texts, strict=True):
+                ET.SubElement(marker, f"{{{_SVG}}}title").text = text
+    return ET.tostring(root, encoding="unicode").replace(INK, "currentColor")
+
+
+def png(figure: "Figure") -> bytes:
+    """Returns a figure as a PNG file of three times its pixels.
+
+    Logs a warning if the machine has no font for some of its characters.
+    """
+    from matplotlib.text import Text
+
+    texts = figure.findobj(Text)
+    families = _font_families("".join(text.get_text() for text in texts))
+    for text in texts:
+        text.set_fontfamily(families)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_PNG_SCALE * _POINTS, metadata={"Software": None})
+    return file.getvalue()
+
+
+def _font_families(text: str) -> list[str]:
+    """Returns the fonts for a text: matplotlib's own, then installed ones for what that lacks."""
+    from matplotlib import font_manager
+
+    default = font_manager.FontProperties(family="DejaVu Sans")
+    families, missing = ["DejaVu Sans"], {c for c in text if not c.isspace()}
+    missing -= _characters(font_manager.findfont(default))
+    for font in sorted(font_manager.fontManager.ttflist, key=lambda font: (font.name, font.fname)):
+        if not missing:
+            break
+        if font.name.startswith("Last Resort") or (font.style, font.weight) != ("normal", 400):
+            continue
+        covered = missing & _characters(font.fname)
+        if covered:
+            families.append(font.name)
+            missing -= covered
+    if missing:
+        log.warning(
+            "no font on this machine has %s: install one, such as Noto (Debian: fonts-noto-cjk for "
+            "Chinese, Japanese and Korean), or write SVG",
+            " ".join(sorted(missing)),
+        )
+    return families
+
+
+def _characters(path: str) -> set[str]:
+    """Returns the characters that a font has."""
+    from matplotlib import font_manager
+
+    return set(map(chr, font_manager.get_font(path).get_charmap()))
