@@ -1,0 +1,55 @@
+"""Extras: setup.cfg, the checks at run time and docs/dependencies.md agree."""
+
+import configparser
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+from t2t_lite import extras
+from t2t_lite.errors import UserError
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def setup_cfg() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+def packages(requirements: str) -> set[str]:
+    """The names in a list of requirements, other extras of our own left out."""
+    return set(re.findall("^(?!t2t_lite)[a-zA-Z][a-zA-Z0-9_-]*", requirements, re.MULTILINE))
+
+
+@pytest.mark.parametrize("extra", [extras.PLOTS, extras.SERVE])
+def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
+    declared = packages(setup_cfg["options.extras_require"][extra])
+    assert {name.replace("-", "_") for name in declared} == set(extras._PACKAGES[extra])
+
+
+def test_the_old_name_of_plots_installs_it(setup_cfg):
+    assert setup_cfg["options.extras_require"]["png"].split() == ["t2t_lite[plots]"]
+
+
+def test_one_missing_package_is_enough(monkeypatch):
+    extras.require(extras.SERVE, "t2t-serve")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "starlette" else find(name)
+    )
+    with pytest.raises(
+        UserError, match=r"^t2t-serve needs more .*: pip install 't2t_lite\[serve\]'"
+    ):
+        extras.require(extras.SERVE, "t2t-serve")
+
+
+def test_every_dependency_has_its_reason(setup_cfg):
+    listed = [setup_cfg["options"]["install_requires"]]
+    listed += setup_cfg["options.extras_require"].values()
+    named = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    for name in set().union(*map(packages, listed)):
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", named), name
