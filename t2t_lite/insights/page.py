@@ -36,7 +36,7 @@ def page(about: str, source: str, target: str, views: Sequence[View]) -> str:
             for view in views
         ],
     }
-    return pages.render("t2t_lite.insights", "page.html", data=data)
+    return pages.render("insights/page.html", data=data)
 
 
 def _rounded(weights: np.ndarray) -> list:

@@ -4,17 +4,17 @@ import importlib.resources
 from typing import Any
 
 
-def render(package: str, name: str, **values: Any) -> str:
+def render(name: str, **values: Any) -> str:
     """Fills in a template; every value is escaped, unless the template says that it is safe.
 
     Args:
-        package: where the template is, by its dotted name.
-        name: file name of the template.
+        name: of the template, from the folder of this package: "reporting/report.html".
         **values: what the template names.
     """
     import jinja2  # here, because what lists names and flags does without it
 
     environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -22,5 +22,8 @@ def render(package: str, name: str, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # as small as possible
-    text = importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")
-    return environment.from_string(text).render(values)
+    return environment.get_template(name).render(values)
+
+
+def _source(name: str) -> str:
+    return importlib.resources.files("t2t_lite").joinpath(name).read_text(encoding="utf-8")

@@ -138,8 +138,7 @@ def page(runs: Sequence[Run]) -> str:
     ]
     settings = "Settings that differ" if len(runs) > 1 else "Settings"
     return pages.render(
-        "t2t_lite.reporting",
-        "report.html",
+        "reporting/report.html",
         names=[run.name for run in runs],
         problems=sorted({str(run.settings.get("problem", "")) for run in runs}),
         lines=[(colour(style), dashes(style)) for style in range(len(runs))],

@@ -1,7 +1,6 @@
 """The server's pages: translation, health, metrics, and one for people."""
 
 import asyncio
-import importlib.resources
 import time
 from collections.abc import Mapping
 
@@ -14,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from t2t_lite.errors import quoted
+from t2t_lite.reporting import pages
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import OwnNames
 from t2t_lite.serving.metrics import Metrics
@@ -34,7 +34,7 @@ class _Endpoints:
         self._metrics = metrics
         self._config = config
         self._about = about
-        self._page = importlib.resources.files(__package__).joinpath("page.html").read_bytes()
+        self._page = pages.render("serving/page.html")
 
     async def page(self, request: HTTPRequest) -> Response:
         """GET /: a page where a person types a sentence."""

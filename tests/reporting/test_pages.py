@@ -16,7 +16,7 @@ def template(tmp_path, monkeypatch):
 
 def test_values_are_escaped(template):
     template.write_text("<p>{{ text }}</p><script>{{ data | tojson }}</script>\n")
-    page = pages.render("package", "page.html", text="<b>&\"'", data=["</script>", 1.5])
+    page = pages.render("page.html", text="<b>&\"'", data=["</script>", 1.5])
     assert page == (
         '<p>&lt;b&gt;&amp;&#34;&#39;</p><script>["\\u003c/script\\u003e",1.5]</script>\n'
     )
@@ -25,4 +25,4 @@ def test_values_are_escaped(template):
 def test_a_missing_value_is_an_error(template):
     template.write_text("{{ text }}")
     with pytest.raises(jinja2.UndefinedError, match="text"):
-        pages.render("package", "page.html")
+        pages.render("page.html")
