@@ -150,7 +150,10 @@ def _font_families(text: str) -> list[str]:
 
 
 def _characters(path: str) -> set[str]:
-    """Returns the characters that a font has."""
+    """Returns the characters that a font has; none if it is not there any more."""
     from matplotlib import font_manager
 
-    return set(map(chr, font_manager.get_font(path).get_charmap()))
+    try:
+        return set(map(chr, font_manager.get_font(path).get_charmap()))
+    except (OSError, RuntimeError):  # matplotlib's list of fonts can be older
+        return set()

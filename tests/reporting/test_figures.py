@@ -5,6 +5,7 @@ import re
 
 import matplotlib
 import pytest
+from matplotlib import font_manager
 
 from t2t_lite.errors import UserError
 from t2t_lite.reporting import figures
@@ -54,6 +55,16 @@ def test_characters_without_a_font_are_named(caplog):
     drawn("\U000f0001")  # of a private area
     [message] = caplog.messages
     assert "no font on this machine has \U000f0001: install one" in message
+
+
+def test_characters_that_another_font_has_are_drawn_with_it(caplog, monkeypatch):
+    _, with_it = drawn("\u1d81")  # in STIX, which comes with matplotlib, but not in DejaVu Sans
+    assert not caplog.messages
+    gone = font_manager.FontEntry(fname="/no/such/font.ttf", name="Gone", weight=400)
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [gone])
+    _, without = drawn("\u1d81")
+    assert with_it != without
+    assert "no font on this machine has \u1d81" in caplog.text
 
 
 def test_what_to_install_is_said(monkeypatch):
