@@ -5,7 +5,6 @@ belongs to the command: no global state, so that commands can be called from Pyt
 """
 
 import contextlib
-import dataclasses
 import errno
 import logging
 import os
@@ -15,14 +14,19 @@ import tempfile
 import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import registry
+from t2t_lite import options, registry
 from t2t_lite.bin import t2t_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.hyperparameters import HParams
+from t2t_lite.options import Config, Option
 from t2t_lite.runs import checkpoint_files
+from t2t_lite.runs.config import RunConfig
+
+C = TypeVar("C", bound=Config)
 
 log = logging.getLogger("t2t_lite.bin")
 
@@ -37,39 +41,17 @@ _TENSORFLOW_PATHS = {
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-    """One flag of a command.
-
-    Args:
-        name: as on the command line, without dashes.
-        kind: str, int, float, bool, or pathlib.Path for a text in which `~` is the home folder.
-        default: the value when not given.
-        help: what it means, with its unit, for a newcomer.
-        choices: the allowed values of a str; empty: any.
-        minimum: the least allowed number.
-        maximum: the greatest allowed whole number.
-    """
-
-    name: str
-    kind: type
-    default: Any
-    help: str
-    choices: tuple[str, ...] = ()
-    minimum: int | None = None
-    maximum: int | None = None
+class Flag(Option):
+    """One flag of a command; its name is without dashes."""
 
     def define(self, values: flags.FlagValues) -> None:
-        """Adds the flag to absl's set."""
+        """Adds the flag to absl's set, which reads its type; `fault` judges the value."""
         if self.kind is bool:
             flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
         elif self.kind is int:
-            bounds = (self.minimum, self.maximum)
-            flags.DEFINE_integer(self.name, self.default, self.help, *bounds, flag_values=values)
+            flags.DEFINE_integer(self.name, self.default, self.help, flag_values=values)
         elif self.kind is float:
-            flags.DEFINE_float(self.name, self.default, self.help, self.minimum, flag_values=values)
-        elif self.choices:
-            flags.DEFINE_enum(self.name, self.default, self.choices, self.help, flag_values=values)
+            flags.DEFINE_float(self.name, self.default, self.help, flag_values=values)
         else:
             flags.DEFINE_string(self.name, self.default, self.help, flag_values=values)
 
@@ -78,12 +60,37 @@ class Flag:
         value = "|".join(self.choices) or _PLACEHOLDERS.get(self.kind)
         head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
         text = self.help
-        if self.default not in ("", None, False):
-            text += f" (default: {self.default})"
+        if self.default is not None and self.default is not False and self.default != "":
+            text = f"{text.removesuffix('.')} (default: {_shown(self.default)})."
         return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **_INDENT)
 
 
 _INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
+
+
+def config_flags(
+    config_class: type, others: Mapping[str, Sequence[Flag]] | None = None
+) -> dict[str, tuple[Flag, ...]]:
+    """Returns a flag for each option of a configuration, in the groups of its fields.
+
+    Args:
+        config_class: the dataclass.
+        others: the command's further flags, by group; each goes to the end of its group.
+    """
+    groups = {
+        title: tuple(Flag(**vars(option)) for option in found)
+        for title, found in options.grouped(config_class).items()
+    }
+    for title, found in (others or {}).items():
+        groups[title] = (*groups.get(title, ()), *found)
+    return groups
+
+
+def from_flags(config_class: type[C], args: types.SimpleNamespace) -> C:
+    """Returns the configuration that the flags of `config_flags` describe."""
+    values = vars(args)
+    return config_class(**{o.name: values[o.name] for o in options.options_of(config_class)})
+
 
 # The flags of every command that looks up registered names.
 REGISTRY_FLAGS = (
@@ -91,22 +98,14 @@ REGISTRY_FLAGS = (
         "t2t_usr_dir",
         pathlib.Path,
         "",
-        "Folder of your own problems, models and hparams sets. Its __init__.py is imported and "
-        "must import the modules that register them.",
+        "Folder of your own problems, models and hyperparameter sets. Its __init__.py is imported, "
+        "and must import the modules that register them.",
     ),
-    Flag("registry_help", bool, False, "List all problems, models and hparams sets, and stop."),
+    Flag(
+        "registry_help", bool, False, "List all problems, models and hyperparameter sets, and exit."
+    ),
 )
-
-
-OUTPUT_DIR = Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer.")
-CHECKPOINT_PATH = Flag(
-    "checkpoint_path",
-    pathlib.Path,
-    "",
-    "The checkpoint to use: a path in any run folder; or newest (if not given), best, "
-    "averaged (the one made last), a number of updates or a name in --output_dir.",
-)
-RUN_FLAGS = (OUTPUT_DIR, CHECKPOINT_PATH)
+OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(RunConfig)["The trained model"]
 
 
 class Command:
@@ -118,6 +117,7 @@ class Command:
         examples: whole command lines.
         groups: flags by the title under which `--help` shows them.
         words: what may stand on the command line without being a flag, for `--help`; "": nothing.
+        settings: hyperparameters that `--help` lists, by title.
     """
 
     def __init__(
@@ -127,12 +127,14 @@ class Command:
         examples: Sequence[str],
         groups: Mapping[str, Sequence[Flag]],
         words: str = "",
+        settings: Mapping[str, type[HParams]] | None = None,
     ) -> None:
         self.name = name
         self._description = description
         self._examples = examples
         self._groups = groups
         self._words = words
+        self._settings = settings or {}
         self.flags = {flag.name: flag for group in groups.values() for flag in group}
 
     def run(
@@ -207,9 +209,12 @@ class Command:
         ]
         for title, group in self._groups.items():
             parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
+        for title, hparams in self._settings.items():
+            lines = (_setting(option) for option in options.options_of(hparams))
+            parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
             "Any command:\n"
-            "  --flagfile=PATH\n        Read flags from a file, one --name=value a line.\n"
+            "  --flagfile=PATH\n        Read flags from a file, one --name=value per line.\n"
             "  --help\n        Show this text."
         )
         if t2t_flags.flags_of(self.name):
@@ -337,13 +342,29 @@ def _checked(flag: Flag, value: Any) -> Any:
     """Returns a flag's value, with the home folder for `~` in a path.
 
     Raises:
-        UsageError: it names a file of TensorFlow's in bytes that are not UTF-8.
+        UsageError: it is not allowed, or names a file of TensorFlow's in bytes that are not UTF-8.
     """
+    if fault := flag.fault(value):
+        raise UsageError(f"--{flag.name}={value}{fault}")
     if flag.name in _TENSORFLOW_PATHS and not is_utf8(value):
         raise UsageError(
             f"--{flag.name}={value!a} is not UTF-8, which TensorFlow cannot read: rename the folder"
         )
     return os.path.expanduser(value) if flag.kind is pathlib.Path else value
+
+
+def _shown(default: Any) -> str:
+    """Returns a default value as a user would write it."""
+    if isinstance(default, float):
+        return f"{default:g}"
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _setting(option: Option) -> str:
+    head = f"  {option.name}={_shown(option.default)}"
+    return textwrap.fill(
+        f"{head:27} {option.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
+    )
 
 
 def _describe(error: OSError) -> str:

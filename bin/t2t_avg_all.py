@@ -8,25 +8,25 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-avg-all",
-    "writes, for every checkpoint of a run, the average of it and of those before it.\n"
-    "The new folder is for decoding and for t2t-eval, not for going on training.",
+    "averages every checkpoint of a run with the ones before it.\n"
+    "The new folder is for decoding and t2t-eval; training cannot resume from it.",
     [
         "t2t-avg-all --model_dir=runs/base --output_dir=runs/base_averaged --n=5",
         "t2t-decoder --output_dir=runs/base_averaged --decode_from_file=newstest2014.en",
     ],
     {
         "What to average": (
-            Flag("model_dir", pathlib.Path, "", "Run folder that t2t-trainer made."),
+            Flag("model_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
             Flag("n", int, 8, "Checkpoints in each average.", minimum=1),
-            Flag("min_steps", int, 0, "Pass over checkpoints of fewer updates.", minimum=0),
+            Flag("min_steps", int, 0, "Skip checkpoints with fewer updates.", minimum=0),
         ),
         "Result": (
             Flag(
                 "output_dir",
                 pathlib.Path,
                 "avg/",
-                "Folder to write to. Averages of the same checkpoints are not made again; those of "
-                "others, such as another --n, are replaced.",
+                "Folder to write to. Averages of the same checkpoints are kept; others, such as "
+                "those of another --n, are replaced.",
             ),
         ),
         "Registries": REGISTRY_FLAGS,

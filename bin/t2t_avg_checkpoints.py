@@ -9,46 +9,46 @@ from t2t_lite.errors import UsageError
 
 COMMAND = Command(
     "t2t-avg-checkpoints",
-    "writes a checkpoint whose weights are the mean of others'.\n"
-    "It often translates better than each of them; it is for decoding, not for going on training.",
+    "averages the weights of several checkpoints into a new one.\n"
+    "The average often translates better than each of them; training cannot resume from it.",
     [
         "t2t-avg-checkpoints --output_dir=runs/base --num_last_checkpoints=5",
-        "t2t-avg-checkpoints --output_dir=runs/big --num_last_checkpoints=20 "
-        "--minutes_between_checkpoints=10",
+        "t2t-avg-checkpoints --output_dir=runs/big --num_last_checkpoints=20 \\",
+        "    --minutes_between_checkpoints=10",
         "t2t-decoder --checkpoint_path=runs/base/averaged.ckpt-100000 "
         "--decode_from_file=newstest2014.en",
     ],
     {
         "What to average": (
-            Flag("output_dir", pathlib.Path, "", "Run folder that t2t-trainer made."),
+            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
             Flag(
                 "num_last_checkpoints",
                 int,
                 0,
-                "How many, counted back from the newest (the paper: 5 for base, 20 for big).",
+                "Average this many newest checkpoints (the paper: 5 for base, 20 for big).",
                 minimum=0,
             ),
             Flag(
                 "minutes_between_checkpoints",
                 float,
                 0.0,
-                "From one of these to the next, by the times of their files, such as the paper's "
-                "10; 0: the newest, whatever lies between them.",
+                "Minutes between these checkpoints, by the times of their files (the paper: 10); "
+                "0 takes the newest, whatever lies between them.",
                 minimum=0,
             ),
             Flag(
                 "num_best_checkpoints",
                 int,
                 0,
-                "Or how many of the best, by the run's --best_metric.",
+                "Average this many best checkpoints, by the run's --best_metric.",
                 minimum=0,
             ),
             Flag(
                 "checkpoints",
                 str,
                 "",
-                "Or by name: the numbers or names of checkpoints in the run folder, separated by "
-                "commas, such as 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
+                "Average these checkpoints of the run folder, given by number or name and "
+                "separated by commas: 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
             ),
         ),
         "Result": (
@@ -56,7 +56,7 @@ COMMAND = Command(
                 "output_path",
                 pathlib.Path,
                 "",
-                "The new checkpoint (default: averaged.ckpt-STEP in the run folder).",
+                "Checkpoint to write (default: averaged.ckpt-STEP in the run folder).",
             ),
         ),
         "Registries": REGISTRY_FLAGS,

@@ -9,24 +9,25 @@ from t2t_lite.errors import DataError
 
 COMMAND = Command(
     "t2t-bleu",
-    "BLEU of a translation against its reference, as sacreBLEU counts it.\n"
-    "Both are plain text, one sentence a line, not tokenized. Quote the signature with the score.",
+    "computes sacreBLEU's BLEU of a translation against its reference.\n"
+    "Both are plain text, one sentence per line, not tokenized. Report the signature with the "
+    "score.",
     [
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de",
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --paper",
     ],
     {
         "Files": (
-            Flag("translation", pathlib.Path, "", "The system's output (UTF-8; .gz is read too)."),
-            Flag("reference", pathlib.Path, "", "The right translations, in the same order."),
+            Flag("translation", pathlib.Path, "", "System output, in UTF-8; may be .gz."),
+            Flag("reference", pathlib.Path, "", "Reference translations, in the same order."),
         ),
         "How": (
             Flag(
                 "paper",
                 bool,
                 False,
-                'The two scores that results of "Attention Is All You Need" are given in: words '
-                "with compounds split at hyphens, as the paper counts EN-DE, and sacreBLEU's 13a.",
+                'Print two scores to compare with "Attention Is All You Need": one with compounds '
+                "split at hyphens, as the paper counts EN-DE, and sacreBLEU's 13a.",
             ),
         ),
     },

@@ -6,11 +6,16 @@ import types
 from collections.abc import Iterable, Sequence
 
 from t2t_lite import registry
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
-from t2t_lite.data.problem import RANDOM_SEED
+from t2t_lite.bin.command import (
+    REGISTRY_FLAGS,
+    Command,
+    Flag,
+    config_flags,
+    from_flags,
+    quiet_import,
+)
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.generation.report import report
@@ -22,7 +27,7 @@ log = logging.getLogger("t2t_lite.bin")
 COMMAND = Command(
     "t2t-datagen",
     "turns raw text into a vocabulary and TFRecord files for t2t-trainer.\n"
-    "Files that are there already are kept, so an interrupted run can be started again.",
+    "Existing files are kept, so an interrupted run can be restarted.",
     [
         "t2t-datagen --registry_help",
         "t2t-datagen --problem=translate_ende_wmt32k --data_dir=data --tmp_dir=raw",
@@ -35,102 +40,73 @@ COMMAND = Command(
     ],
     {
         "What to generate": (
-            Flag("problem", str, "", "A problem's name, several with commas, or prefix*."),
+            Flag(
+                "problem",
+                str,
+                "",
+                "Name of a problem, a comma-separated list of names, or PREFIX*.",
+            ),
             Flag(
                 "exclude_problems",
                 str,
                 "",
-                "Texts, with commas between them; problems that contain one are left out.",
+                "Comma-separated texts; problems whose names contain one of them are left out.",
             ),
-            Flag("only_list", bool, False, "List the chosen problems, and stop."),
+            Flag("only_list", bool, False, "List the chosen problems and exit."),
             Flag(
                 "inspect",
                 bool,
                 False,
-                "Make nothing, but print what --data_dir holds: counts, lengths, faults and the "
-                "first records of each split. Exits with 1 if something is wrong.",
+                "Generate nothing; print what --data_dir holds: counts, lengths, errors and the "
+                "first records of each split. The exit code is 1 if there are errors.",
             ),
             *REGISTRY_FLAGS,
         ),
         "Where": (
-            Flag("data_dir", pathlib.Path, "", "Folder for the results. Made if missing."),
+            Flag("data_dir", pathlib.Path, "", "Folder for the results. Created if missing."),
             Flag(
                 "tmp_dir",
                 pathlib.Path,
                 "/tmp/t2t_datagen",
-                "Folder of the raw files: downloads go there, your own text is looked for there.",
+                "Folder of raw files: downloads are saved to it, your own text is read from it.",
             ),
         ),
-        "How": (
-            Flag(
-                "random_seed",
-                int,
-                RANDOM_SEED,
-                "Decides the order of the examples; also seeds Python's and numpy's random numbers "
-                "before the vocabulary is built and before each split is read.",
-            ),
-            Flag(
-                "num_workers",
-                int,
-                0,
-                "Processes that encode; all cores if 0. The files do not depend on it.",
-                minimum=0,
-            ),
-            Flag(
-                "clean",
-                str,
-                "",
-                "Rules for training pairs, with commas between them; a pair that breaks one is "
-                "dropped and counted. empty: a side has no text. identical: both sides are the "
-                "same. max_length=N: a side has more than N words. max_ratio=X: (longer side + 1) "
-                "/ (shorter side + 1) exceeds X, in words. script=A-B: most letters of the sources "
-                "are not of script A, or of the targets not of B (ISO 15924: Latn, Cyrl, "
-                "Hani+Hira+Kana). duplicates: the pair came before. unit=char: lengths are "
-                "characters, for languages without spaces.",
-            ),
-            Flag(
-                "skip_bad",
-                bool,
-                False,
-                "Skip what cannot be read, such as lines that are not UTF-8, malformed trees and "
-                "all behind the cut of a compressed file, and count it; else it is an error.",
-            ),
-        ),
+        **config_flags(DatagenOptions),
         "On many machines": (
             Flag(
                 "runner",
                 str,
                 "",
-                "Make the same files as an Apache Beam pipeline, run by DirectRunner (here), "
-                "FlinkRunner, SparkRunner, DataflowRunner or another of Beam's. --tmp_dir and the "
-                "vocabulary are read on this machine; --data_dir, which may be gs://, s3:// or "
-                "hdfs://, must be in reach of all workers, and this package installed there. "
-                "Needs the extra: pip install 't2t_lite[beam]'.",
+                "Generate the same files with an Apache Beam pipeline on this runner: "
+                "DirectRunner (on this machine), FlinkRunner, SparkRunner, DataflowRunner or "
+                "another. --tmp_dir and the vocabulary are read on this machine. All workers need "
+                "access to --data_dir, which may be gs://, s3:// or hdfs://, and this package. "
+                "Needs: pip install 't2t_lite[beam]'.",
             ),
             Flag(
                 "beam_options",
                 str,
                 "",
-                "Beam's own options for that runner, in quotes, such as "
+                "Beam's options for the runner, quoted, such as "
                 '"--direct_num_workers=2 --direct_running_mode=multi_processing".',
             ),
         ),
-        "What the text is like": (
+        "Report": (
             Flag(
                 "report",
                 bool,
                 False,
-                "Read the text and print its lengths, what --clean drops, and, if the vocabulary "
-                "is in --data_dir, what it covers; generate nothing.",
+                "Generate nothing; read the text and print its lengths, what --clean would drop "
+                "and, if --data_dir holds the vocabulary, its coverage.",
             ),
             Flag(
                 "hparams_set",
                 str,
                 "",
-                "Let the report count padding, over-long pairs and steps per epoch of training "
-                "with this hyperparameter set.",
+                "Hyperparameter set for which the report counts padding, pairs that are too long "
+                "and steps per epoch.",
             ),
-            Flag("hparams", str, "", "Changes to that set: name=value, with commas between them."),
+            Flag("hparams", str, "", "Changes to the hyperparameter set: NAME=VALUE,..."),
         ),
     },
 )
@@ -156,12 +132,7 @@ def _run(args: types.SimpleNamespace) -> None:
         COMMAND.require(args, "data_dir")
         inspect(names, args.data_dir)
         return
-    options = DatagenOptions(
-        seed=args.random_seed,
-        num_workers=args.num_workers,
-        cleaning=CleaningRules.parse(args.clean),
-        skip_bad=args.skip_bad,
-    )
+    options = from_flags(DatagenOptions, args)
     if args.report:
         _refuse(args, "report", *_MAKING)
         print_report(names, args.data_dir, args.tmp_dir, options, _batching_hparams(args))

@@ -7,7 +7,14 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, checkpoint_names, quiet_import
+from t2t_lite.bin.command import (
+    OUTPUT_DIR,
+    REGISTRY_FLAGS,
+    Command,
+    Flag,
+    checkpoint_names,
+    quiet_import,
+)
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -16,8 +23,8 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "t2t-eval",
-    "scores checkpoints: loss, perplexity, accuracy, and BLEU or bracketing F1 of what they "
-    "decode.\nSeveral are compared with the first of them by paired bootstrap resampling.",
+    "scores checkpoints: loss, perplexity, accuracy, BLEU or bracketing F1 of their outputs.\n"
+    "Several are compared with the first by paired bootstrap resampling.",
     [
         "t2t-eval --output_dir=runs/base --checkpoint_path=best --eval_use_test_set",
         "t2t-eval --output_dir=runs/base --checkpoint_path=newest,averaged",
@@ -25,29 +32,34 @@ COMMAND = Command(
     ],
     {
         "What to score": (
-            Flag("output_dir", pathlib.Path, "", "Run folder of t2t-trainer."),
+            OUTPUT_DIR,
             Flag(
                 "checkpoint_path",
                 str,
                 "newest",
-                "Checkpoints, separated by commas: newest, best, averaged (the one made last), a "
-                "number of updates or a name in --output_dir, or a path in any run folder.",
+                "Checkpoints, separated by commas: paths in any run folder, or, in --output_dir, "
+                "newest, best, averaged (the last one averaged), update numbers or file names.",
             ),
         ),
-        "On what": (
-            Flag("data_dir", pathlib.Path, "", "Folder of the data; the run's own if not given."),
-            Flag("eval_use_test_set", bool, False, "Score on the test split, not on dev."),
+        "Data": (
+            Flag("data_dir", pathlib.Path, "", "Folder of the data (default: the run's own)."),
+            Flag("eval_use_test_set", bool, False, "Score on the test split instead of dev."),
         ),
         "How": (
-            Flag("decode_hparams", str, "", "Search settings: beam_size=4,alpha=0.6 and the like."),
+            Flag(
+                "decode_hparams",
+                str,
+                "",
+                "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help).",
+            ),
             Flag(
                 "output_format",
                 str,
                 "table",
-                "What to print: a table for people, or one JSON object.",
+                "Print a table for people, or one JSON object.",
                 choices=("table", "json"),
             ),
-            Flag("worker_gpu", int, None, "GPUs to use; all if not given, 0: the CPU.", minimum=0),
+            Flag("worker_gpu", int, None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0),
         ),
         "Registries": REGISTRY_FLAGS,
     },

@@ -21,47 +21,46 @@ _NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
-    "writes a trained model for use elsewhere: as a SavedModel that searches by itself, as a bare\n"
-    "Keras model, or for CTranslate2. Each export is a new version; a README.md in it says how to\n"
-    "use it.",
+    "exports a trained model as a SavedModel that includes the search, as a Keras model, or\n"
+    "for CTranslate2. Each export is a new version, with a README.md on how to use it.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
-        "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged --format=ctranslate2 "
-        "--quantization=int8",
+        "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged --format=ctranslate2 \\",
+        "    --quantization=int8",
     ],
     {
         "The trained model": (
             *RUN_FLAGS,
             *REGISTRY_FLAGS,
         ),
-        "What becomes of it": (
+        "Export": (
             Flag(
                 "export_dir",
                 pathlib.Path,
                 "",
-                "Parent folder of the exports; export in the run folder if not given. There are "
-                "translate/N (text to text) and ids/N, for TensorFlow Serving; or keras/N; or "
+                "Folder of exports (default: export in the run folder). Version N is written to "
+                "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; or to "
                 "ctranslate2/N.",
             ),
             Flag(
                 "format",
                 str,
                 _SAVED_MODEL,
-                "What to write.",
+                "Format to write.",
                 choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2),
             ),
             Flag(
                 "decode_hparams",
                 str,
                 "",
-                "Search settings of a SavedModel: beam_size=4,alpha=0.6 and the like; with "
-                "return_beams=true it gives all hypotheses.",
+                "Changes to the problem's search settings, for a SavedModel: NAME=VALUE,... "
+                "(t2t-decoder --help). With return_beams=true it returns all hypotheses.",
             ),
             Flag(
                 "quantization",
                 str,
                 _NOT_QUANTIZED,
-                "How CTranslate2 stores weights.",
+                "Type in which CTranslate2 stores weights.",
                 choices=(_NOT_QUANTIZED, "float16", "bfloat16", "int8"),
             ),
         ),

@@ -8,46 +8,47 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-import",
-    "makes a run folder of a Transformer that tensor2tensor 1.x has trained.\n"
-    "It is for t2t-decoder, t2t-eval, averages and --warm_start_from; training cannot go on in it.",
+    "converts a Transformer trained by tensor2tensor 1.x to a run folder.\n"
+    "The folder is for t2t-decoder, t2t-eval, averaging and --warm_start_from; training cannot "
+    "resume\nfrom it.",
     [
         "t2t-import --t2t_dir=t2t_train/base --vocab_dir=t2t_data --output_dir=runs/base",
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
     ],
     {
-        "What tensor2tensor left": (
+        "tensor2tensor's files": (
             Flag(
                 "t2t_dir",
                 pathlib.Path,
                 "",
-                "Its --output_dir: checkpoints, and hparams.json or flags.txt.",
+                "tensor2tensor's --output_dir, with checkpoints and hparams.json or flags.txt.",
             ),
-            Flag("vocab_dir", pathlib.Path, "", "Its --data_dir: there the vocabulary is."),
+            Flag("vocab_dir", pathlib.Path, "", "tensor2tensor's --data_dir, with the vocabulary."),
             Flag(
                 "checkpoint_path",
                 pathlib.Path,
                 "",
-                "The checkpoint to take, without .index; the newest in --t2t_dir if not given.",
+                "Checkpoint to convert, without .index (default: the newest in --t2t_dir).",
             ),
         ),
-        "What comes of it": (
-            Flag("output_dir", pathlib.Path, "", "Run folder to make. Must be new or empty."),
+        "Output": (
+            Flag("output_dir", pathlib.Path, "", "Run folder to create. Must be new or empty."),
         ),
-        "Where its folder does not tell": (
-            Flag("problem", str, "", "Name of the problem; goes before that in flags.txt."),
+        "Settings missing from --t2t_dir": (
+            Flag("problem", str, "", "Name of the problem; overrides flags.txt."),
             Flag(
                 "hparams_set",
                 str,
                 "",
-                "Name of the hyperparameter set; goes before hparams.json and flags.txt.",
+                "Name of the hyperparameter set; overrides hparams.json and flags.txt.",
             ),
-            Flag("hparams", str, "", "Changes to the hyperparameters: name=value,..."),
+            Flag("hparams", str, "", "Changes to the hyperparameters: NAME=VALUE,..."),
             Flag(
                 "target_space_id",
                 int,
                 0,
-                "That of its problem: 0 for the text problems of tensor2tensor 1.15, but problems "
-                "of older releases and your own may have set another.",
+                "Target space ID of the problem: 0 for the text problems of tensor2tensor 1.15; "
+                "problems of older releases and your own may have another.",
                 minimum=0,
             ),
             *REGISTRY_FLAGS,

@@ -1,17 +1,16 @@
 """t2t-insights: where the heads of a trained model look, as a page or as a picture for papers."""
 
 import dataclasses
-import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import extras
+from t2t_lite import extras, options
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
-    RUN_FLAGS,
     Command,
-    Flag,
     checkpoint_name,
+    config_flags,
+    from_flags,
     is_utf8,
     quiet_import,
 )
@@ -21,56 +20,14 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 
 COMMAND = Command(
     "t2t-insights",
-    "shows where a trained model looks: one HTML page with every head of every layer, that needs\n"
-    "no network; or one layer as a picture for papers.",
+    "shows the attention of a trained model: a self-contained HTML page with every layer\n"
+    "and head, or a picture of one layer for a paper.",
     [
         't2t-insights --output_dir=runs/base --text="The cat sleeps."',
-        't2t-insights --output_dir=runs/base --text="The cat sleeps." --format=svg '
-        "--attention=encoder --layer=5 --heads=1,3",
+        't2t-insights --output_dir=runs/base --text="The cat sleeps." --format=svg \\',
+        "    --attention=encoder --layer=5 --heads=1,3",
     ],
-    {
-        "The trained model": (
-            *RUN_FLAGS,
-            *REGISTRY_FLAGS,
-        ),
-        "What it looks at": (
-            Flag("text", str, "", "The source, one sentence."),
-            Flag("target", str, "", "Its target; what the model makes of --text if not given."),
-            Flag(
-                "decode_hparams",
-                str,
-                "",
-                "Search settings, as of t2t-decoder, for a target that is not given.",
-            ),
-        ),
-        "What becomes of it": (
-            Flag(
-                "output_file",
-                pathlib.Path,
-                "",
-                "File to write; if not given: OUTPUT_DIR/insights.FORMAT.",
-            ),
-            Flag(
-                "format",
-                str,
-                HTML,
-                "A page with everything, or a picture of one layer (svg, png: pip install "
-                "'t2t_lite[plots]').",
-                choices=(HTML, SVG, PNG),
-            ),
-            Flag(
-                "attention",
-                str,
-                None,
-                "What a picture shows; encoder_decoder if not given.",
-                choices=("encoder", "decoder", "encoder_decoder"),
-            ),
-            Flag(
-                "layer", int, None, "Layer of a picture, from 1; the last if not given.", minimum=1
-            ),
-            Flag("heads", str, "", "Heads in a picture, from 1: 1,3; all if not given."),
-        ),
-    },
+    config_flags(InsightsConfig, {"The trained model": REGISTRY_FLAGS}),
 )
 
 
@@ -93,7 +50,7 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
         UsageError: a flag is missing, or goes with another format.
         UserError: a package is missing.
     """
-    COMMAND.require(args, "text")
+    COMMAND.require(args, *options.required_of(InsightsConfig))
     COMMAND.require_run(args)
     for name in ("text", "target"):
         if not is_utf8(getattr(args, name)):
@@ -106,8 +63,8 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
             )
     if args.format != HTML:
         extras.require(extras.PLOTS, f"--format={args.format}")
-    values = vars(args) | {"checkpoint_path": checkpoint_name(args)}
-    return InsightsConfig(**{f.name: values[f.name] for f in dataclasses.fields(InsightsConfig)})
+    config = from_flags(InsightsConfig, args)
+    return dataclasses.replace(config, checkpoint_path=checkpoint_name(args))
 
 
 if __name__ == "__main__":

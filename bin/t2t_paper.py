@@ -33,8 +33,8 @@ _USES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 
 COMMAND = Command(
     "t2t-paper",
-    'prints a table of "Attention Is All You Need", each figure with where it comes from:\n'
-    "published, computed or measured here, and the command that makes it.",
+    'prints a table of "Attention Is All You Need", each figure marked as published, computed\n'
+    "or measured here, with the command that reproduces it.",
     [
         "t2t-paper table3 --params",
         "t2t-paper table1 --scale=full --output_dir=table1",
@@ -49,55 +49,62 @@ COMMAND = Command(
                 "format",
                 str,
                 "text",
-                "How the table is written.",
+                "Format of the table.",
                 choices=("text", "markdown", "json"),
             ),
-            Flag("params", bool, False, "Of Table 3: the numbers of parameters."),
+            Flag("params", bool, False, "Print the parameter counts of Table 3."),
         ),
-        "What is measured": (
+        "Measurements": (
             Flag(
                 "scale",
                 str,
                 "",
-                "Measure Table 1 or train Table 3, tiny (the paper's ratios at a size for two "
-                "cores) or full; nothing is measured if not given. Its charts need the extra: pip "
-                "install 't2t_lite[plots]'.",
-                choices=("", "tiny", "full"),
+                "Measure Table 1 or train Table 3 at full size, or at the paper's ratios in a size "
+                "for two cores (default: measure nothing). Charts need: pip install "
+                "'t2t_lite[plots]'.",
+                choices=("tiny", "full"),
             ),
             Flag(
                 "output_dir",
                 pathlib.Path,
                 "",
-                "Folder for what is measured: JSON and charts; of Table 3 and the search also a "
-                "run folder for each training. Started again, they go on with what is not done.",
+                "Folder for measurements: JSON and charts, and a run folder for each training of "
+                "Table 3 and parsing-search. A restart resumes with what is missing.",
             ),
         ),
-        "Trained: Table 3 and the search": (
+        "Training, for Table 3 and parsing-search": (
             Flag("problem", str, "", "Name of the problem to train on."),
             Flag("data_dir", pathlib.Path, "", "Folder of t2t-datagen's files."),
-            Flag("steps", int, 0, "Updates of each training.", minimum=0),
-            Flag("hparams", str, "", "Changes to all of them: name=value, with commas between."),
+            Flag("steps", int, None, "Updates per training.", minimum=1),
+            Flag(
+                "hparams",
+                str,
+                "",
+                "Changes to the hyperparameters of each training: NAME=VALUE,...",
+            ),
         ),
-        "Table 3, trained": (
-            Flag("rows", str, "", "Names of rows, such as base,a1,big; all if not given."),
-            Flag("seeds", int, 1, "Trainings of each row.", minimum=1),
+        "Training, for Table 3": (
+            Flag("rows", str, "", "Names of rows, such as base,a1,big (default: all)."),
+            Flag("seeds", int, 1, "Trainings per row, with different seeds.", minimum=1),
         ),
-        "parsing-search: dropout, learning rate and beam of a parser, chosen on dev": (
-            Flag("hparams_set", str, "transformer_paper_parsing", "What the trainings start from."),
+        "parsing-search: choose dropout, learning rate and beam of a parser on dev": (
+            Flag(
+                "hparams_set", str, "transformer_paper_parsing", "Hyperparameter set to start from."
+            ),
             Flag(
                 "dropouts",
                 str,
                 "0.1,0.2,0.3",
-                "Dropouts to try, each of attention weights and of residual connections.",
+                "Dropout rates to try, for attention weights and for residual connections.",
             ),
             Flag(
                 "learning_rates",
                 str,
                 "",
-                "Learning rates to try, in the unit of the set's schedule; the set's own and "
-                "twice that if not given.",
+                "Learning rates to try, in the unit of the set's schedule (default: the set's own "
+                "and twice that).",
             ),
-            Flag("beam_sizes", str, "4,10,21", "Beams to try with each training."),
+            Flag("beam_sizes", str, "4,10,21", "Beam sizes to try with each training."),
         ),
         "Registries": REGISTRY_FLAGS,
     },

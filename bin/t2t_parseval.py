@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "t2t-parseval",
-    "bracketing recall, precision and F1 of parse trees, as EVALB counts and prints them.\n"
-    "Both files hold one bracketed tree a line; an empty line of the test file is skipped.",
+    "prints bracketing recall, precision and F1 of parse trees, as EVALB counts them.\n"
+    "Both files hold one bracketed tree per line; an empty line of the test file is skipped.",
     [
         "t2t-parseval --gold=wsj_23.trees --test=wsj_23.out --param=COLLINS.prm",
     ],
     {
         "Files": (
-            Flag("gold", pathlib.Path, "", "The right trees (UTF-8; .gz is read too)."),
-            Flag("test", pathlib.Path, "", "The trees to score, in the same order."),
+            Flag("gold", pathlib.Path, "", "Gold trees, in UTF-8; may be .gz."),
+            Flag("test", pathlib.Path, "", "Trees to score, in the same order."),
             Flag(
                 "param",
                 pathlib.Path,
                 "",
-                "EVALB's parameter file; published WSJ scores use COLLINS.prm (default: labels "
-                "count, nothing is left out).",
+                "EVALB's parameter file; published WSJ scores use COLLINS.prm (default: labeled "
+                "brackets, with nothing left out).",
             ),
         )
     },

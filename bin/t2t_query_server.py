@@ -12,29 +12,34 @@ from t2t_lite.text.text_files import bounded_lines, decoded_lines
 
 COMMAND = Command(
     "t2t-query-server",
-    "asks a server for outputs, line by line from standard input: TensorFlow Serving, by REST,\n"
-    "with a model of t2t-exporter. Prints output, tab and score; with return_beams, all of them.",
+    "sends lines from standard input to an exported model in TensorFlow Serving, over\n"
+    "REST. Prints the output, a tab and its score; with return_beams, all hypotheses.",
     [
         "t2t-query-server --server=localhost:8501 --servable_name=translate < in.en",
-        "t2t-query-server --server=localhost:8501 --servable_name=ids --problem=wsj_parsing "
-        "--data_dir=runs/parser --inputs_once='A sentence .'",
+        "t2t-query-server --server=localhost:8501 --servable_name=ids --problem=wsj_parsing \\",
+        "    --data_dir=runs/parser --inputs_once='A sentence .'",
     ],
     {
         "The server": (
-            Flag("server", str, "", "Host and port of its REST interface, or a URL with them."),
-            Flag("servable_name", str, "", "What the server calls the model."),
+            Flag("server", str, "", "HOST:PORT of the REST interface, or its URL."),
+            Flag("servable_name", str, "", "Name of the model on the server."),
             Flag("timeout_secs", int, 10, "Seconds to wait for an answer.", minimum=1),
         ),
         "What to ask": (
-            Flag("inputs_once", str, "", "Ask for this line alone."),
+            Flag("inputs_once", str, "", "Send only this line."),
             Flag(
                 "problem",
                 str,
                 "",
-                "For a model of the kind ids: the problem that it was trained for, by whose "
-                "vocabulary text becomes ids here. A model of the kind translate needs none.",
+                "Problem that the model was trained on, for an export from ids/, which needs text "
+                "encoded here. An export from translate/ needs none.",
             ),
-            Flag("data_dir", pathlib.Path, "", "Folder of that vocabulary, such as a run folder."),
+            Flag(
+                "data_dir",
+                pathlib.Path,
+                "",
+                "Folder of the problem's vocabulary, such as a run folder.",
+            ),
             *REGISTRY_FLAGS,
         ),
     },

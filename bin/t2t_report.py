@@ -9,18 +9,16 @@ from t2t_lite.errors import UsageError
 
 COMMAND = Command(
     "t2t-report",
-    "draws the curves of one or more runs as one HTML page, with their scores, costs and the\n"
-    "settings in which they differ. The page needs neither a network nor scripts.\n"
-    "Drawing needs the extra: pip install 't2t_lite[plots]'.",
+    "writes one HTML page with the curves of one or more runs, their scores, costs and the\n"
+    "settings in which they differ. The page needs no network and no scripts.\n"
+    "Needs: pip install 't2t_lite[plots]'.",
     [
         "t2t-report runs/base",
         "t2t-report runs/base runs/big --output=base_and_big.html",
     ],
     {
-        "Where": (
-            Flag(
-                "output", pathlib.Path, "", "File to write; if not given: OUTPUT_DIR/report.html."
-            ),
+        "Output": (
+            Flag("output", pathlib.Path, "", "File to write (default: OUTPUT_DIR/report.html)."),
         )
     },
     words="OUTPUT_DIR [OTHER ...]",

@@ -1,7 +1,8 @@
 """HParams: typed fields, changed by "name=value,..." strings, frozen once resolved, saved as JSON.
 
 A model's hyperparameters are a dataclass that derives from `HParams`, one field a line, its
-meaning and unit beside it. A registered set is a function that returns such an object.
+meaning and unit beside it. Choices and bounds of fields declared by `options.option` are checked.
+A registered set is a function that returns such an object.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from t2t_lite import options
 from t2t_lite.errors import UsageError, did_you_mean
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
@@ -23,6 +25,10 @@ class HParams:
     """Base of all hyperparameter sets."""
 
     noun = "hparam"  # what messages call a field
+
+    def __post_init__(self) -> None:
+        for name, value, fault in options.faults(self):
+            raise UsageError(f"{self.noun} {name!r}: {value!r}{fault}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_frozen"):

@@ -1,31 +1,82 @@
-"""What a decoding run is told, field by field as `t2t-decoder`'s flags; needs no TensorFlow."""
+"""Options of a decoding run, which are `t2t-decoder`'s flags; needs no TensorFlow."""
 
 import dataclasses
 
+from t2t_lite.options import Config, option
+from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
+
 STANDARD_INPUT = "-"  # in place of a file's name
+_MUST_AGREE = "Must agree with the run folder, if given."
 
 
-@dataclasses.dataclass(frozen=True)
-class DecoderConfig:
-    """One run of `jobs.run`; an empty name or path means "not given"."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecoderConfig(Config):
+    """One run of `jobs.run`; empty text means "not given"."""
 
-    output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
-    # Names of checkpoints (checkpoints/names.py), several for an ensemble, as a tuple or with ","
-    # between them; empty: the newest.
-    checkpoint_path: str | tuple[str, ...] = ""
-    problem: str = ""  # must agree with the run folder; empty: what stands there
-    model: str = ""  # must agree with the run folder; empty: what stands there
-    hparams_set: str = ""  # must agree with the run folder; empty: what stands there
-    hparams: str = ""  # changes to the run's hparams: "name=value,..."
-    data_dir: str = ""  # vocabulary and data files; empty: the run folder's vocabulary
-    decode_from_file: str = ""  # sentences, one a line; "-": standard input; empty: the dev split
-    decode_to_file: str = ""  # where results go; empty: a name made from the inputs'
-    decode_reference: str = ""  # right answers, one a line: the score against them is printed
-    score_file: str = ""  # targets to score: of decode_from_file, or behind their sources and a tab
-    prefix_file: str = ""  # how the output of each line of decode_from_file must begin
-    long_input: str = "split"  # what becomes of over-long lines: "split" or "truncate"
-    output_format: str = "text"  # "text", or "json": an object for each line
-    decode_interactive: bool = False  # read sentences from the terminal
-    eval_use_test_set: bool = False  # decode the test split instead of dev
-    worker_gpu: int | None = None  # GPUs to use; None: all
-    decode_hparams: str = ""  # changes to the problem's search settings: "name=value,..."
+    output_dir: str = option("", OUTPUT_HELP, path=True, group="The trained model")
+    # Names of checkpoints (checkpoints/names.py): as a tuple, or with "," between them.
+    checkpoint_path: str | tuple[str, ...] = option(
+        "",
+        f"{CHECKPOINT_HELP} Several, separated by commas, decode together as an ensemble.",
+        path=True,
+    )
+    problem: str = option("", _MUST_AGREE)
+    model: str = option("", _MUST_AGREE)
+    hparams_set: str = option("", _MUST_AGREE)
+    hparams: str = option("", "Changes to the run's hyperparameters: NAME=VALUE,...")
+    decode_from_file: str = option(
+        "",
+        "Text file to decode, one sentence per line; - decodes standard input, line by line as it "
+        "arrives, to standard output.",
+        path=True,
+        group="Input",
+    )
+    decode_interactive: bool = option(False, "Decode lines as you type them.")
+    score_file: str = option(
+        "",
+        "Targets to score, one for each line of --decode_from_file; without that flag, lines of "
+        "source, tab and target. Their scores are written to --decode_to_file, one per line.",
+        path=True,
+    )
+    prefix_file: str = option(
+        "",
+        "How each output must begin: one line for each line of --decode_from_file.",
+        path=True,
+    )
+    data_dir: str = option(
+        "",
+        "Folder of t2t-datagen's files, to decode the dev split (when neither a file nor "
+        "--decode_interactive is given).",
+        path=True,
+    )
+    eval_use_test_set: bool = option(False, "Decode the test split instead of dev.")
+    long_input: str = option(
+        "split",
+        "What to do with lines of more than max_input_size subwords: split them at sentence ends, "
+        "or else at the least harmful place, and rejoin the outputs; or truncate them. Trees and "
+        "the examples of a split are always truncated.",
+        choices=("split", "truncate"),
+    )
+    decode_to_file: str = option(
+        "",
+        "File for the outputs, in the order of the inputs (default: named after the input).",
+        path=True,
+        group="Output",
+    )
+    output_format: str = option(
+        "text",
+        "Lines of text, or of JSON with tokens, scores, log-probabilities and attention.",
+        choices=("text", "json"),
+    )
+    decode_reference: str = option(
+        "",
+        "References for --decode_from_file, one per line (bracketed trees for parsing); prints "
+        "BLEU, or the problem's own score.",
+        path=True,
+    )
+    worker_gpu: int | None = option(
+        None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0, group="Search"
+    )
+    decode_hparams: str = option(
+        "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."
+    )

@@ -1,24 +1,47 @@
-"""What `t2t-datagen` leaves to its user, for every problem alike."""
+"""Options of data generation that hold for every problem; needs no TensorFlow."""
 
 import dataclasses
 
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.generation.cleaning import CleaningRules
+from t2t_lite.options import Config, option
 
 
 @dataclasses.dataclass(frozen=True)
-class DatagenOptions:
-    """How data is generated.
+class DatagenOptions(Config):
+    """How data is generated."""
 
-    Attributes:
-        seed: decides the order inside the training files, and what is drawn from the global random
-            numbers of Python and numpy.
-        num_workers: processes that encode, 0: one for each core; the files do not depend on it.
-        cleaning: which training pairs are dropped.
-        skip_bad: whether bad lines of the raw files are skipped and counted, not errors.
-    """
+    random_seed: int = option(
+        RANDOM_SEED,
+        "Decides the order of the examples. Python's and NumPy's random numbers are seeded with it "
+        "before the vocabulary is built and before each split is read.",
+        group="How",
+    )
+    num_workers: int = option(
+        0,
+        "Processes that encode; 0 starts one per core. The files do not depend on it.",
+        minimum=0,
+    )
+    clean: str = option(
+        "",
+        "Rules for training pairs, separated by commas; pairs that break one are dropped and "
+        "counted. empty: a side has no text. identical: both sides are the same. max_length=N: a "
+        "side has more than N words. max_ratio=X: (longer side + 1) / (shorter side + 1) exceeds "
+        "X, in words. script=A-B: most letters of the sources are not of script A, or of the "
+        "targets not of script B (ISO 15924: Latn, Cyrl, Hani+Hira+Kana). duplicates: the pair "
+        "came before. unit=char: lengths are in characters, for languages without spaces.",
+    )
+    skip_bad: bool = option(
+        False,
+        "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "
+        "the rest of a truncated compressed file, instead of stopping with an error.",
+    )
 
-    seed: int = RANDOM_SEED
-    num_workers: int = 0
-    cleaning: CleaningRules = dataclasses.field(default_factory=CleaningRules)
-    skip_bad: bool = False
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CleaningRules.parse(self.clean)
+
+    @property
+    def cleaning(self) -> CleaningRules:
+        """Which training pairs are dropped."""
+        return CleaningRules.parse(self.clean)

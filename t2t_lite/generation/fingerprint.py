@@ -218,7 +218,7 @@ def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, An
         "vocab_type": problem.vocab_type,
         "approx_vocab_size": problem.approx_vocab_size,
         "skip_bad": options.skip_bad,
-        "random_seed": options.seed,
+        "random_seed": options.random_seed,
     }
 
 

@@ -109,7 +109,7 @@ def seed_random(options: DatagenOptions, split: str) -> None:
 
     To be called before a split is read, so that it does not depend on what was drawn before.
     """
-    seed = f"{options.seed}/{split}"
+    seed = f"{options.random_seed}/{split}"
     random.seed(seed)
     np.random.seed(list(seed.encode()))
 
@@ -196,7 +196,7 @@ def check_count(run: FileGroup, count: int) -> None:
 
 def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
     """Returns the seed of a file's order; None: as the samples came."""
-    return f"{options.seed}/{path.name}" if split == DatasetSplit.TRAIN else None
+    return f"{options.random_seed}/{path.name}" if split == DatasetSplit.TRAIN else None
 
 
 def _remove_remains(run: FileGroup) -> None:

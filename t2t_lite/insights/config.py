@@ -1,21 +1,40 @@
-"""What `t2t-insights` is told, field by field as its flags; needs no TensorFlow."""
+"""Options of `t2t-insights`, which are its flags; needs no TensorFlow."""
 
 import dataclasses
 
+from t2t_lite.options import REQUIRED, option
+from t2t_lite.runs.config import RunConfig
+
 HTML, SVG, PNG = "html", "svg", "png"
+ATTENTIONS = ("encoder", "decoder", "encoder_decoder")
 
 
-@dataclasses.dataclass(frozen=True)
-class InsightsConfig:
-    """One run of `job.run`; an empty name or path means "not given"."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InsightsConfig(RunConfig):
+    """One run of `job.run`; empty text means "not given"."""
 
-    text: str  # the source
-    target: str = ""  # its target; empty: what the model makes of the text
-    output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
-    checkpoint_path: str = ""  # prefix of a checkpoint; empty: the newest
-    decode_hparams: str = ""  # changes to the problem's search settings: "name=value,..."
-    output_file: str = ""  # empty: insights.FORMAT in the run folder
-    format: str = HTML  # or SVG or PNG, to which alone the following apply
-    attention: str | None = None  # encoder, decoder or encoder_decoder, which is the default
-    layer: int | None = None  # from 1; None: the last
-    heads: str = ""  # numbers from 1, "," between them; empty: all
+    text: str = option(REQUIRED, "Source sentence.", group="Input")
+    target: str = option("", "Target sentence (default: what the model outputs for --text).")
+    decode_hparams: str = option(
+        "",
+        "Changes to the problem's search settings, when --target is not given: NAME=VALUE,... "
+        "(t2t-decoder --help).",
+    )
+    output_file: str = option(
+        "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", path=True, group="Output"
+    )
+    format: str = option(
+        HTML,
+        "A page with every layer and head, or a picture of one layer (svg and png need: pip "
+        "install 't2t_lite[plots]').",
+        choices=(HTML, SVG, PNG),
+    )
+    attention: str | None = option(
+        None, "Attention to draw in a picture (default: encoder_decoder).", choices=ATTENTIONS
+    )
+    layer: int | None = option(
+        None, "Layer to draw in a picture, counted from 1 (default: the last).", minimum=1
+    )
+    heads: str = option(
+        "", "Heads to draw in a picture, counted from 1, such as 1,3 (default: all)."
+    )

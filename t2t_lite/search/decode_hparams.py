@@ -6,6 +6,7 @@ from typing import Self
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
@@ -14,24 +15,44 @@ class DecodeHParams(HParams):
 
     noun = "decode hparam"
 
-    beam_size: int = 4  # K: hypotheses kept per sentence; 1: greedy
-    alpha: float = 0.6  # exponent of the length penalty; 0: none; below: short outputs favoured
-    length_penalty: str = "t2t"  # t2t: ((5 + length) / 6)^alpha; average: length^alpha
-    coverage_penalty: float = 0.0  # GNMT's beta: against outputs that leave out source words
-    min_length: int = 0  # subwords that an output has at least
-    no_repeat_ngram_size: int = 0  # n: no n subwords come twice in an output; 0: they may
-    sampling_method: str = "argmax"  # argmax: beam search; random: draw beam_size outputs
-    sampling_temp: float = 1.0  # divides the logits before a draw
-    sampling_keep_top_k: int = -1  # draw among so many of the likeliest subwords; -1: all
-    sampling_keep_top_p: float = 1.0  # draw among the likeliest with so much probability together
-    seed: int = 0  # of sampling; what a line becomes depends on this and its number alone
-    extra_length: int = 100  # subwords that an output may be longer than its source
-    well_formed: bool = False  # search among well-formed trees alone (problems of treebanks)
-    batch_size: int = 0  # sentences decoded together; 0: as many as a budget of subwords allows
-    return_beams: bool = False  # write all K hypotheses, not the best alone
-    write_beam_scores: bool = False  # write each hypothesis's score beside it
-    xla_compile: bool = False  # compile the steps by XLA, once for each size; sizes: powers of two
-    max_input_size: int = -1  # subwords; longer sources are cut there; -1: the run's max_length
+    beam_size: int = option(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
+    alpha: float = option(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
+    length_penalty: str = option(
+        "t2t", "t2t: ((5 + length) / 6)^alpha; average: length^alpha.", choices=("t2t", "average")
+    )
+    coverage_penalty: float = option(
+        0.0, "Weight of GNMT's penalty on outputs that omit source words.", minimum=0
+    )
+    min_length: int = option(0, "Fewest subwords in an output.", minimum=0)
+    no_repeat_ngram_size: int = option(
+        0, "Size of n-grams that may not repeat in an output; 0 permits repeats.", minimum=0
+    )
+    sampling_method: str = option(
+        "argmax", "argmax: search; random: draw beam_size outputs.", choices=("argmax", "random")
+    )
+    sampling_temp: float = option(1.0, "Divides the logits before each draw.")
+    sampling_keep_top_k: int = option(
+        -1, "Draw from this many most likely subwords; -1 draws from all.", minimum=-1
+    )
+    sampling_keep_top_p: float = option(
+        1.0, "Draw from the most likely subwords with this total probability."
+    )
+    seed: int = option(
+        0, "Seed of sampling; with the line number, it alone decides the outputs.", minimum=0
+    )
+    extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
+    well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")
+    batch_size: int = option(
+        0, "Sentences decoded together; 0 fits them to a budget of subwords.", minimum=0
+    )
+    return_beams: bool = option(False, "Write all beam_size hypotheses instead of the best.")
+    write_beam_scores: bool = option(False, "Write each hypothesis's score beside it.")
+    xla_compile: bool = option(
+        False, "Compile decoding steps with XLA, once for each size (a power of two)."
+    )
+    max_input_size: int = option(
+        -1, "Subwords after which a source is cut; -1 uses the run's max_length.", minimum=-1
+    )
 
     @classmethod
     def of(cls, problem: Problem, changes: str = "") -> Self:
@@ -43,25 +64,7 @@ class DecodeHParams(HParams):
         return cls().override(problem.decode_hparams).override(changes)
 
     def __post_init__(self) -> None:
-        least = {
-            "beam_size": 1,
-            "coverage_penalty": 0,
-            "min_length": 0,
-            "no_repeat_ngram_size": 0,
-            "sampling_keep_top_k": -1,
-            "seed": 0,
-            "extra_length": 0,
-            "batch_size": 0,
-            "max_input_size": -1,
-        }
-        for name, minimum in least.items():
-            if (value := getattr(self, name)) < minimum:
-                raise UsageError(f"{self.noun} {name!r}: {value} is less than {minimum}")
-        choices = {"length_penalty": ("t2t", "average"), "sampling_method": ("argmax", "random")}
-        for name, values in choices.items():
-            if (value := getattr(self, name)) not in values:
-                expected = " or ".join(values)
-                raise UsageError(f"{self.noun} {name!r}: {value!r}, expected {expected}")
+        super().__post_init__()
         self._check_sampling()
         if self.coverage_penalty and (self.beam_size == 1 or self.sampling_method == "random"):
             raise self._useless("coverage_penalty", "beam search: beam_size above 1, no sampling")

@@ -1,23 +1,46 @@
-"""What the server is told, field by field as `t2t-serve`'s flags; needs no TensorFlow."""
+"""Options of the server, which are `t2t-serve`'s flags; needs no TensorFlow."""
 
 import dataclasses
 
+from t2t_lite.options import option
+from t2t_lite.runs.config import RunConfig
+
 
 @dataclasses.dataclass(frozen=True)
-class ServerConfig:
-    """One run of `server.run`; an empty name or path means "not given"."""
+class ServerConfig(RunConfig):
+    """One run of `server.run`; empty text means "not given"."""
 
-    output_dir: str = ""  # run folder of t2t-trainer; empty: the folder of checkpoint_path
-    checkpoint_path: str = ""  # the checkpoint to use; empty: the newest in output_dir
-    decode_hparams: str = ""  # changes to the problem's search settings: "name=value,..."
-    host: str = "127.0.0.1"  # address to listen on
-    port: int = 8080  # 0: any that is free
-    max_body_size: int = 1 << 20  # bytes of a request
-    max_texts: int = 128  # texts of a request
-    max_text_length: int = 10_000  # characters of a text
-    max_subwords: int = 20_000  # subwords of a request, all texts together
-    queue_size: int = 256  # requests that may wait; more are answered 429
-    max_connections: int = 512  # open at a time; beyond, whoever keeps the server waiting is closed
-    timeout: float = (
-        60.0  # seconds that a request may take, that its answer may take, and that the end may
+    decode_hparams: str = option(
+        "",
+        "Changes to the problem's search settings: NAME=VALUE,... (t2t-decoder --help). beam_size "
+        "is the largest n_best that a request may ask for.",
+    )
+    host: str = option(
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0 accepts connections from the whole network.",
+        group="Where",
+    )
+    port: int = option(8080, "Port to listen on; 0 picks a free one.", minimum=0, maximum=65535)
+    max_body_size: int = option(
+        1 << 20, "Bytes per request; a larger one is answered 413.", minimum=1, group="Limits"
+    )
+    max_texts: int = option(128, "Texts per request; more are answered 413.", minimum=1)
+    max_text_length: int = option(
+        10_000, "Characters per text; a longer one is answered 413.", minimum=1
+    )
+    max_subwords: int = option(
+        20_000, "Subwords per request, over all its texts; more are answered 413.", minimum=1
+    )
+    queue_size: int = option(256, "Requests that may wait; any beyond are answered 429.", minimum=1)
+    max_connections: int = option(
+        512,
+        "Open connections. When a new one exceeds the limit, the connection that has kept the "
+        "server waiting longest is closed; if none has for a second, the new one is answered 503.",
+        minimum=1,
+    )
+    timeout: float = option(
+        60.0,
+        "Seconds for a request to arrive (then 408), to be answered (then 504) and for its answer "
+        "to be read (then the connection is closed). Also the longest a shutdown takes.",
+        minimum=0,
     )

@@ -1,40 +1,125 @@
-"""What a training run is told, field by field as `t2t-trainer`'s flags; needs no TensorFlow."""
+"""Options of a training run, which are `t2t-trainer`'s flags; needs no TensorFlow."""
 
 import dataclasses
+
+from t2t_lite.options import REQUIRED, Config, option
 
 SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainerConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainerConfig(Config):
     """One run of `trainer.run`; where T2T has a flag, its name and default."""
 
-    data_dir: str  # folder of t2t-datagen's vocabulary and TFRecord files
-    output_dir: str  # run folder: checkpoints, hparams, metrics
-    problem: str  # registered name, `_rev` and `_copy` understood
-    model: str  # registered name
-    hparams_set: str  # registered name
-    hparams: str = ""  # changes to the set: "name=value,..."
-    warm_start_from: str = ""  # run folder or checkpoint whose weights a new run begins with
-    accept_changed_data: bool = False  # go on over other training files than the checkpoint's
-    train_steps: int = 250000  # updates in all, those before a resume included
-    eval_steps: int = 100  # batches per evaluation at most; fewer if the data ends
-    local_eval_frequency: int = 1000  # updates between checkpoints, and between evaluations
-    keep_checkpoint_max: int = 20  # newest checkpoints that stay on disk
-    keep_best_max: int = 1  # checkpoints with the best evaluations that stay, too; 0: none
-    best_metric: str = ""  # which number of an evaluation makes them so; empty: the problem's own
-    eval_early_stopping_steps: int | None = None  # updates without a gain to stop; None: never
-    eval_early_stopping_metric: str = "loss"  # which number of an evaluation must gain
-    eval_early_stopping_metric_delta: float = 0.1  # the least difference that is a gain
-    eval_early_stopping_metric_minimize: bool | None = None  # lower is better; None: as usual
-    save_checkpoints_secs: int = 0  # seconds between checkpoints; 0: local_eval_frequency decides
-    random_seed: int | None = None  # of initial weights, data order and dropout; None: drawn
-    schedule: str = "continuous_train_and_eval"  # one of SCHEDULES
-    worker_gpu: int | None = None  # GPUs to use; None: all
-    worker_hosts: str = ""  # "host:port,..." of all workers; empty: TF_CONFIG says, or one worker
-    worker_id: int | None = None  # which of them this process is, from 0; the chief is 0
-    simulate_devices: int = 0  # logical CPU devices in place of GPUs; 0: none
-    log_step_count_steps: int = 100  # updates between progress lines
-    eval_use_test_set: bool = False  # evaluate on the test split instead of dev
-    decode_hparams: str = ""  # of the search in evaluations: "name=value,..."
-    max_train_minutes: float = 0.0  # minutes of training after which to save and stop; 0: no limit
+    problem: str = option(
+        REQUIRED, "Name of the problem; NAME_rev swaps its two sides.", group="What to train"
+    )
+    model: str = option(REQUIRED, "Name of the model.")
+    hparams_set: str = option(REQUIRED, "Name of the hyperparameter set.")
+    hparams: str = option("", "Changes to the hyperparameter set: NAME=VALUE,...")
+
+    data_dir: str = option(REQUIRED, "Folder of t2t-datagen's files.", path=True, group="Where")
+    accept_changed_data: bool = option(
+        False,
+        "Resume although the training files have changed since the newest checkpoint: keep its "
+        "weights and optimizer state, and start the data from the beginning.",
+    )
+    output_dir: str = option(
+        REQUIRED,
+        "Run folder for checkpoints, hyperparameters and metrics. Created if missing.",
+        path=True,
+    )
+    warm_start_from: str = option(
+        "",
+        "Run folder or checkpoint to initialize the weights of a new run from, where names and "
+        "shapes match. Ignored when a run is resumed.",
+        path=True,
+    )
+
+    train_steps: int = option(
+        250000,
+        "Total number of updates, including those before a resume.",
+        minimum=1,
+        group="How long",
+    )
+    train_minutes: float = option(
+        0.0,
+        "Save and stop after this many minutes of training, even if steps remain; 0 sets no limit.",
+        minimum=0,
+    )
+
+    schedule: str = option(
+        "continuous_train_and_eval",
+        "Alternate training and evaluation, only train, or only evaluate the newest checkpoint.",
+        choices=SCHEDULES,
+        group="Evaluation and checkpoints",
+    )
+    local_eval_frequency: int = option(
+        1000, "Updates between checkpoints; each checkpoint is evaluated.", minimum=1
+    )
+    save_checkpoints_secs: int = option(
+        0, "Seconds between checkpoints; 0 uses --local_eval_frequency.", minimum=0
+    )
+    keep_checkpoint_max: int = option(20, "Number of newest checkpoints to keep.", minimum=1)
+    keep_best_max: int = option(
+        1, "Number of best checkpoints to keep as well, as best.ckpt-STEP.", minimum=0
+    )
+    best_metric: str = option(
+        "",
+        "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy (default: "
+        "the problem's own: bleu or bracketing_f1).",
+    )
+    eval_early_stopping_steps: int | None = option(
+        None,
+        "Stop when evaluations have not improved for this many updates (default: never).",
+        minimum=1,
+    )
+    eval_early_stopping_metric: str = option(
+        "loss", "Metric that must improve; named as for --best_metric."
+    )
+    eval_early_stopping_metric_delta: float = option(
+        0.1, "Smallest change that counts as an improvement.", minimum=0
+    )
+    eval_early_stopping_metric_minimize: bool | None = option(
+        None, "Lower is better (default: true only for loss and perplexity)."
+    )
+    eval_steps: int = option(
+        100, "Maximum number of batches per evaluation; fewer if the data ends.", minimum=1
+    )
+    eval_use_test_set: bool = option(False, "Evaluate on the test split instead of dev.")
+    decode_hparams: str = option(
+        "",
+        "Changes to the problem's search settings in evaluations: NAME=VALUE,... (t2t-decoder "
+        "--help).",
+    )
+    log_step_count_steps: int = option(100, "Updates between progress lines.", minimum=1)
+
+    worker_gpu: int | None = option(
+        None,
+        "GPUs to use; 0 uses the CPU (default: all).",
+        minimum=0,
+        group="Devices and randomness",
+    )
+    worker_hosts: str = option(
+        "",
+        "Train with several processes, one per HOST:PORT in this comma-separated list. All need "
+        "the same flags except --worker_id, and must share --output_dir (default: the workers in "
+        "the environment variable TF_CONFIG, in TensorFlow's format; without it, one process).",
+    )
+    worker_id: int | None = option(
+        None,
+        "Index of this process in --worker_hosts, from 0. Worker 0 writes the run folder.",
+        minimum=0,
+    )
+    simulate_devices: int = option(
+        0,
+        "Split the CPU into this many logical devices, to try multi-GPU training without GPUs; 0 "
+        "does not split it.",
+        minimum=0,
+    )
+    random_seed: int | None = option(
+        None,
+        "Seed of initial weights, data order and dropout (default: drawn at random).",
+        minimum=0,
+        maximum=2**32 - 1,
+    )

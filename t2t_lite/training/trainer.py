@@ -341,7 +341,7 @@ class _Timer:
         return due
 
     def out_of_time(self) -> bool:
-        minutes = self.config.max_train_minutes
+        minutes = self.config.train_minutes
         return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 

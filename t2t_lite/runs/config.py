@@ -1,0 +1,19 @@
+"""Which trained model to use: what every command that reads a run folder is told."""
+
+import dataclasses
+
+from t2t_lite.options import Config, option
+
+OUTPUT_HELP = "Run folder of t2t-trainer."
+CHECKPOINT_HELP = (
+    "Checkpoint to use: a path in any run folder, or, in --output_dir, newest, best, averaged "
+    "(the last one averaged), an update number or a file name (default: newest)."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig(Config):
+    """A trained model; empty text means "not given"."""
+
+    output_dir: str = option("", OUTPUT_HELP, path=True, group="The trained model")
+    checkpoint_path: str = option("", CHECKPOINT_HELP, path=True)
