@@ -21,9 +21,14 @@ COMMAND = Command(
                 "t2t_dir",
                 pathlib.Path,
                 "",
-                "tensor2tensor's --output_dir, with checkpoints and hparams.json or flags.txt.",
+                "The --output_dir of tensor2tensor: checkpoints, and hparams.json or flags.txt.",
             ),
-            Flag("vocab_dir", pathlib.Path, "", "tensor2tensor's --data_dir, with the vocabulary."),
+            Flag(
+                "vocab_dir",
+                pathlib.Path,
+                "",
+                "The --data_dir of tensor2tensor, with the vocabulary.",
+            ),
             Flag(
                 "checkpoint_path",
                 pathlib.Path,

@@ -76,7 +76,13 @@ def broken(sound) -> pathlib.Path:
 
 
 def config(folder: pathlib.Path) -> TrainerConfig:
-    return TrainerConfig("data", str(folder), PROBLEM, "transformer", "transformer_test")
+    return TrainerConfig(
+        data_dir="data",
+        output_dir=str(folder),
+        problem=PROBLEM,
+        model="transformer",
+        hparams_set="transformer_test",
+    )
 
 
 def read_all(folder: pathlib.Path) -> None:

@@ -94,11 +94,11 @@ def test_values(argv: list[str], name: str, value: Any):
         (["--to=x", "you"], "'you' belongs to no flag"),
         (["--twice", "true"], "'true' belongs to no flag"),
         (["--", "--to=x"], "'--to=x' belongs to no flag"),
-        (["--times=0"], "--times=0"),
+        (["--times=0"], "--times=0 is less than 1"),
         (["--times=x"], "--times=x"),
         (["--times"], "Missing value for flag --times"),
-        (["--loudness=-1"], "--loudness=-1"),
-        (["--style=loud"], "short|long"),
+        (["--loudness=-1"], "--loudness=-1.0 is less than 0"),
+        (["--style=loud"], "--style=loud, expected short or long"),
         (["--twice=maybe"], "--twice=maybe"),
         (["--notwice=1"], "does not take an argument"),
         (["--flagfile=/no/such/file"], "/no/such/file"),
@@ -135,8 +135,8 @@ def test_help_shows_every_flag_and_wins_over_errors(flag: str, capsys: pytest.Ca
     assert out.startswith("greeter: greets.\nTwice if asked.\n")
     assert "  greeter --to=you\n" in out
     assert "Whom:\n  --to=TEXT\n        Name of the greeted. More of it.\n" in out
-    assert "  --style=short|long\n        How. (default: short)\n" in out
-    assert "  --times=N\n        How often. (default: 1)\n" in out
+    assert "  --style=short|long\n        How (default: short).\n" in out
+    assert "  --times=N\n        How often (default: 1).\n" in out
     assert "  --[no]twice\n        Whether to repeat.\n" in out
     assert "  --file=PATH\n" in out
     assert max(map(len, out.splitlines())) <= 100

@@ -89,4 +89,4 @@ def test_unusable_files(
 
 def test_both_files_are_needed(capsys: pytest.CaptureFixture[str]):
     assert run("--translation=x") == 2
-    assert "--reference is missing: The right translations" in capsys.readouterr().err
+    assert "--reference is missing: Reference translations" in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_each_problem_is_generated_as_the_flags_say(tmp_path: pathlib.Path):
     data, raw = str(tmp_path / "data"), str(tmp_path / "raw" / "deep")
     flags = [f"--data_dir={data}", f"--tmp_dir={raw}", "--random_seed=7", "--num_workers=3"]
     assert run("--problem=zoo_*", *flags) == 0
-    options = DatagenOptions(seed=7, num_workers=3)
+    options = DatagenOptions(random_seed=7, num_workers=3)
     called = list(_CALLS)
     assert called == [(name, data, raw, options) for name in ("zoo_ape", "zoo_bee", "zoo_cat_big")]
 

@@ -82,7 +82,7 @@ def test_the_table_of_two():
     [
         ([], 2, "--output_dir is missing"),
         (["--output_dir=none"], 1, "none is no run folder"),
-        (["--output_dir=none", "--output_format=xml"], 2, "table|json"),
+        (["--output_dir=none", "--output_format=xml"], 2, "=xml, expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
     ],
 )

@@ -100,7 +100,7 @@ def test_unusable_files(
 
 def test_both_files_are_needed(capsys: pytest.CaptureFixture[str]):
     assert run("--gold=x") == 2
-    assert "--test is missing: The trees to score" in capsys.readouterr().err
+    assert "--test is missing: Trees to score" in capsys.readouterr().err
 
 
 def test_help_does_not_speak_of_a_command_that_t2t_never_had(

@@ -19,7 +19,14 @@ CURVES = st.dictionaries(st.integers(1, 50), st.floats(-5, 5), max_size=12)
 
 
 def config(**changes) -> TrainerConfig:
-    return TrainerConfig("data", "run", "problem", "transformer", "transformer_test", **changes)
+    return TrainerConfig(
+        data_dir="data",
+        output_dir="run",
+        problem="problem",
+        model="transformer",
+        hparams_set="transformer_test",
+        **changes,
+    )
 
 
 def evaluated(folder: pathlib.Path, step: int, **values) -> None:

@@ -15,7 +15,6 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator, lock
-from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.text.text_encoder import VocabType
@@ -121,7 +120,7 @@ def without_pipeline(monkeypatch) -> None:
     [(Small, ""), (Dealt, ""), (Corpora, "duplicates"), (OneSubwords, "max_length=1")],
 )
 def test_several_workers_make_the_files_of_the_local_way(tmp_path, cls, clean):
-    options = {"cleaning": CleaningRules.parse(clean), "seed": 7}
+    options = {"clean": clean, "random_seed": 7}
     expected = locally(cls(), tmp_path / "local", **options)
     by_beam(cls(), tmp_path / "beam", tmp_path, _THREADS, **options)
     assert contents(tmp_path / "beam") == expected
@@ -166,7 +165,7 @@ def test_refuses_to_mix_with_other_data(tmp_path, monkeypatch):
     expected = locally(Small(), tmp_path / "data")
     without_pipeline(monkeypatch)
     with pytest.raises(UserError, match="random_seed: 429459 -> 8"):
-        by_beam(Small(), tmp_path / "data", tmp_path, seed=8)
+        by_beam(Small(), tmp_path / "data", tmp_path, random_seed=8)
     assert contents(tmp_path / "data") == expected
 
 
@@ -306,7 +305,7 @@ def test_a_folder_that_only_beam_can_reach(tmp_path, monkeypatch):
     assert contents(folder) == expected
     without_pipeline(monkeypatch)
     with pytest.raises(UserError, match="far://bucket/data holds data of small made from") as error:
-        by_beam(OneSubwords(), "far://bucket/data", tmp_path, seed=8)
+        by_beam(OneSubwords(), "far://bucket/data", tmp_path, random_seed=8)
     assert "/tmp" not in str(error.value)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
-from t2t_lite.generation import cleaning, fingerprint
+from t2t_lite.generation import fingerprint
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems import text2text_tmpdir
@@ -73,7 +73,7 @@ def folders(tmp_path) -> Folders:
 
 
 def test_an_entry_says_what_data_is_made_from(folders):
-    folders.make(seed=7, num_workers=3, cleaning=cleaning.CleaningRules(max_ratio=3.0))
+    folders.make(random_seed=7, num_workers=3, clean="max_ratio=3.0")
     entries = folders.entries()
     assert list(entries) == ["vocabulary", "train", "dev"]
     text = (folders.raw / "inputs.train.txt").read_bytes()
@@ -142,8 +142,8 @@ def test_a_changed_file_is_named_with_what_to_delete(folders, change, message, t
 @pytest.mark.parametrize(
     ("problem", "options", "message"),
     [
-        (Words(), {"seed": 2}, "random_seed: 1 -> 2"),
-        (Words(), {"cleaning": cleaning.CleaningRules(identical=True)}, "clean: '' -> 'identical'"),
+        (Words(), {"random_seed": 2}, "random_seed: 1 -> 2"),
+        (Words(), {"clean": "identical"}, "clean: '' -> 'identical'"),
         (Words(), {"skip_bad": False}, "skip_bad: True -> False"),
         (
             words(dataset_splits=({"split": DatasetSplit.TRAIN, "shards": 3},)),
@@ -158,7 +158,7 @@ def test_a_changed_file_is_named_with_what_to_delete(folders, change, message, t
     ],
 )
 def test_a_changed_option_is_named(folders, problem, options, message):
-    settings = {"seed": 1, "skip_bad": True}
+    settings = {"random_seed": 1, "skip_bad": True}
     folders.make(**settings)
     folders.guard(**settings, num_workers=5)
     with pytest.raises(UserError) as error:
@@ -278,7 +278,7 @@ def test_data_without_a_fingerprint_is_kept_if_complete(folders, caplog):
     (folders.data / "words.fingerprint.json").unlink()
     longer(folders)
     with caplog.at_level(logging.INFO):
-        folders.guard(seed=9)
+        folders.guard(random_seed=9)
     assert "words-train-* in" in caplog.text
     assert "no fingerprint says what they were made from" in caplog.text
     assert not (folders.data / "words.fingerprint.json").exists()
@@ -300,7 +300,7 @@ def test_an_option_that_an_older_release_did_not_note_is_taken_as_it_is_now(fold
         del entry["options"]["random_seed"]
     folders.write_entries(entries)
     (folders.data / "words-train-00001-of-00002").unlink()
-    folders.guard(seed=5)
+    folders.guard(random_seed=5)
     assert folders.entries()["train"]["options"]["random_seed"] == 5
 
 
@@ -334,7 +334,7 @@ def test_samples_dealt_out_over_all_splits_have_one_entry(folders):
     (folders.data / "words-dev-00000-of-00001").unlink()
     folders.guard(dealt)
     with pytest.raises(UserError, match=r"clean: .*delete words-train-\*, words-dev-\* there "):
-        folders.guard(dealt, cleaning=cleaning.CleaningRules(identical=True))
+        folders.guard(dealt, clean="identical")
 
 
 def test_a_vocabulary_of_another_problem_is_noted_with_the_other(folders):

@@ -142,7 +142,7 @@ def test_more_samples_than_one_chunk_keep_their_order(data, count):
     ],
 )
 def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
-    generate(problem, data, seed=seed, num_workers=1)
+    generate(problem, data, random_seed=seed, num_workers=1)
     found = hashlib.sha256()
     for path in sorted(data.iterdir()):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -172,7 +172,7 @@ def test_training_files_are_shuffled_by_seed_and_by_file(data, digests):
     found = {}
     for seed in (1, 1, 2):
         folder = data / f"{len(found)}"
-        generate(Small(train=400), folder, seed=seed)
+        generate(Small(train=400), folder, random_seed=seed)
         found[folder] = digests(folder)
     first, again, other = found.values()
     assert first == again
@@ -407,7 +407,7 @@ class Drawing(Small):
 
 
 def test_random_samples_do_not_depend_on_what_was_made_before(data, digests):
-    options = DatagenOptions(seed=-7)
+    options = DatagenOptions(random_seed=-7)
     generate_data(Drawing(), str(data), "", options)
     made = digests(data)
     assert made["small-dev-00000-of-00002"] != made["small-dev-00001-of-00002"]
@@ -429,7 +429,7 @@ def test_the_vocabulary_is_built_from_the_random_samples_of_training(data):
             return samples
 
     for seed in (1, 2):
-        generate_data(Noting(), str(data / f"{seed}"), "", DatagenOptions(seed=seed))
+        generate_data(Noting(), str(data / f"{seed}"), "", DatagenOptions(random_seed=seed))
     of_vocabulary, of_training, of_other_vocabulary, _ = seen["train"]
     assert of_vocabulary == of_training != of_other_vocabulary
     assert of_training[:5] != seen["eval"][0]

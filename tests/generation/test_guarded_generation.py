@@ -10,7 +10,6 @@ import pytest
 
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.errors import UserError
-from t2t_lite.generation import cleaning
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text import text_encoder, vocabularies
 
@@ -81,7 +80,7 @@ def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path
         generate(corpus)
     inputs.write_text(text)
     with pytest.raises(UserError, match="random_seed: 429459 -> 5"):
-        generate(corpus, seed=5)
+        generate(corpus, random_seed=5)
     generate(corpus)
 
     undisturbed = tmp_path / "undisturbed"
@@ -97,7 +96,7 @@ def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypat
     (corpus.data / "vocab.text2text_tmpdir.32768.subwords").unlink()
     monkeypatch.delattr(text_encoder, "build")
     with pytest.raises(UserError, match="clean: '' -> 'identical'"):
-        generate(corpus, cleaning=cleaning.CleaningRules(identical=True))
+        generate(corpus, clean="identical")
 
 
 def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch, digests):

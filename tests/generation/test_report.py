@@ -53,7 +53,7 @@ class Tokens(Zoo):
 
 
 def full_report(problem, data_dir="", rules="", hparams=None, tmp_dir="") -> str:
-    options = DatagenOptions(cleaning=CleaningRules.parse(rules))
+    options = DatagenOptions(clean=rules)
     return "\n".join(report(problem, str(data_dir), str(tmp_dir), options, hparams))
 
 
@@ -210,7 +210,7 @@ def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pa
     problem = Captions()
     data_dir = str(tmp_path)
     rules = "max_length=30,identical,duplicates"
-    options = DatagenOptions(num_workers=1, cleaning=CleaningRules.parse(rules))
+    options = DatagenOptions(num_workers=1, clean=rules)
     generate_data(problem, data_dir, str(shared_data), options)
     hparams = BasicHParams(batch_size=4096, max_length=100)
     text = full_report(problem, data_dir, rules, hparams, tmp_dir=shared_data)
