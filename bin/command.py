@@ -1,7 +1,7 @@
-"""What every command shares: flags in groups, `--help`, log lines, errors as one line.
+"""What all commands share: flags in groups, `--help`, log lines, one-line errors.
 
-Values are parsed by absl (`--flagfile` and `--noswitch` included), into a set of flags that
-belongs to the command: no global state, so that commands can be called from Python too.
+absl parses the values (including `--flagfile` and `--noswitch`) into a set of flags that belongs
+to the command. There is no global state, so commands can also be called from Python.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Flag(Option):
         head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
         text = self.help
         if self.default is not None and self.default is not False and self.default != "":
-            text = f"{text.removesuffix('.')} (default: {_shown(self.default)})."
+            text = f"{text.removesuffix('.')} (default: {shown(self.default)})."
         return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **_INDENT)
 
 
@@ -130,11 +130,11 @@ class Command:
         settings: Mapping[str, type[HParams]] | None = None,
     ) -> None:
         self.name = name
-        self._description = description
-        self._examples = examples
-        self._groups = groups
+        self.description = description
+        self.examples = examples
+        self.groups = groups
         self._words = words
-        self._settings = settings or {}
+        self.settings = settings or {}
         self.flags = {flag.name: flag for group in groups.values() for flag in group}
 
     def run(
@@ -203,13 +203,13 @@ class Command:
     def help(self) -> str:
         """Returns the text of `--help`."""
         parts = [
-            f"{self.name}: {self._description}",
+            f"{self.name}: {self.description}",
             f"Usage: {self.name} {self._words + ' ' if self._words else ''}--flag=value ...",
-            "\n".join(["Examples:", *(f"  {example}" for example in self._examples)]),
+            "\n".join(["Examples:", *(f"  {example}" for example in self.examples)]),
         ]
-        for title, group in self._groups.items():
+        for title, group in self.groups.items():
             parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
-        for title, hparams in self._settings.items():
+        for title, hparams in self.settings.items():
             lines = (_setting(option) for option in options.options_of(hparams))
             parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
@@ -219,8 +219,8 @@ class Command:
         )
         if t2t_flags.flags_of(self.name):
             parts.append(
-                "tensor2tensor's other flags are refused with what to write instead, or accepted "
-                "with a\nwarning where they no longer mean anything."
+                "Other flags of tensor2tensor are refused with what to write instead, or accepted "
+                "with a\nwarning if they have no effect."
             )
         return "\n\n".join(parts)
 
@@ -280,6 +280,13 @@ def checkpoint_name(values: types.SimpleNamespace) -> str:
     if len(names) > 1:
         raise UsageError(f"--checkpoint_path={values.checkpoint_path}: name one checkpoint")
     return names[0] if names else ""
+
+
+def shown(default: Any) -> str:
+    """Returns a default value as a user would write it."""
+    if isinstance(default, float):
+        return f"{default:g}"
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def is_utf8(text: str) -> bool:
@@ -353,15 +360,8 @@ def _checked(flag: Flag, value: Any) -> Any:
     return os.path.expanduser(value) if flag.kind is pathlib.Path else value
 
 
-def _shown(default: Any) -> str:
-    """Returns a default value as a user would write it."""
-    if isinstance(default, float):
-        return f"{default:g}"
-    return str(default).lower() if isinstance(default, bool) else str(default)
-
-
 def _setting(option: Option) -> str:
-    head = f"  {option.name}={_shown(option.default)}"
+    head = f"  {option.name}={shown(option.default)}"
     return textwrap.fill(
         f"{head:27} {option.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
     )

@@ -40,15 +40,15 @@ COMMAND = Command(
                 "num_best_checkpoints",
                 int,
                 0,
-                "Average this many best checkpoints, by the run's --best_metric.",
+                "Alternatively, average this many best checkpoints, by the run's --best_metric.",
                 minimum=0,
             ),
             Flag(
                 "checkpoints",
                 str,
                 "",
-                "Average these checkpoints of the run folder, given by number or name and "
-                "separated by commas: 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
+                "Alternatively, average these checkpoints of the run folder, given by number or "
+                "name and separated by commas: 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
             ),
         ),
         "Result": (

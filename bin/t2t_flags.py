@@ -1,4 +1,4 @@
-"""Every flag of the commands that tensor2tensor 1.15 has, too, and what becomes of it here.
+"""Every flag of tensor2tensor 1.15's commands, and how it is treated here.
 
 One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.t2t_flags` prints.
 """
@@ -22,9 +22,9 @@ class T2TFlag:
 
     Args:
         name: without dashes.
-        default: T2T's own.
-        fate: what becomes of it.
-        note: why it is without effect, what to write instead, or what differs from T2T.
+        default: T2T's default.
+        fate: what the command does with it.
+        note: why it has no effect, what to write instead, or how it differs from T2T.
     """
 
     name: str
@@ -34,7 +34,7 @@ class T2TFlag:
 
 
 def flags_of(command: str) -> tuple[T2TFlag, ...]:
-    """Returns every flag that T2T's command of this name defines; none if T2T has no such one."""
+    """Returns every flag that T2T's command of this name defines; none if T2T lacks it."""
     return _TABLE.get(command, ())
 
 
@@ -56,9 +56,9 @@ def markdown() -> str:
 def _markdown_lines() -> Iterator[str]:
     yield "# The flags of tensor2tensor"
     yield ""
-    yield "What becomes of each flag that tensor2tensor 1.15's commands define. An unknown flag is"
-    yield "an error that names the nearest one. `t2t-trainer --help` and its like explain the flags"
-    yield "that count, those that tensor2tensor does not have included."
+    yield "How each flag of tensor2tensor 1.15's commands is treated. An unknown flag is an error"
+    yield "that suggests the closest name. [commands.md](commands.md) and `--help` explain all flags"
+    yield "that have an effect, including those that tensor2tensor does not have."
     for command, table in _TABLE.items():
         yield f"\n## {command}\n"
         yield "| flag | default in T2T | here | note |"
@@ -178,7 +178,7 @@ _TRAINER = (
         "eval_early_stopping_metric_minimize",
         True,
         _HONOURED,
-        "default: for loss and perplexity alone, so that bleu needs no flag",
+        "default: true only for loss and perplexity, so that bleu needs no flag",
     ),
     T2TFlag(
         "keep_checkpoint_every_n_hours",
@@ -243,7 +243,7 @@ _EXPORTER = _EXPORTER_OWN + tuple(
 _QUERY_SERVER = (
     T2TFlag("server", None, _HONOURED, "its REST interface (port 8501), where T2T asks by gRPC"),
     T2TFlag("servable_name", None, _HONOURED),
-    T2TFlag("problem", None, _HONOURED, "for models that take ids alone"),
+    T2TFlag("problem", None, _HONOURED, "only for models that take ids"),
     T2TFlag("data_dir", None, _HONOURED, "goes with --problem"),
     T2TFlag("t2t_usr_dir", None, _HONOURED),
     T2TFlag("inputs_once", None, _HONOURED),

@@ -8,6 +8,8 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import option
 
+LENGTH_PENALTIES = ("t2t", "average")
+
 
 @dataclasses.dataclass
 class DecodeHParams(HParams):
@@ -18,7 +20,7 @@ class DecodeHParams(HParams):
     beam_size: int = option(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
     alpha: float = option(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
     length_penalty: str = option(
-        "t2t", "t2t: ((5 + length) / 6)^alpha; average: length^alpha.", choices=("t2t", "average")
+        "t2t", "t2t: ((5 + length) / 6)^alpha; average: length^alpha.", choices=LENGTH_PENALTIES
     )
     coverage_penalty: float = option(
         0.0, "Weight of GNMT's penalty on outputs that omit source words.", minimum=0

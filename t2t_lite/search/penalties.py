@@ -8,13 +8,12 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState, Watch, with_attention
+from t2t_lite.search.decode_hparams import LENGTH_PENALTIES
 from t2t_lite.search.search_loop import Steps
 from t2t_lite.text.text_encoder import PAD_ID
 
 # A source position that was attended to less counts as this much: log 0 would outweigh all else.
 _LEAST_ATTENTION = 1e-6
-
-_LENGTH_PENALTIES = ("t2t", "average")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +39,9 @@ class Penalty:
     coverage_penalty: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.length_penalty not in _LENGTH_PENALTIES:
+        if self.length_penalty not in LENGTH_PENALTIES:
             raise UsageError(
-                f"length_penalty={self.length_penalty!r}: expected {' or '.join(_LENGTH_PENALTIES)}"
+                f"length_penalty={self.length_penalty!r}: expected {' or '.join(LENGTH_PENALTIES)}"
             )
         if self.coverage_penalty < 0:
             raise UsageError(f"coverage_penalty={self.coverage_penalty} is less than 0")

@@ -1,0 +1,56 @@
+"""docs/commands.md: every command and flag; `python -m t2t_lite.bin.reference` prints it."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Sequence
+
+from t2t_lite import bin as commands
+from t2t_lite import options
+from t2t_lite.bin.command import Command, shown
+from t2t_lite.options import Option
+
+
+def all_commands() -> list[Command]:
+    """Returns the package's commands, by name."""
+    modules = sorted(m.name for m in pkgutil.iter_modules(commands.__path__))
+    names = [name for name in modules if name.startswith("t2t_")]
+    found = (importlib.import_module(f"t2t_lite.bin.{name}") for name in names)
+    return [module.COMMAND for module in found if hasattr(module, "COMMAND")]
+
+
+def markdown() -> str:
+    """Returns the text of docs/commands.md."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Commands and their flags"
+    yield ""
+    yield "The text of `--help`. [flags.md](flags.md) says how the flags of tensor2tensor are treated."
+    for command in all_commands():
+        yield f"\n## {command.name}\n"
+        yield f"`{command.name}` {command.description}".replace("\n", " ")
+        yield "\n```shell"
+        yield from command.examples
+        yield "```"
+        for title, group in command.groups.items():
+            yield from _table(title, "flag", group, "--")
+        for title, hparams in command.settings.items():
+            yield from _table(title, "setting", options.options_of(hparams), "")
+
+
+def _table(title: str, what: str, group: Sequence[Option], prefix: str) -> Iterator[str]:
+    yield f"\n**{title}**\n"
+    yield f"| {what} | default | meaning |"
+    yield "|---|---|---|"
+    for option in group:
+        default = "" if option.default in ("", None) else f"`{shown(option.default)}`"
+        choices = (
+            f" One of {', '.join(f'`{c}`' for c in option.choices)}." if option.choices else ""
+        )
+        meaning = option.help.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+        yield f"| `{prefix}{option.name}` | {default} | {meaning}{choices} |"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
