@@ -26,7 +26,7 @@ def markdown() -> str:
 def _lines() -> Iterator[str]:
     yield "# Commands and their flags"
     yield ""
-    yield "The text of `--help`. [flags.md](flags.md) says how the flags of tensor2tensor are treated."
+    yield "The text of `--help`. [flags.md](flags.md) says how tensor2tensor's flags are treated."
     for command in all_commands():
         yield f"\n## {command.name}\n"
         yield f"`{command.name}` {command.description}".replace("\n", " ")

@@ -57,8 +57,8 @@ def _markdown_lines() -> Iterator[str]:
     yield "# The flags of tensor2tensor"
     yield ""
     yield "How each flag of tensor2tensor 1.15's commands is treated. An unknown flag is an error"
-    yield "that suggests the closest name. [commands.md](commands.md) and `--help` explain all flags"
-    yield "that have an effect, including those that tensor2tensor does not have."
+    yield "that suggests the closest name. [commands.md](commands.md) and `--help` explain all"
+    yield "flags that have an effect, including those that tensor2tensor does not have."
     for command, table in _TABLE.items():
         yield f"\n## {command}\n"
         yield "| flag | default in T2T | here | note |"
