@@ -8,6 +8,7 @@ One declaration serves the Python argument, the flag and its `--help`:
 import dataclasses
 import functools
 import numbers
+import os
 import pathlib
 import types
 import typing
@@ -92,9 +93,16 @@ def option(
 
 
 class Config:
-    """Base of configuration dataclasses, whose options are checked when one is made."""
+    """Base of configuration dataclasses, whose options are checked when one is made.
+
+    A path may be given as any `os.PathLike`; it becomes a str.
+    """
 
     def __post_init__(self) -> None:
+        for declared in options_of(type(self)):
+            value = getattr(self, declared.name)
+            if declared.kind is pathlib.Path and isinstance(value, os.PathLike):
+                object.__setattr__(self, declared.name, os.fspath(value))  # it is frozen
         for name, value, fault in faults(self):
             raise UsageError(f"{name}={value}{fault}")
 

@@ -47,6 +47,10 @@ def test_allowed_values_are_kept():
     assert Oven("pie", heat=np.int64(7), hours=np.float32(2)).heat == 7
 
 
+def test_a_path_may_be_a_pathlib_path():
+    assert Oven("pie", recipe=pathlib.Path("a/b")).recipe == "a/b"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
