@@ -1,6 +1,5 @@
 """t2t-decoder: the outputs of a trained model for a file, a data split, or what is typed."""
 
-import dataclasses
 import types
 from collections.abc import Sequence
 
