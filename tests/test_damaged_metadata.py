@@ -26,7 +26,7 @@ from t2t_lite.reporting.metrics_writer import Metrics
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs import metrics_file, run_folder
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.cost_tracker import Account, Hardware, Summary
+from t2t_lite.training.cost_tracker import CostTracker, Hardware, Summary
 from t2t_lite.training.trainer import seed_and_parts
 
 PROBLEM = "algorithmic_reverse_decimal40"
@@ -93,7 +93,7 @@ def read_all(folder: pathlib.Path) -> None:
         lambda: run_folder.open_run(str(folder)),
         lambda: seed_and_parts(config(folder), hparams, 1),
         lambda: Metric("loss", True).curve(folder),
-        lambda: Account(folder, 0, window, Hardware(1, 1.0)),
+        lambda: CostTracker(folder, 0, window, Hardware(1, 1.0)),
         lambda: report.write_report([str(folder)], str(folder / "report.html")),
         lambda: fingerprint._read(folder / FINGERPRINT),
         lambda: t2t_settings.find_hparams(folder, t2t_settings.read_flags(folder)),

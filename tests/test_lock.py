@@ -16,7 +16,7 @@ from t2t_lite.runs import run_folder
 
 HOLD = """
 import sys, time
-from t2t_lite import run_folder
+from t2t_lite.runs import run_folder
 with run_folder.exclusive(sys.argv[1]):
     print("holding", flush=True)
     time.sleep(60)

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite import decoding, files
+from t2t_lite import files, search
 from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.folder import accompany, new_folders, origin
@@ -255,7 +255,7 @@ def _tables(part: Any) -> list[tf.lookup.StaticHashTable]:
     """Returns the tables that a search looks up in any of its parts."""
     if isinstance(part, tf.lookup.StaticHashTable):
         return [part]
-    if not type(part).__module__.startswith(decoding.__name__):
+    if not type(part).__module__.startswith(search.__name__):
         return []
     return [table for inner in vars(part).values() for table in _tables(inner)]
 

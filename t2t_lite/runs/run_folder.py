@@ -76,8 +76,8 @@ class Run:
         folder = pathlib.Path(output_dir)
         flags = _read_flags(output_dir)
         try:
-            problem = registry.problem(flags["problem"])
             hparams_class = _hparams_class(flags["model"], flags["hparams_set"])
+            problem = registry.problem(flags["problem"])
         except UsageError as error:
             raise UsageError(f"{folder / FLAGS}: {error}") from error
         try:

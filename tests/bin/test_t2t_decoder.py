@@ -6,6 +6,7 @@ import pytest
 
 from t2t_lite.bin.t2t_decoder import COMMAND, configure, main
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.loading import find_trained
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 
@@ -38,13 +39,15 @@ def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
         )
     (tmp_path / "hparams.json").write_text("{}")
     found = []
-    monkeypatch.setattr("t2t_lite.decoding.jobs.run", found.append)
+
+    def keep(config):
+        found.append([trained.checkpoint for trained in find_trained(config)])
+
+    monkeypatch.setattr("t2t_lite.decoding.jobs.run", keep)
     folder = f"--output_dir={tmp_path}"
     assert run(folder, "--checkpoint_path=averaged, 7,/else/where/model.ckpt-1") == 0
-    assert run(folder) == 0
-    assert [config.checkpoint_path for config in found] == [
-        (f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", "/else/where/model.ckpt-1"),
-        (),
+    assert found == [
+        [f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", "/else/where/model.ckpt-1"]
     ]
 
 

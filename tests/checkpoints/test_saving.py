@@ -212,7 +212,9 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog, damage):
     resumed = Training(tmp_path, seed=2)
     assert resumed.restore() == 2
     assert_equal(resumed.state(), states[2])
-    (warning,) = [r.getMessage() for r in caplog.records if r.name == "t2t_lite.runs.run_folder"]
+    (warning,) = [
+        r.getMessage() for r in caplog.records if r.name == "t2t_lite.runs.checkpoint_files"
+    ]
     assert f"skipping checkpoint {tmp_path}/model.ckpt-4, which cannot be read: " in warning
     assert "__wrapped__" not in warning
     assert_equal(resumed.save_at(4)[4], states[4])

@@ -11,7 +11,7 @@ import pytest
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.text import text_encoder, vocabularies
+from t2t_lite.text import vocabularies
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypat
     generate(corpus)
     (corpus.data / "text2text_tmpdir-train-00041-of-00100").unlink()
     (corpus.data / "vocab.text2text_tmpdir.32768.subwords").unlink()
-    monkeypatch.delattr(text_encoder, "build")
+    monkeypatch.delattr(vocabularies, "build")
     with pytest.raises(UserError, match="clean: '' -> 'identical'"):
         generate(corpus, clean="identical")
 
@@ -111,6 +111,6 @@ def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, mon
         original(kind, path, itertools.islice(text, 5), *arguments, **options)
 
     vocabulary.unlink()
-    monkeypatch.setattr(text_encoder, "build", build)
+    monkeypatch.setattr(vocabularies, "build", build)
     with pytest.raises(UserError, match=r"vocabulary vocab\.text2text_tm.*: other contents"):
         generate(corpus)

@@ -41,7 +41,7 @@ def generate(folder: pathlib.Path, problem: Small | None = None, **options) -> N
 
 _RUN = """
 import runpy, sys
-from t2t_lite.data import generator
+from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 
 small = runpy.run_path(sys.argv[1])["Small"]

@@ -176,7 +176,7 @@ class TestTraining:
     @pytest.mark.integration
     def test_training_writes_nothing_to_the_terminal(self, tmp_path):
         program = (
-            "import pathlib; from t2t_lite.data import sentencepiece_encoder as s\n"
+            "import pathlib; from t2t_lite.text import sentencepiece_encoder as s\n"
             f"s.train('unigram', pathlib.Path({os.fspath(tmp_path / 'model')!r}), {TEXT!r}, 300)"
         )
         ran = subprocess.run(

@@ -176,7 +176,7 @@ def test_bytes_know_every_character():
 def test_encoding_needs_no_tensorflow(tmp_path):
     program = (
         "import pathlib, sys\n"
-        "from t2t_lite.data import text_encoder\n"
+        "from t2t_lite.text import vocabularies\n"
         f"path = pathlib.Path({str(tmp_path / 'vocab')!r})\n"
         "vocabularies.build('bpe', path, ['some text'], 270)\n"
         "assert vocabularies.load('bpe', path).encode('text')\n"
