@@ -151,9 +151,9 @@ def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
     if not isinstance(ffn, FeedForward):
         raise UserError("only models of hparam ffn_layer=dense_relu_dense can be imported")
     heads = f"{scope}/self_attention/multihead_attention"
-    keys, values = own.config.key_channels, own.config.value_channels
+    keys, values = own.key_channels, own.value_channels
     yield _side_by_side(own.qkv, heads, q=keys, k=keys, v=values)
-    yield _side_by_side(own.output_projection, heads, output_transform=own.config.channels)
+    yield _side_by_side(own.output_projection, heads, output_transform=own.channels)
     if isinstance(own, RelativeSelfAttention):
         relative = f"{heads}/dot_product_attention_relative/relative_positions"
         yield _whole(own.relative_keys, f"{relative}_keys/embeddings")
@@ -164,7 +164,7 @@ def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
         heads = f"{scope}/encdec_attention/multihead_attention"
         yield _side_by_side(source.query, heads, q=keys)
         yield _side_by_side(source.kv, heads, k=keys, v=values)
-        yield _side_by_side(source.output_projection, heads, output_transform=own.config.channels)
+        yield _side_by_side(source.output_projection, heads, output_transform=own.channels)
         yield from _residual(layer.source_residual, f"{scope}/encdec_attention")
     for projection, name in ((ffn.expand, "conv1"), (ffn.contract, "conv2")):
         yield _whole(projection.kernel, f"{scope}/ffn/{name}/kernel")

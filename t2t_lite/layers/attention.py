@@ -1,14 +1,13 @@
 """Multi-head attention (paper, section 3.2): over whole sequences, and step by step."""
 
-import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, own_seeds
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 
@@ -41,6 +40,15 @@ def merge_heads(x: keras.KerasTensor) -> keras.KerasTensor:
     return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
 
 
+def mask_bias(mask: keras.KerasTensor | None) -> keras.KerasTensor:
+    """Hides what a Keras mask [B, N] leaves out: [B, 1, 1, N]; without a mask, nothing."""
+    return ops.zeros(()) if mask is None else ops.where(mask, 0.0, MASKED)[:, None, None, :]
+
+
+# Callback that receives attention weights.
+AttentionHook = Callable[[keras.KerasTensor], None]
+
+
 class KeysValues(NamedTuple):
     """What attention looks at."""
 
@@ -48,46 +56,61 @@ class KeysValues(NamedTuple):
     values: keras.KerasTensor  # [..., H, N, d_v]
 
 
-@dataclasses.dataclass(frozen=True)
-class AttentionConfig:
-    """Sizes of an attention layer."""
+class MultiHeadAttention(Layer):
+    """What all kinds of attention share: sizes, the weighted mean, the output projection.
 
-    channels: int  # D
-    heads: int  # H
-    key_channels: int  # features of the keys of all heads together (paper: h × d_k)
-    value_channels: int  # features of the values of all heads together (paper: h × d_v)
-    dropout: float = 0.0  # rate, of the attention weights
-    gain: float = 1.0  # scale of the initial variance
-    neighborhood: int = 0  # r: positions that self-attention sees, see `restrict`; 0: all
+    Args:
+        channels: D.
+        heads: H.
+        key_channels: features of the keys of all heads together (paper: h × d_k); default: D.
+        value_channels: features of the values of all heads together (paper: h × d_v); default: D.
+        dropout_rate: of the attention weights.
+        gain: scale of the initial variance.
+        seeds: the model's seed generator; by default one of its own.
+        **kwargs: see `Layer`.
 
+    Raises:
+        UsageError: the heads do not divide the features of keys or values.
+    """
 
-class _Attention(Layer):
-    """What both kinds of attention share: sizes, the weighted mean, the output projection."""
-
-    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        *,
+        key_channels: int | None = None,
+        value_channels: int | None = None,
+        dropout_rate: float = 0.0,
+        gain: float = 1.0,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.channels = channels
+        self.heads = heads
+        self.key_channels = channels if key_channels is None else key_channels
+        self.value_channels = channels if value_channels is None else value_channels
+        self.dropout_rate = dropout_rate
+        self.gain = gain
         for name in ("key_channels", "value_channels"):
-            if getattr(config, name) % config.heads:
+            if getattr(self, name) % heads:
                 raise UsageError(
-                    f"{name}={getattr(config, name)} cannot be split over {config.heads} heads: "
+                    f"{name}={getattr(self, name)} cannot be split over {heads} heads: "
                     "choose a multiple of num_heads"
                 )
-        if config.neighborhood < 0:
-            raise UsageError(
-                f"hparam attention_neighborhood={config.neighborhood}: expected at least 1 "
-                "position, or 0 for all"
-            )
-        self.config = config
-        self.heads = config.heads
         # 1 / √d_k. Scaling queries before their heads are split is deliberate: next to the product
         # with the keys, inside a loop, TensorFlow 2.21 with oneDNN fuses it into a broken graph.
-        self.scale = (config.key_channels // config.heads) ** -0.5
-        self.dropout = Dropout(config.dropout, seeds)
-        # Called with the weights [B, H, Q, N] wherever it is set: for looking at them.
-        self.watch: Callable[[keras.KerasTensor], None] | None = None
-        self.output_projection = Projection(
-            config.value_channels, config.channels, gain=config.gain
-        )
+        self.scale = (self.key_channels // heads) ** -0.5
+        self.dropout = Dropout(dropout_rate, own_seeds(seeds), dtype=self.dtype_policy)
+        self.attention_hook: AttentionHook | None = None  # receives the weights [B, H, Q, N]
+        self.output_projection = self._projection(self.value_channels, channels)
+
+    def _projection(self, inputs: int, *widths: int) -> Projection:
+        return Projection(inputs, widths, self.gain, dtype=self.dtype_policy)
+
+    def flops_per_pair(self) -> float:
+        """Returns the operations of all heads for one pair of a query and a key."""
+        return 2.0 * (self.key_channels + self.value_channels)
 
     def attention_weights(
         self, queries: keras.KerasTensor, keys: keras.KerasTensor, bias: keras.KerasTensor
@@ -108,35 +131,66 @@ class _Attention(Layer):
     ) -> keras.KerasTensor:
         """Equation 1 for all heads, then the output projection: -> [B, Q, D]."""
         weights = self.attention_weights(queries, memory.keys, bias)
-        if self.watch is not None:
-            self.watch(weights)
+        if self.attention_hook is not None:
+            self.attention_hook(weights)
         mixed = ops.matmul(self.dropout(weights, training=training), memory.values)
         return self.output_projection(merge_heads(mixed))
 
 
-class SelfAttention(_Attention):
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from one sequence, by one fused projection without bias.
 
     Args:
-        config: sizes.
-        seeds: the model's seed generator.
+        channels: D.
+        heads: H.
+        neighborhood: r, how many positions around its own each sees, see `restrict`; 0: all.
+        **kwargs: see `MultiHeadAttention`.
+
+    Raises:
+        UsageError: the heads do not divide the features, or `neighborhood` is negative.
     """
 
-    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
-        super().__init__(config, seeds)
-        keys, values = config.key_channels, config.value_channels
-        self.qkv = Projection(config.channels, keys, keys, values, gain=config.gain)
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        *,
+        neighborhood: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(channels, heads, **kwargs)
+        if neighborhood < 0:
+            raise UsageError(
+                f"hparam attention_neighborhood={neighborhood}: expected at least 1 "
+                "position, or 0 for all"
+            )
+        self.neighborhood = neighborhood
+        keys, values = self.key_channels, self.value_channels
+        self.qkv = self._projection(channels, keys, keys, values)
 
     def _project(self, x: keras.KerasTensor) -> tuple[keras.KerasTensor, KeysValues]:
-        keys = self.config.key_channels
+        keys = self.key_channels
         borders = (keys, 2 * keys)
         queries, keys, values = ops.split(self.qkv(x), borders, axis=-1)
         return queries * self.scale, KeysValues(keys, values)
 
     def call(
-        self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
+        self,
+        x: keras.KerasTensor,
+        bias: keras.KerasTensor | None = None,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]; `bias` broadcasts to [B, H, N, N]."""
+        """Maps `x` [B, N, D] to [B, N, D].
+
+        Args:
+            x: queries, keys and values.
+            bias: added to the scores, broadcasts to [B, H, N, N]; by default it hides padding.
+            training: whether dropout is on.
+            mask: [B, N], False at padding; Keras gives it where `x` has one.
+        """
+        bias = mask_bias(mask) if bias is None else bias
         positions = ops.arange(ops.shape(x)[1])
         bias = self.restrict(bias, positions, positions)
         queries, (keys, values) = self._project(x)
@@ -156,7 +210,7 @@ class SelfAttention(_Attention):
             queries: their positions [Q].
             keys: their positions [N].
         """
-        size = self.config.neighborhood
+        size = self.neighborhood
         if not size:
             return bias
         first = queries[:, None] - size // 2  # [Q, 1]
@@ -167,8 +221,8 @@ class SelfAttention(_Attention):
         """A cache for `length` steps: [B, K, H, length, d]."""
         shape = (batch, beams, self.heads, length)
         return KeysValues(
-            ops.zeros((*shape, self.config.key_channels // self.heads), self.compute_dtype),
-            ops.zeros((*shape, self.config.value_channels // self.heads), self.compute_dtype),
+            ops.zeros((*shape, self.key_channels // self.heads), self.compute_dtype),
+            ops.zeros((*shape, self.value_channels // self.heads), self.compute_dtype),
         )
 
     def step(
@@ -195,9 +249,7 @@ class SelfAttention(_Attention):
         flat = KeysValues(
             *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
         )
-        queries = ops.reshape(
-            queries, (rows, self.heads, 1, self.config.key_channels // self.heads)
-        )
+        queries = ops.reshape(queries, (rows, self.heads, 1, self.key_channels // self.heads))
         mixed = self.attend(queries, flat, bias)  # [B·K, 1, D]
         return ops.reshape(mixed, (batch, beams, channels)), cache
 
@@ -210,42 +262,57 @@ class SelfAttention(_Attention):
         return ops.slice_update(cache, (0, 0, 0, step, 0), column)
 
 
-class EncoderDecoderAttention(_Attention):
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EncoderDecoderAttention(MultiHeadAttention):
     """Queries from the decoder, keys and values from the encoder's output.
 
     Args:
-        config: sizes.
-        seeds: the model's seed generator.
+        channels: D.
+        heads: H.
+        **kwargs: see `MultiHeadAttention`.
     """
 
-    def __init__(self, config: AttentionConfig, seeds: keras.random.SeedGenerator) -> None:
-        super().__init__(config, seeds)
-        keys, values = config.key_channels, config.value_channels
-        self.query = Projection(config.channels, keys, gain=config.gain)
-        self.kv = Projection(config.channels, keys, values, gain=config.gain)
+    def __init__(self, channels: int, heads: int, **kwargs: Any) -> None:
+        super().__init__(channels, heads, **kwargs)
+        self.query = self._projection(channels, self.key_channels)
+        self.kv = self._projection(channels, self.key_channels, self.value_channels)
 
     def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
         """Keys and values [B, H, S, d] of the encoder's output [B, S, D], made once a sentence."""
-        keys, values = ops.split(self.kv(encoder_output), (self.config.key_channels,), axis=-1)
+        keys, values = ops.split(self.kv(encoder_output), (self.key_channels,), axis=-1)
         return KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
 
     def call(
         self,
         x: keras.KerasTensor,
-        memory: KeysValues,
-        bias: keras.KerasTensor,
+        memory: KeysValues | keras.KerasTensor,
+        bias: keras.KerasTensor | None = None,
         training: bool = False,
+        memory_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]; `bias` [B, 1, 1, S] hides the source's padding.
+        """Maps `x` [B, N, D] to [B, N, D].
 
         N is T in training. In search it is K: the beams of a sentence are so many queries to the
         same memory, which is never copied for them.
+
+        Args:
+            x: queries.
+            memory: the encoder's output [B, S, D], or what the method `memory` makes of it.
+            bias: [B, 1, 1, S], added to the scores; by default it hides padding.
+            training: whether dropout is on.
+            memory_mask: [B, S], False at padding; Keras gives it where `memory` has one.
         """
+        is_made = isinstance(memory, KeysValues)
+        if bias is None:
+            bias = mask_bias(None if is_made else memory_mask)
+        if not is_made:
+            memory = self.memory(memory)
         queries = split_heads(self.query(x) * self.scale, self.heads)
         return self.attend(queries, memory, bias, training)
 
 
-class ParameterAttention(_Attention):
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class ParameterAttention(MultiHeadAttention):
     """Attention of each position to learned keys and values: AOP, in place of a feed-forward layer.
 
     From the section "Two Feed-Forward Layers = Attention over Parameters" of the paper's first
@@ -254,27 +321,27 @@ class ParameterAttention(_Attention):
     in both projections, which the paper's count of parameters leaves out.
 
     Args:
-        config: sizes.
+        channels: D.
+        heads: H.
         pairs: N, keys and values of each head.
-        seeds: the model's seed generator.
+        **kwargs: see `MultiHeadAttention`.
     """
 
-    def __init__(
-        self, config: AttentionConfig, pairs: int, seeds: keras.random.SeedGenerator
-    ) -> None:
-        super().__init__(config, seeds)
-        self.query = Projection(config.channels, config.key_channels, gain=config.gain)
-        initializer = keras.initializers.RandomNormal(stddev=config.channels**-0.5)
+    def __init__(self, channels: int, heads: int, pairs: int, **kwargs: Any) -> None:
+        super().__init__(channels, heads, **kwargs)
+        self.pairs = pairs
+        self.query = self._projection(channels, self.key_channels)
+        initializer = keras.initializers.RandomNormal(stddev=channels**-0.5)
         self.keys, self.values = (
-            self.add_weight(shape=(pairs, channels), initializer=initializer.clone(), name=name)
-            for name, channels in (("keys", config.key_channels), ("values", config.value_channels))
+            self.add_weight(shape=(pairs, width), initializer=initializer.clone(), name=name)
+            for name, width in (("keys", self.key_channels), ("values", self.value_channels))
         )
 
     def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D]."""
         queries = split_heads(self.query(x) * self.scale, self.heads)
         keys, values = (
-            split_heads(ops.cast(part * self.config.channels**0.5, x.dtype)[None], self.heads)
+            split_heads(ops.cast(part * self.channels**0.5, x.dtype)[None], self.heads)
             for part in (self.keys, self.values)  # [1, H, pairs, d]
         )
         return self.attend(queries, KeysValues(keys, values), ops.zeros(()), training)

@@ -2,8 +2,9 @@
 
 import contextlib
 import contextvars
+import inspect
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import keras
 
@@ -38,13 +39,56 @@ def without_initial_values() -> Iterator[None]:
 class Layer(keras.layers.Layer):
     """A layer that knows its sizes when constructed and makes all its variables then.
 
+    A subclass keeps each constructor argument in an attribute of the same name: `get_config`
+    reads them there. The exception is `seeds`, the generator of dropout masks: a model hands its
+    own to all its layers; a layer on its own makes one.
+
     Under a mixed policy, kernels and embeddings are cast by the layers that hold them, and
     everything else follows. Keras would cast all arguments as well, masks of -1e9 included, which
     float16 cannot hold.
+
+    Args:
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
     """
 
-    def __init__(self) -> None:
-        super().__init__(autocast=False)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True  # outputs have the positions of the first argument
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        arguments = {
+            name: keras.saving.serialize_keras_object(getattr(self, name))
+            for name in self._argument_names()
+        }
+        return {**super().get_config(), **arguments}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Builds a layer from the result of `get_config`."""
+        arguments = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in cls._argument_names()
+            if name in config
+        }
+        return super().from_config({**config, **arguments})
+
+    @classmethod
+    def _argument_names(cls) -> list[str]:
+        """Names of the arguments of all constructors down from this base."""
+        constructors = [
+            vars(kind)["__init__"]
+            for kind in cls.__mro__[: cls.__mro__.index(Layer)]
+            if "__init__" in vars(kind)
+        ]
+        parameters = [
+            parameter
+            for constructor in constructors
+            for parameter in list(inspect.signature(constructor).parameters.values())[1:]
+        ]
+        left_out = ("seeds", "kwargs")
+        names = [parameter.name for parameter in parameters if parameter.name not in left_out]
+        return list(dict.fromkeys(names))
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         """Makes a weight as Keras does, but for `without_initial_values`."""
@@ -57,6 +101,12 @@ class Layer(keras.layers.Layer):
         self.built = True
 
 
+def own_seeds(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGenerator:
+    """Returns `seeds`, or a new generator for a layer that is on its own."""
+    return keras.random.SeedGenerator() if seeds is None else seeds
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Stack(Layer):
     """Layers in a row.
 
@@ -66,8 +116,8 @@ class Stack(Layer):
         layers: from the bottom up.
     """
 
-    def __init__(self, layers: Iterable[keras.layers.Layer]) -> None:
-        super().__init__()
+    def __init__(self, layers: Iterable[keras.layers.Layer], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self._count = 0
         for layer in layers:
             setattr(self, f"layer_{self._count}", layer)
@@ -81,3 +131,9 @@ class Stack(Layer):
 
     def __iter__(self) -> Iterator[keras.layers.Layer]:
         return (self[number] for number in range(self._count))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        # Not an attribute: Keras would save the layers in a file under that name, too.
+        layers = keras.saving.serialize_keras_object(list(self))
+        return {**keras.layers.Layer.get_config(self), "layers": layers}

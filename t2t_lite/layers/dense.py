@@ -1,5 +1,8 @@
 """A dense layer on the last axis, with parts that share one matrix product."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +10,7 @@ from t2t_lite.layers.base import Layer
 from t2t_lite.layers.initializers import SideBySide, unit_scaling
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Projection(Layer):
     """`x W` for one kernel [D, sum(widths)], whose parts are initialised separately.
 
@@ -15,10 +19,22 @@ class Projection(Layer):
         widths: features of each part of the output.
         gain: scale of the initial variance.
         use_bias: adds a bias, initially 0.
+        **kwargs: see `Layer`.
     """
 
-    def __init__(self, inputs: int, *widths: int, gain: float, use_bias: bool = False) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        inputs: int,
+        widths: Sequence[int],
+        gain: float = 1.0,
+        use_bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.inputs = inputs
+        self.widths = tuple(widths)
+        self.gain = gain
+        self.use_bias = use_bias
         total = sum(widths)
         self.kernel = self.add_weight(
             shape=(inputs, total),

@@ -1,11 +1,14 @@
 """Dropout whose masks come from the model's one seed generator."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, own_seeds
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Dropout(Layer):
     """Zeroes features with probability `rate` and scales the others by `1 / (1 - rate)`.
 
@@ -14,13 +17,16 @@ class Dropout(Layer):
 
     Args:
         rate: probability of a zero.
-        seeds: the model's generator.
+        seeds: the model's seed generator; by default one of its own.
+        **kwargs: see `Layer`.
     """
 
-    def __init__(self, rate: float, seeds: keras.random.SeedGenerator) -> None:
-        super().__init__()
+    def __init__(
+        self, rate: float, seeds: keras.random.SeedGenerator | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
         self.rate = rate
-        self.seeds = seeds
+        self.seeds = own_seeds(seeds)
 
     def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Applies dropout to `x`, of any shape, if `training`."""

@@ -1,11 +1,14 @@
 """The matrix between ids and features, which may serve sources, targets and the softmax alike."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from t2t_lite.layers.base import Layer
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Embedding(Layer):
     """A matrix [V, D]: rows are embeddings (paper, section 3.4), and softmax weights.
 
@@ -13,10 +16,14 @@ class Embedding(Layer):
         vocab_size: V.
         channels: D.
         scaled: multiplies embeddings by √D; the softmax is not scaled.
+        **kwargs: see `Layer`.
     """
 
-    def __init__(self, vocab_size: int, channels: int, scaled: bool = True) -> None:
-        super().__init__()
+    def __init__(self, vocab_size: int, channels: int, scaled: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.channels = channels
+        self.scaled = scaled
         self.scale = channels**0.5 if scaled else 1.0
         self.matrix = self.add_weight(
             shape=(vocab_size, channels),
@@ -30,6 +37,12 @@ class Embedding(Layer):
         rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
         present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
         return ops.cast(rows * present[..., None], self.compute_dtype)
+
+    def compute_mask(
+        self, ids: keras.KerasTensor, previous_mask: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
+        """Returns which of `ids` [B, N] are not padding."""
+        return ops.not_equal(ids, 0)
 
     def transposed(self) -> keras.KerasTensor:
         """Returns the matrix as softmax weights [D, V]."""

@@ -1,6 +1,7 @@
 """Positions, added to embeddings: sinusoids (paper, section 3.5) or a learned table."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -30,6 +31,7 @@ def sinusoids(positions: keras.KerasTensor, channels: int) -> keras.KerasTensor:
     return ops.pad(signal, [[0, 0], [0, channels - 2 * half]])
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Position(Layer):
     """Adds to each embedding a vector for its position.
 
@@ -37,10 +39,11 @@ class Position(Layer):
         kind: "timing" (sinusoids), "emb" (learned) or "none".
         channels: D.
         max_length: rows of the learned table; later positions share its last row.
+        **kwargs: see `Layer`.
     """
 
-    def __init__(self, kind: str, channels: int, max_length: int) -> None:
-        super().__init__()
+    def __init__(self, kind: str, channels: int, max_length: int = 256, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         if kind not in ("timing", "emb", "none"):
             raise UsageError(f"hparam pos={kind!r}: expected timing, emb or none")
         self.kind = kind
@@ -51,13 +54,17 @@ class Position(Layer):
                 shape=(max_length, channels), initializer="glorot_uniform", name="table"
             )
 
-    def call(self, x: keras.KerasTensor, positions: keras.KerasTensor) -> keras.KerasTensor:
+    def call(
+        self, x: keras.KerasTensor, positions: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
         """Adds position vectors.
 
         Args:
             x: [B, N, D].
-            positions: [N], counted from 0.
+            positions: [N], counted from 0; by default 0 to N - 1.
         """
+        if positions is None:
+            positions = ops.arange(ops.shape(x)[1])
         if self.kind == "none":
             return x
         if self.kind == "timing":

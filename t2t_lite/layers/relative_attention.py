@@ -1,20 +1,23 @@
 """Self-attention that knows how far apart two positions are (Shaw et al. 2018)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
     MASKED,
-    AttentionConfig,
     KeysValues,
     SelfAttention,
+    mask_bias,
     merge_heads,
     split_heads,
 )
 from t2t_lite.layers.initializers import unit_scaling
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class RelativeSelfAttention(SelfAttention):
     """Self-attention with a learned key and value for each distance: T2T's `dot_product_relative`.
 
@@ -23,42 +26,49 @@ class RelativeSelfAttention(SelfAttention):
     heads share them, too.
 
     Args:
-        config: sizes.
-        seeds: the model's seed generator.
+        channels: D.
+        heads: H.
         max_relative_position: the largest distance with vectors of its own, to either side.
+        **kwargs: see `SelfAttention`.
 
     Raises:
         UsageError: the largest distance is below 1.
     """
 
     def __init__(
-        self,
-        config: AttentionConfig,
-        seeds: keras.random.SeedGenerator,
-        max_relative_position: int,
+        self, channels: int, heads: int, max_relative_position: int, **kwargs: Any
     ) -> None:
-        super().__init__(config, seeds)
+        super().__init__(channels, heads, **kwargs)
         if max_relative_position < 1:
             raise UsageError(
                 f"hparam max_relative_position={max_relative_position}: "
                 "self_attention_type=dot_product_relative needs at least 1"
             )
         self.max_relative_position = max_relative_position
-        self.relative_keys = self._table("relative_keys", config.key_channels)
-        self.relative_values = self._table("relative_values", config.value_channels)
+        self.relative_keys = self._table("relative_keys", self.key_channels)
+        self.relative_values = self._table("relative_values", self.value_channels)
 
     def _table(self, name: str, channels: int) -> keras.Variable:
         """Makes [2·max + 1, d], a row for each distance, the largest to the left first."""
         return self.add_weight(
             shape=(2 * self.max_relative_position + 1, channels // self.heads),
-            initializer=unit_scaling(self.config.gain),
+            initializer=unit_scaling(self.gain),
             name=name,
         )
 
+    def flops_per_pair(self) -> float:
+        """Returns twice the usual: each distance has a key and a value, too."""
+        return 2.0 * super().flops_per_pair()
+
     def call(
-        self, x: keras.KerasTensor, bias: keras.KerasTensor, training: bool = False
+        self,
+        x: keras.KerasTensor,
+        bias: keras.KerasTensor | None = None,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]; `bias` broadcasts to [B, H, N, N]."""
+        """Maps `x` [B, N, D] to [B, N, D]; see `SelfAttention.call`."""
+        bias = mask_bias(mask) if bias is None else bias
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
         positions = ops.arange(ops.shape(x)[1])
@@ -102,8 +112,8 @@ class RelativeSelfAttention(SelfAttention):
         by_distance = ops.einsum("bhqd,qnd->bhqn", queries, keys)
         bias = bias + ops.cast(by_distance, "float32")
         weights = self.attention_weights(queries, memory.keys, bias)
-        if self.watch is not None:
-            self.watch(weights)
+        if self.attention_hook is not None:
+            self.attention_hook(weights)
         weights = self.dropout(weights, training=training)
         mixed = ops.matmul(weights, memory.values)
         mixed = mixed + ops.einsum("bhqn,qnd->bhqd", weights, values)

@@ -1,40 +1,47 @@
 """Steps around each sub-layer: normalisation, dropout, residual connection."""
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, own_seeds
 from t2t_lite.layers.dropout import Dropout
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class LayerSteps(Layer):
     """A T2T sequence of steps: `n` normalise, `d` dropout, `a` add the sub-layer's input.
 
     Args:
         sequence: such as "dan"; "none" and "" do nothing.
         channels: D.
-        dropout: rate of step `d`.
+        dropout_rate: of step `d`.
         epsilon: added to the variance in step `n`.
-        seeds: the model's seed generator.
+        seeds: the model's seed generator; by default one of its own.
+        **kwargs: see `Layer`.
     """
 
     def __init__(
         self,
         sequence: str,
         channels: int,
-        dropout: float,
-        epsilon: float,
-        seeds: keras.random.SeedGenerator,
+        dropout_rate: float = 0.0,
+        epsilon: float = 1e-6,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__()
+        super().__init__(**kwargs)
         self.sequence = "" if sequence == "none" else sequence
         if not set(self.sequence) <= set("nda"):
             raise UsageError(f"layer sequence {sequence!r}: expected letters n, d, a, or none")
-        self.dropout = Dropout(dropout, seeds)
+        self.channels = channels
+        self.dropout_rate = dropout_rate
+        self.epsilon = epsilon
+        self.dropout = Dropout(dropout_rate, own_seeds(seeds), dtype=self.dtype_policy)
         if "n" in self.sequence:
-            self.norm = keras.layers.LayerNormalization(epsilon=epsilon)
+            self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy)
             self.norm.build((None, None, channels))
 
     def call(
@@ -51,6 +58,7 @@ class LayerSteps(Layer):
         return x
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class Residual(Layer):
     """Wraps one sub-layer in its steps before and after.
 
@@ -60,10 +68,11 @@ class Residual(Layer):
     Args:
         before: steps applied to the sub-layer's input.
         after: steps applied to its output.
+        **kwargs: see `Layer`.
     """
 
-    def __init__(self, before: LayerSteps, after: LayerSteps) -> None:
-        super().__init__()
+    def __init__(self, before: LayerSteps, after: LayerSteps, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.before = before
         self.after = after
 

@@ -6,7 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from t2t_lite.models.seq2seq import Seq2Seq, Watch
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import Seq2Seq
 
 
 def attention_maps(
@@ -28,21 +29,21 @@ def attention_maps(
     seen: dict[str, list[np.ndarray]] = {kind: [] for kind in layers}
     for kind, group in layers.items():
         for layer in group:
-            layer.watch = _collector(seen[kind])
+            layer.attention_hook = _collector(seen[kind])
     try:
         features = {"inputs": inputs, "targets": targets}
         model.hidden({name: ops.array([ids], "int32") for name, ids in features.items()})
     finally:
         for group in layers.values():
             for layer in group:
-                layer.watch = None
+                layer.attention_hook = None
     return seen
 
 
-def _collector(found: list[np.ndarray]) -> Watch:
-    """Returns what appends the weights [1, H, Q, N] that it is shown."""
+def _collector(found: list[np.ndarray]) -> AttentionHook:
+    """Returns a hook that appends the weights [1, H, Q, N] that it receives."""
 
-    def watch(weights: keras.KerasTensor) -> None:
+    def hook(weights: keras.KerasTensor) -> None:
         found.append(ops.convert_to_numpy(ops.cast(weights[0], "float32")))
 
-    return watch
+    return hook

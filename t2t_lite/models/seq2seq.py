@@ -5,38 +5,31 @@ takes one step of all hypotheses at a time. Search knows only this protocol.
 """
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import default_policy
-from t2t_lite.layers.embedding import Embedding
-
-# The hparam `dtype`, and Keras's policy for it: variables are float32 throughout.
-_POLICIES = {
-    "float32": "float32",
-    "bfloat16": "mixed_bfloat16",
-    "float16": "mixed_float16",
-}
+from t2t_lite.models.flops import ForwardFlops
+from t2t_lite.models.hparams_model import HParamsModel, make_embedding
+from t2t_lite.models.output_projection import OutputProjection
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
 Features = dict[str, keras.KerasTensor]
 
-# Is shown attention weights.
-Watch = Callable[[keras.KerasTensor], None]
-
 _Result = TypeVar("_Result")
 
 
-class Attentive(Protocol):
+class AttendingLayer(Protocol):
     """A layer that attends."""
 
-    watch: Watch | None  # where it is set, it is shown the weights [B, H, Q, N] of every call
+    attention_hook: AttentionHook | None  # receives the weights [B, H, Q, N] of every call
 
 
 class DecodeState(NamedTuple):
@@ -47,65 +40,64 @@ class DecodeState(NamedTuple):
     weights: Any = ()  # the same for all sentences: what all steps need of the model's weights
 
 
-class Seq2Seq(keras.Model, abc.ABC):
+class Seq2Seq(HParamsModel, abc.ABC):
     """Base of all models.
 
-    A subclass makes its layers inside `default_policy(self.dtype_policy)`.
+    A subclass makes its layers inside `default_policy(self.dtype_policy)`, from `self.hparams`.
 
     Args:
-        hparams: the hyperparameters, of the class's `hparams_class`.
+        hparams: of the class's `hparams_class`, or the name of a registered set.
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
+        **kwargs: hparams to change, and `name` and `trainable` for Keras.
 
     Raises:
-        UsageError: an hparam has a value that no model knows.
+        UsageError: there is no such set or hparam, or it has a value that no model knows.
     """
 
-    hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
+    # Names that hooks of a subclass had in earlier versions, and what they are called now.
+    renamed_hooks: ClassVar[Mapping[str, str]] = {
+        "watching": "hook_attention",
+        "project": "output_projection",
+        "softmax_kernel": "output_projection.kernel",
+        "project_variables": "output_projection.variables",
+    }
 
     def __init__(
         self,
-        hparams: BasicHParams,
+        hparams: BasicHParams | str,
         inputs_vocab_size: int,
         targets_vocab_size: int,
         **kwargs: Any,
     ) -> None:
-        _require(hparams, "dtype", *_POLICIES)
-        super().__init__(dtype=_POLICIES[hparams.dtype], autocast=False, **kwargs)
-        self.hparams = hparams.copy().freeze()
+        super().__init__(hparams, **kwargs)
         self.inputs_vocab_size = inputs_vocab_size
         self.targets_vocab_size = targets_vocab_size
-        # The only source of randomness; the trainer sets its state from (seed, step, replica).
-        self.seeds = keras.random.SeedGenerator(seed=0, name="seeds")
-        _require(hparams, "initializer", "uniform_unit_scaling")
-        _require(hparams, "multiply_embedding_mode", "sqrt_depth", "none")
         with default_policy(self.dtype_policy):
             self._make_embeddings()
+        self.output_projection = OutputProjection(self.softmax_embedding)
         self.built = True  # every layer makes its variables when it is constructed
 
     def _make_embeddings(self) -> None:
         """One, two or three matrices; vocabularies of unlike size cannot share one, as in T2T."""
         h = self.hparams
-        scaled = h.multiply_embedding_mode == "sqrt_depth"
         same = self.inputs_vocab_size == self.targets_vocab_size
         share_softmax = h.shared_embedding_and_softmax_weights and same
-        self.targets_embedding = Embedding(self.targets_vocab_size, h.hidden_size, scaled)
+        self.targets_embedding = make_embedding(h, self.targets_vocab_size)
         self.inputs_embedding = (
             self.targets_embedding
             if share_softmax or (h.shared_embedding and same)
-            else Embedding(self.inputs_vocab_size, h.hidden_size, scaled)
+            else make_embedding(h, self.inputs_vocab_size)
         )
         self.softmax_embedding = (
-            self.targets_embedding
-            if share_softmax
-            else Embedding(self.targets_vocab_size, h.hidden_size, scaled)
+            self.targets_embedding if share_softmax else make_embedding(h, self.targets_vocab_size)
         )
 
     # ---- training
 
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns logits [B, T, V]; those at position t depend on targets before t alone."""
-        return self.project(self.hidden(features, training=training))
+        return self.output_projection(self.hidden(features, training=training))
 
     @abc.abstractmethod
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
@@ -114,37 +106,48 @@ class Seq2Seq(keras.Model, abc.ABC):
         The targets stand in `features` as they are: shifting them right is the model's business.
         """
 
-    def project(
-        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | None = None
-    ) -> keras.KerasTensor:
-        """Maps `hidden` [..., D] to logits [..., V]; `kernel`: see `softmax_kernel`."""
-        return ops.matmul(hidden, self.softmax_kernel() if kernel is None else kernel)
+    def forward_flops(self) -> ForwardFlops:
+        """Returns how many operations a forward pass takes; zeros where nobody has counted."""
+        return ForwardFlops()
 
-    def softmax_kernel(self) -> keras.KerasTensor:
-        """Returns the weights [D, V] that `project` multiplies by.
-
-        Steps of a search take them from here once: they lie transposed in the embedding, and
-        turning 32,000 rows around takes longer than one step's product with them.
-        """
-        return self.softmax_embedding.transposed()
+    # ---- parts
 
     @property
-    def project_variables(self) -> list[keras.Variable]:
-        """The variables that `project` reads."""
-        return [self.softmax_embedding.matrix]
+    def encoder(self) -> keras.Model:
+        """The encoder as a model, ids [B, S] -> [B, S, D], that shares the layers of this one.
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
-        """Shows `watch` the attention to the source [B, N, S] in each call, while it is open.
+        Raises:
+            UsageError: the model has none to take out.
+        """
+        raise UsageError(f"{type(self).__name__} has no encoder that works without the rest")
+
+    @property
+    def decoder(self) -> keras.Model:
+        """The decoder as a model, ids [B, T] and the encoder's output -> [B, T, D]; shares layers.
+
+        Raises:
+            UsageError: the model has none to take out.
+        """
+        raise UsageError(f"{type(self).__name__} has no decoder that works without the rest")
+
+    def __dir__(self) -> Iterable[str]:
+        # Keras saves what it finds here, and would write down shared layers as the encoder's.
+        return [name for name in super().__dir__() if name not in ("encoder", "decoder")]
+
+    # ---- attention
+
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Calls `hook` with the attention to the source [B, N, S] in each call, while it is open.
 
         N is T in a call of the model and K in a decoding step. If a model attends more than once,
-        it shows the mean over the heads of its last layer.
+        it is the mean over the heads of its last layer.
 
         Raises:
             UsageError: the model knows no attention.
         """
         raise UsageError(f"{type(self).__name__} has no attention to the source to look at")
 
-    def attention_layers(self) -> Mapping[str, Sequence[Attentive]]:
+    def attention_layers(self) -> Mapping[str, Sequence[AttendingLayer]]:
         """Returns the layers that attend, in their order, by what they attend to.
 
         The kinds are `encoder` and `decoder` for self-attention and `encoder_decoder` for attention
@@ -188,44 +191,32 @@ class Seq2Seq(keras.Model, abc.ABC):
     # ---- Keras
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` needs; the hparams are part of it."""
-        return {
-            "hparams": self.hparams.to_dict(),
+        """Returns what `from_config` needs; the hparams are part of it."""
+        sizes = {
             "inputs_vocab_size": self.inputs_vocab_size,
             "targets_vocab_size": self.targets_vocab_size,
-            "name": self.name,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """Builds the model from `get_config`'s result."""
-        return cls(**{**config, "hparams": cls.hparams_class.from_dict(config["hparams"])})
+        return {**super().get_config(), **sizes}
 
 
-class Watchable(Protocol):
-    """What shows its attention."""
+class Attending(Protocol):
+    """A model, or several in one, whose attention can be hooked."""
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
-        """See `Seq2Seq.watching`."""
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """See `Seq2Seq.hook_attention`."""
 
 
 def with_attention(
-    model: Watchable, compute: Callable[[], _Result]
+    model: Attending, compute: Callable[[], _Result]
 ) -> tuple[_Result, keras.KerasTensor]:
     """Returns what `compute` returns, and how `model` attended to the source in it, [B, N, S].
 
     Where several models were at work, as in an ensemble, it is the mean of their attention.
     """
     seen: list[keras.KerasTensor] = []
-    with model.watching(seen.append):
+    with model.hook_attention(seen.append):
         result = compute()
     return result, ops.mean(ops.stack(seen), axis=0)
-
-
-def _require(hparams: BasicHParams, name: str, *choices: str) -> None:
-    if getattr(hparams, name) not in choices:
-        expected = " or ".join(choices)
-        raise UsageError(f"hparam {name}={getattr(hparams, name)!r}: expected {expected}")
 
 
 def shift_right(embedded: keras.KerasTensor) -> keras.KerasTensor:

@@ -17,7 +17,6 @@ from t2t_lite.paper.published import (
     Training,
 )
 from t2t_lite.paper.table import Column, Table
-from t2t_lite.training.flops import ForwardFlops
 
 # Subwords of a sentence on either side, which the paper does not say. Only the products of
 # queries with keys, and of weights with values, depend on it.
@@ -43,7 +42,7 @@ class TrainingCost:
         by_time = seconds * training.gpus * SUSTAINED[training.gpu]
         hparams = registry.hparams(training.hparams_set)
         assert isinstance(hparams, TransformerHParams)
-        flops = ForwardFlops.of(outlined(hparams, VOCABULARY))
+        flops = outlined(hparams, VOCABULARY).forward_flops()
         sentence = tf.ones((1, SENTENCE_LENGTH), tf.int32)
         by_sentence = float(flops.training({"inputs": sentence, "targets": sentence}))
         sentences = training.steps * BATCH_TOKENS / SENTENCE_LENGTH

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, Watch
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 
 
 class Ensemble:
@@ -39,11 +40,11 @@ class Ensemble:
         return _mean([model(features) for model in self.models])
 
     @contextlib.contextmanager
-    def watching(self, watch: Watch) -> Iterator[None]:
-        """Shows `watch` the attention of each model to the source; see `Seq2Seq.watching`."""
+    def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
+        """Hooks each model's attention to the source; see `Seq2Seq.hook_attention`."""
         with contextlib.ExitStack() as stack:
             for model in self.models:
-                stack.enter_context(model.watching(watch))
+                stack.enter_context(model.hook_attention(hook))
             yield
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, Watch, with_attention
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import DecodeState, with_attention
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES
 from t2t_lite.search.search_loop import Steps
 from t2t_lite.text.text_encoder import PAD_ID
@@ -145,9 +146,9 @@ class Coverage:
         after = _Hypothesis(before.attention + attention, inner.hypothesis)
         return logits, DecodeState(sentence._replace(model=inner.sentence), after, weights)
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
-        """Shows `watch` the model's attention to the source; see `Seq2Seq.watching`."""
-        return self._model.watching(watch)
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
+        return self._model.hook_attention(hook)
 
     def log_coverage(self, state: DecodeState) -> tf.Tensor:
         """Returns `log_coverage` [B, K] of what has been attended to so far."""

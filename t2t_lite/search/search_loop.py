@@ -15,7 +15,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.models.seq2seq import DecodeState, Watch
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.adapter import as_steps
 from t2t_lite.text.text_encoder import PAD_ID
 
@@ -41,8 +42,8 @@ class Steps(Protocol):
     ) -> tuple[tf.Tensor, DecodeState]:
         """Takes one step of every hypothesis."""
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
-        """Shows `watch` the attention to the source; only a coverage penalty asks for it."""
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Hooks the attention to the source; only a coverage penalty asks for it."""
 
 
 class Hypotheses(NamedTuple):

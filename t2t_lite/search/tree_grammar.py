@@ -15,7 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, Watch
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.search_loop import Steps
 from t2t_lite.text.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
@@ -101,9 +102,9 @@ class TreeGrammar:
             )
         return cls(model, targets.tokens, targets.lexicon, pieces, extra_length)
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
-        """Shows `watch` the model's attention to the source; see `Seq2Seq.watching`."""
-        return self._model.watching(watch)
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
+        return self._model.hook_attention(hook)
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
         """Encodes `inputs` [B, S]; all words are untagged and no phrase is open."""

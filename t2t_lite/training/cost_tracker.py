@@ -20,7 +20,7 @@ from t2t_lite.progress import duration
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs.metrics_file import read_metrics
 from t2t_lite.runs.run_folder import SUMMARY, read_summary
-from t2t_lite.training.flops import gemm_rate
+from t2t_lite.training.gemm_rate import gemm_rate
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from t2t_lite.models.output_projection import OutputProjection
+
 
 def smoothed_cross_entropy(
     logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float
@@ -50,8 +52,7 @@ def smoothed_cross_entropy(
 
 
 def summed_cross_entropy(
-    project: Callable[[tf.Tensor], tf.Tensor],
-    weights: Sequence[keras.Variable],
+    projection: OutputProjection,
     hidden: tf.Tensor,
     targets: tf.Tensor,
     label_smoothing: float,
@@ -61,8 +62,7 @@ def summed_cross_entropy(
     """Sums the smoothed cross entropy of projected features over tokens.
 
     Args:
-        project: maps hidden features [C, D] to logits [C, V].
-        weights: the variables that `project` reads.
+        projection: maps hidden features [C, D] to logits [C, V].
         hidden: [N, D].
         targets: [N], ids of the right subwords; 0 is padding and costs nothing.
         label_smoothing: ε.
@@ -74,7 +74,7 @@ def summed_cross_entropy(
     """
 
     def chunk_loss(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        logits = tf.cast(project(hidden), tf.float32)  # [C, V]
+        logits = tf.cast(projection(hidden), tf.float32)  # [C, V]
         losses = smoothed_cross_entropy(logits, targets, label_smoothing)
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0))
 
@@ -86,7 +86,7 @@ def summed_cross_entropy(
     padding = chunks * length - tokens
     hidden = tf.reshape(tf.pad(hidden, [[0, padding], [0, 0]]), [chunks, length, channels])
     targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
-    return _loss_of_chunks(chunk_loss, weights, hidden, targets)
+    return _loss_of_chunks(chunk_loss, projection.variables, hidden, targets)
 
 
 def _loss_of_chunks(

@@ -17,7 +17,6 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.training.bucket_shapes import BucketShapes
 from t2t_lite.training.devices import sum_replicas
-from t2t_lite.training.flops import ForwardFlops
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.losses import summed_cross_entropy
 
@@ -77,7 +76,7 @@ class TrainStep:
                 self.loss_scale = LossScale(
                     1 if self.parts_weigh_equally else self.hparams.batch_size
                 )
-        self.flops = ForwardFlops.of(model)
+        self.flops = model.forward_flops()
         # What has happened since the last log line; in the checkpoint, so that a resumed run
         # writes the very lines of an undisturbed one.
         self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
@@ -251,8 +250,7 @@ def summed_loss(
         hidden = tf.boolean_mask(hidden, present)  # [N, D]
         targets = tf.boolean_mask(targets, present)  # [N]
     return summed_cross_entropy(
-        model.project,
-        model.project_variables,
+        model.output_projection,
         hidden,
         targets,
         model.hparams.label_smoothing,

@@ -1,0 +1,197 @@
+"""One layer of the Transformer's encoder, and one of its decoder (paper, section 3.1)."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.attention import (
+    EncoderDecoderAttention,
+    KeysValues,
+    SelfAttention,
+    causal_bias,
+    mask_bias,
+)
+from t2t_lite.layers.base import Layer, own_seeds
+from t2t_lite.layers.residual import LayerSteps, Residual
+
+
+class TransformerLayer(Layer):
+    """What both kinds of layer share: the steps around each sub-layer.
+
+    Args:
+        before: steps before each sub-layer, see `LayerSteps`; "n": pre-norm, "none": post-norm.
+        after: steps after each sub-layer; "da": pre-norm, "dan": post-norm.
+        dropout_rate: of step `d`.
+        epsilon: added to the variance in step `n`.
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        before: str = "n",
+        after: str = "da",
+        dropout_rate: float = 0.0,
+        epsilon: float = 1e-6,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.before = before
+        self.after = after
+        self.dropout_rate = dropout_rate
+        self.epsilon = epsilon
+
+    def _residual(self, channels: int, seeds: keras.random.SeedGenerator) -> Residual:
+        policy = self.dtype_policy
+        sizes = (channels, self.dropout_rate, self.epsilon, seeds)
+        before, after = (
+            LayerSteps(steps, *sizes, dtype=policy) for steps in (self.before, self.after)
+        )
+        return Residual(before, after, dtype=policy)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EncoderLayer(TransformerLayer):
+    """Self-attention and feed-forward network, each in its residual steps.
+
+    Example:
+        >>> layer = EncoderLayer(SelfAttention(512, 8), FeedForward(512, 2048), dropout_rate=0.1)
+        >>> y = layer(Embedding(32000, 512)(ids))  # [B, S, D]; the embedding's mask hides padding
+
+    Args:
+        attention: from the sequence to itself.
+        feed_forward: a `FeedForward`, a `ParameterAttention`, or the like.
+        seeds: the model's seed generator; by default one of its own.
+        **kwargs: see `TransformerLayer`.
+    """
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        feed_forward: keras.layers.Layer,
+        *,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        seeds = own_seeds(seeds)
+        self.attention = attention
+        self.attention_residual = self._residual(attention.channels, seeds)
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = self._residual(attention.channels, seeds)
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        bias: keras.KerasTensor | None = None,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, S, D] to [B, S, D].
+
+        Args:
+            x: the layer's input.
+            bias: [B, 1, 1, S], hides padding; by default made of `mask`.
+            training: whether dropout is on.
+            mask: [B, S], False at padding; Keras gives it where `x` has one.
+        """
+        bias = mask_bias(mask) if bias is None else bias
+        x = self.attention_residual(
+            x, sublayer=lambda y: self.attention(y, bias, training=training), training=training
+        )
+        return self.feed_forward_residual(
+            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
+        )
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class DecoderLayer(TransformerLayer):
+    """Self-attention, attention to the source, and feed-forward network.
+
+    Args:
+        attention: from the target to itself.
+        source_attention: from the target to the encoder's output.
+        feed_forward: a `FeedForward`, a `ParameterAttention`, or the like.
+        seeds: the model's seed generator; by default one of its own.
+        **kwargs: see `TransformerLayer`.
+    """
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        source_attention: EncoderDecoderAttention,
+        feed_forward: keras.layers.Layer,
+        *,
+        seeds: keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        seeds = own_seeds(seeds)
+        self.attention = attention
+        self.attention_residual = self._residual(attention.channels, seeds)
+        self.source_attention = source_attention
+        self.source_residual = self._residual(attention.channels, seeds)
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = self._residual(attention.channels, seeds)
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        causal: keras.KerasTensor | None = None,
+        padding: keras.KerasTensor | None = None,
+        training: bool = False,
+        encoder_output_mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, T, D] to [B, T, D].
+
+        Args:
+            x: the layer's input.
+            encoder_output: [B, S, D].
+            causal: [1, 1, T, T], hides the future; made here by default.
+            padding: [B, 1, 1, S], hides the source's padding; by default made of its mask.
+            training: whether dropout is on.
+            encoder_output_mask: [B, S], False at padding; Keras gives it where there is one.
+        """
+        causal = causal_bias(ops.shape(x)[1]) if causal is None else causal
+        padding = mask_bias(encoder_output_mask) if padding is None else padding
+        x = self.attention_residual(
+            x, sublayer=lambda y: self.attention(y, causal, training=training), training=training
+        )
+        memory = self.source_attention.memory(encoder_output)
+        return self._source_and_feed_forward(x, memory, padding, training)
+
+    def step(
+        self,
+        x: keras.KerasTensor,
+        cache: KeysValues,
+        step: keras.KerasTensor,
+        memory: KeysValues,
+        padding: keras.KerasTensor,
+    ) -> tuple[keras.KerasTensor, KeysValues]:
+        """One position `x` [B, K, D] of every hypothesis; returns [B, K, D] and the cache."""
+
+        def attend(y: keras.KerasTensor) -> keras.KerasTensor:
+            nonlocal cache
+            y, cache = self.attention.step(y, cache, step)
+            return y
+
+        x = self.attention_residual(x, sublayer=attend)
+        return self._source_and_feed_forward(x, memory, padding, training=False), cache
+
+    def _source_and_feed_forward(
+        self,
+        x: keras.KerasTensor,
+        memory: KeysValues,
+        padding: keras.KerasTensor,
+        training: bool,
+    ) -> keras.KerasTensor:
+        x = self.source_residual(
+            x,
+            sublayer=lambda y: self.source_attention(y, memory, padding, training=training),
+            training=training,
+        )
+        return self.feed_forward_residual(
+            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
+        )

@@ -1,0 +1,273 @@
+"""The Transformer's encoder and decoder, each a Keras model, and what makes their sub-layers."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.attention import (
+    EncoderDecoderAttention,
+    ParameterAttention,
+    SelfAttention,
+    causal_bias,
+    mask_bias,
+    padding_bias,
+)
+from t2t_lite.layers.base import Stack
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.position import Position
+from t2t_lite.layers.recomputation import recomputed
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.residual import LayerSteps
+from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.models.model_part import Encoder, ModelPart
+from t2t_lite.models.seq2seq import shift_right
+
+# Rows of T2T's target-space embedding, and the one that it uses for translation problems.
+_TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
+
+
+class SublayerFactory:
+    """Makes the sub-layers of one model from its hparams and its one seed generator.
+
+    Args:
+        hparams: the model's.
+        seeds: the model's seed generator.
+    """
+
+    def __init__(self, hparams: TransformerHParams, seeds: keras.random.SeedGenerator) -> None:
+        self.hparams = hparams
+        self.seeds = seeds
+        self._attention: dict[str, Any] = {
+            "key_channels": hparams.key_channels,
+            "value_channels": hparams.value_channels,
+            "dropout_rate": hparams.attention_dropout,
+            "gain": hparams.initializer_gain,
+            "seeds": seeds,
+        }
+        self._layer: dict[str, Any] = {
+            "before": hparams.layer_preprocess_sequence,
+            "after": hparams.layer_postprocess_sequence,
+            "dropout_rate": hparams.layer_prepostprocess_dropout,
+            "epsilon": hparams.norm_epsilon,
+            "seeds": seeds,
+        }
+
+    def position(self) -> Position:
+        """Makes what adds positions to embeddings."""
+        return Position(self.hparams.pos, self.hparams.hidden_size, self.hparams.max_length)
+
+    def dropout(self) -> Dropout:
+        """Makes the dropout of embeddings."""
+        return Dropout(self.hparams.layer_prepostprocess_dropout, self.seeds)
+
+    def encoder_layers(self) -> Stack:
+        """Makes the encoder's layers."""
+        return Stack(
+            EncoderLayer(self._self_attention(), self._feed_forward(), **self._layer)
+            for _ in range(self.hparams.encoder_layers)
+        )
+
+    def decoder_layers(self) -> Stack:
+        """Makes the decoder's layers."""
+        return Stack(
+            DecoderLayer(
+                self._self_attention(),
+                self._source_attention(),
+                self._feed_forward(),
+                **self._layer,
+            )
+            for _ in range(self.hparams.decoder_layers)
+        )
+
+    def end(self) -> LayerSteps:
+        """Makes the end of a stack: a normalisation if pre-norm; post-norm layers have one."""
+        h = self.hparams
+        return LayerSteps(
+            h.layer_preprocess_sequence,
+            h.hidden_size,
+            h.layer_prepostprocess_dropout,
+            h.norm_epsilon,
+            self.seeds,
+        )
+
+    def target_space(self, owner: keras.Model) -> keras.Variable | None:
+        """Makes a weight of `owner` that is added to all of the encoder's inputs, if asked for."""
+        if not self.hparams.use_target_space_embedding:
+            return None
+        return owner.add_weight(
+            shape=(_TARGET_SPACES, self.hparams.hidden_size),
+            initializer="glorot_uniform",
+            name="target_space",
+        )
+
+    def _self_attention(self) -> SelfAttention:
+        h = self.hparams
+        sizes: dict[str, Any] = {**self._attention, "neighborhood": h.attention_neighborhood}
+        if h.self_attention_type == "dot_product":
+            return SelfAttention(h.hidden_size, h.num_heads, **sizes)
+        if h.self_attention_type == "dot_product_relative":
+            return RelativeSelfAttention(
+                h.hidden_size, h.num_heads, h.max_relative_position, **sizes
+            )
+        raise UsageError(
+            f"hparam self_attention_type={h.self_attention_type!r}: expected dot_product or "
+            "dot_product_relative"
+        )
+
+    def _source_attention(self) -> EncoderDecoderAttention:
+        h = self.hparams
+        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention)
+
+    def _feed_forward(self) -> FeedForward | ParameterAttention:
+        h = self.hparams
+        if h.ffn_layer == "dense_relu_dense":
+            return FeedForward(
+                h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
+            )
+        if h.ffn_layer == "parameter_attention":
+            sizes: dict[str, Any] = {
+                **self._attention,
+                "key_channels": h.parameter_attention_key_channels or h.hidden_size,
+                "value_channels": h.parameter_attention_value_channels or h.hidden_size,
+            }
+            heads = h.parameter_attention_heads or h.num_heads
+            return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
+        raise UsageError(
+            f"hparam ffn_layer={h.ffn_layer!r}: expected dense_relu_dense or parameter_attention"
+        )
+
+
+class _TransformerPart(ModelPart):
+    """What encoder and decoder share."""
+
+    hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+
+    def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
+        """Returns what maps a layer's tensors to its output."""
+        run = functools.partial(layer, training=training)
+        recompute = training and self.hparams.recompute_activations
+        return recomputed(run, self.seeds) if recompute else run
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerEncoder(_TransformerPart, Encoder):
+    """The encoder: ids [B, S] -> [B, S, D], with a Keras mask that is False at padding (id 0).
+
+    Example:
+        >>> encoder = TransformerEncoder("transformer_base", 32000, num_hidden_layers=3)
+        >>> ids = keras.Input((None,), dtype="int32")
+        >>> mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))  # of what is not padding
+        >>> classifier = keras.Model(ids, keras.layers.Dense(2)(mean))
+
+    Args:
+        hparams: a `TransformerHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        layers_of: a Transformer whose layers it shares; by default it makes its own.
+        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+    """
+
+    shared_names: ClassVar[tuple[str, ...]] = (
+        "inputs_embedding",
+        "inputs_position",
+        "dropout",
+        "encoder_layers",
+        "encoder_end",
+        "target_space",
+    )
+
+    def _make_layers(self) -> None:
+        make = SublayerFactory(self.hparams, self.seeds)
+        self.inputs_position = make.position()
+        self.dropout = make.dropout()
+        self.encoder_layers = make.encoder_layers()
+        self.encoder_end = make.end()
+        self.target_space = make.target_space(self)
+
+    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Encodes `inputs` [B, S]; returns [B, S, D]."""
+        return self.encode(inputs, training)[0]
+
+    def encode(
+        self, inputs: keras.KerasTensor, training: bool = False
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Encodes `inputs` [B, S]; returns [B, S, D] and the padding bias [B, 1, 1, S]."""
+        padding = padding_bias(inputs)
+        x = self.inputs_embedding(inputs)
+        if self.target_space is not None:
+            x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
+        x = self.inputs_position(x, ops.arange(ops.shape(inputs)[1]))
+        x = self.dropout(x, training=training)
+        for layer in self.encoder_layers:
+            x = self._run(layer, training)(x, padding)
+        return self.encoder_end(x, x, training=training), padding
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerDecoder(_TransformerPart):
+    """The decoder: ids [B, T] and the encoder's output [B, S, D] -> [B, T, D].
+
+    Position t depends on the targets before t alone: they are shifted right here.
+
+    Args:
+        hparams: a `TransformerHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        layers_of: a Transformer whose layers it shares; by default it makes its own.
+        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+    """
+
+    shared_names: ClassVar[tuple[str, ...]] = (
+        "targets_embedding",
+        "targets_position",
+        "dropout",
+        "decoder_layers",
+        "decoder_end",
+    )
+
+    def _make_layers(self) -> None:
+        make = SublayerFactory(self.hparams, self.seeds)
+        self.targets_position = make.position()
+        self.dropout = make.dropout()
+        self.decoder_layers = make.decoder_layers()
+        self.decoder_end = make.end()
+
+    def call(
+        self,
+        targets: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        training: bool = False,
+        encoder_output_mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """Maps `targets` [B, T] to [B, T, D].
+
+        Args:
+            targets: ids, as they are.
+            encoder_output: [B, S, D].
+            training: whether dropout is on.
+            encoder_output_mask: [B, S], False at padding; Keras gives it where there is one, as
+                the encoder's output has.
+        """
+        return self.decode(targets, encoder_output, mask_bias(encoder_output_mask), training)
+
+    def decode(
+        self,
+        targets: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Maps `targets` [B, T] to [B, T, D], given the results of `TransformerEncoder.encode`."""
+        length = ops.shape(targets)[1]
+        x = shift_right(self.targets_embedding(targets))
+        x = self.targets_position(x, ops.arange(length))
+        x = self.dropout(x, training=training)
+        causal = causal_bias(length)
+        for layer in self.decoder_layers:
+            x = self._run(layer, training)(x, encoder_output, causal, padding)
+        return self.decoder_end(x, x, training=training)
