@@ -56,7 +56,13 @@ class Registry(Generic[Value]):
         self._entries: dict[str, Value] = {}
 
     def add(self, name: str, value: Value) -> None:
-        """Registers `value`; raises KeyError if the name is taken."""
+        """Registers `value`.
+
+        Raises:
+            KeyError: the name is taken.
+            UsageError: a class defines a hook by a name that it had in an earlier version.
+        """
+        _refuse_renamed_hooks(value)
         if name in self._entries:
             raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
         self._entries[name] = value
@@ -86,6 +92,22 @@ class Registry(Generic[Value]):
             return value
 
         return register
+
+
+def _refuse_renamed_hooks(value: Any) -> None:
+    """Raises UsageError if a class defines a hook by an old name, where nobody would call it.
+
+    A base class lists them: `renamed_hooks = {"old_name": "new_name"}`.
+    """
+    renamed: dict[str, str] = {}
+    for kind in getattr(value, "__mro__", ()):
+        renamed |= vars(kind).get("renamed_hooks", {})
+    for old, new in renamed.items():
+        if hasattr(value, old):
+            raise UsageError(
+                f"{value.__module__}.{value.__qualname__} defines {old!r}, which is now called "
+                f"{new!r}: rename it"
+            )
 
 
 _problems: Registry["type[Problem]"] = Registry("problem", "t2t_lite.problems")
@@ -176,6 +198,7 @@ def model(name: str) -> "type[Seq2Seq]":
     if isinstance(value, str):
         module, _, attribute = value.partition(":")
         value = getattr(importlib.import_module(module), attribute)
+        _refuse_renamed_hooks(value)
     return value
 
 

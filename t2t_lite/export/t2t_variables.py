@@ -12,7 +12,8 @@ from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.models.transformer import DecoderLayer, EncoderLayer, Transformer
+from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.models.transformer import Transformer
 
 _BODY = "transformer/body"
 _TARGET_SPACE = f"{_BODY}/target_space_embedding/kernel"

@@ -33,6 +33,7 @@ class HParamsModel(keras.Model):
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
+    hparams: BasicHParams
 
     def __init__(
         self,

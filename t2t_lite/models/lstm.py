@@ -64,6 +64,7 @@ class LSTMEncoder(Encoder):
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
+    hparams: LSTMHParams
     shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "dropout", "encoder_layers")
 
     def _make_layers(self) -> None:
@@ -108,6 +109,7 @@ class LSTMSeq2SeqAttention(Seq2Seq):
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
+    hparams: LSTMHParams
 
     def __init__(
         self,

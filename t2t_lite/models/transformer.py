@@ -42,6 +42,7 @@ class Transformer(Seq2Seq):
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+    hparams: TransformerHParams
 
     def __init__(
         self,

@@ -148,6 +148,7 @@ class _TransformerPart(ModelPart):
     """What encoder and decoder share."""
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+    hparams: TransformerHParams
 
     def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
         """Returns what maps a layer's tensors to its output."""

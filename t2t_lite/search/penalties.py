@@ -11,6 +11,7 @@ from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, with_attention
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES
 from t2t_lite.search.search_loop import Steps
+from t2t_lite.search.wrapped_state import inner_state, outer_state
 from t2t_lite.text.text_encoder import PAD_ID
 
 # A source position that was attended to less counts as this much: log 0 would outweigh all else.
@@ -126,25 +127,19 @@ class Coverage:
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Makes room for `length` steps in all."""
-        inner = DecodeState(state.sentence.model, state.hypothesis.model, state.weights)
-        inner = self._model.grow(inner, length)
-        return DecodeState(
-            state.sentence._replace(model=inner.sentence),
-            state.hypothesis._replace(model=inner.hypothesis),
-            state.weights,
-        )
+        inner = self._model.grow(inner_state(state), length)
+        return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
         """Takes one step, and adds its attention."""
-        sentence, before, weights = state
-        inner = DecodeState(sentence.model, before.model, weights)
         (logits, inner), attention = with_attention(
-            self._model, lambda: self._model.decode_step(ids, step, inner)
+            self._model, lambda: self._model.decode_step(ids, step, inner_state(state))
         )
-        after = _Hypothesis(before.attention + attention, inner.hypothesis)
-        return logits, DecodeState(sentence._replace(model=inner.sentence), after, weights)
+        before = state.hypothesis
+        after = before._replace(attention=before.attention + attention)
+        return logits, outer_state(inner, state.sentence, after)
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""

@@ -18,6 +18,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.search_loop import Steps
+from t2t_lite.search.wrapped_state import inner_state, outer_state
 from t2t_lite.text.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
 
@@ -128,16 +129,15 @@ class TreeGrammar:
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Makes room for `length` steps in all."""
-        inner = DecodeState(state.sentence.model, state.hypothesis.model, state.weights)
-        return _wrapped(self._model.grow(inner, length), state.sentence, state.hypothesis)
+        inner = self._model.grow(inner_state(state), length)
+        return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
         """Takes one step; the logits [B, K, V] of what no tree can go on with are `_IMPOSSIBLE`."""
-        sentence, before, weights = state
-        inner = DecodeState(sentence.model, before.model, weights)
-        logits, inner = self._model.decode_step(ids, step, inner)
+        sentence, before = state.sentence, state.hypothesis
+        logits, inner = self._model.decode_step(ids, step, inner_state(state))
         # At step 0 there is nothing to take note of, and pad stands for nothing.
         here = self._after(tf.where(step == 0, PAD_ID, ids), before)
         # The word that is to be tagged next; any, if there is none.
@@ -146,7 +146,7 @@ class TreeGrammar:
         tags = tf.gather(self._tag_sets, tf.gather(sentence.tag_sets, word, batch_dims=1))
         allowed = self._allowed(here, tags, sentence.limit[:, None] - step)
         allowed |= tf.math.is_nan(logits)  # which is never hidden: searches look for it
-        return tf.where(allowed, logits, _IMPOSSIBLE), _wrapped(inner, sentence, here)
+        return tf.where(allowed, logits, _IMPOSSIBLE), outer_state(inner, sentence, here)
 
     def _after(self, ids: tf.Tensor, before: _Hypothesis) -> _Hypothesis:
         """Takes note of the symbols [B, K] chosen in the step before."""
@@ -205,11 +205,3 @@ def _tag_sets(
         list(rows), list(rows.values()), tf.string, tf.int32
     )
     return tf.constant(table), tf.lookup.StaticHashTable(initializer, default_value=0)
-
-
-def _wrapped(inner: DecodeState, sentence: _Sentence, hypothesis: _Hypothesis) -> DecodeState:
-    return DecodeState(
-        sentence._replace(model=inner.sentence),
-        hypothesis._replace(model=inner.hypothesis),
-        inner.weights,
-    )
