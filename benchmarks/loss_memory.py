@@ -32,20 +32,19 @@ def measure(tokens: int, vocabulary: int, channels: int, chunk: int) -> tuple[fl
     import tensorflow as tf
 
     from t2t_lite.layers.embedding import Embedding
+    from t2t_lite.models.output_projection import OutputProjection
     from t2t_lite.training.losses import summed_cross_entropy
 
     embedding = Embedding(vocabulary, channels)
+    projection = OutputProjection(embedding)
     hidden = keras.random.normal((tokens, channels), seed=1)
     targets = keras.random.randint((tokens,), 1, vocabulary, seed=2)
-
-    def project(hidden: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(hidden, embedding.transposed())
 
     @tf.function
     def gradients(hidden: tf.Tensor, targets: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            loss = summed_cross_entropy(project, [embedding.matrix], hidden, targets, 0.1, chunk)
+            loss = summed_cross_entropy(projection, hidden, targets, 0.1, chunk)
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
     few = min(tokens, 64)  # compiles, and starts the threads

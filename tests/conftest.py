@@ -131,6 +131,12 @@ def decided():
 
 
 @pytest.fixture(scope="session")
+def set_logits():
+    """`set_logits(model, function)` makes logits a function of the hidden features."""
+    return _helper("small_models").set_logits
+
+
+@pytest.fixture(scope="session")
 def generate_pairs(tmp_path_factory):
     """Returns what generates so many pairs to train on, and 6 to evaluate, for a problem."""
     from t2t_lite import registry

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.search_loop import DEAD
 
@@ -26,13 +27,13 @@ class ByHand:
             logs = np.maximum(np.log(np.asarray(probabilities, np.float64)), 10 * DEAD)
         self.table = tf.constant(logs, tf.float32)
         self.attention = None if attention is None else tf.constant(attention, tf.float32)
-        self.watch = None
+        self.hook = None
 
     @contextlib.contextmanager
-    def watching(self, watch):
-        self.watch = watch
+    def hook_attention(self, hook):
+        self.hook = hook
         yield
-        self.watch = None
+        self.hook = None
 
     def start_decoding(self, inputs, beams, length):
         nothing = tf.zeros([tf.shape(inputs)[0], beams])
@@ -43,10 +44,20 @@ class ByHand:
 
     def decode_step(self, ids, step, state):
         ids = tf.where(step == 0, 0, ids)
-        if self.watch is not None:
-            self.watch(tf.gather(self.attention, ids))
+        if self.hook is not None:
+            self.hook(tf.gather(self.attention, ids))
         sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
         return tf.gather_nd(self.table[step], tf.stack([sentence, ids], axis=-1)), state
+
+
+def set_logits(model, logits):
+    """Lets a model's logits be a function of its hidden features."""
+
+    class Changed(OutputProjection):
+        def __call__(self, hidden, kernel=None):
+            return logits(hidden)
+
+    model.output_projection = Changed(model.softmax_embedding)
 
 
 def make_decided(name, seed, targets=12, ending=4.0):
@@ -58,5 +69,5 @@ def make_decided(name, seed, targets=12, ending=4.0):
     matrix = model.softmax_embedding.matrix.numpy() * 4.0
     # Never 0, which scoring takes for padding.
     bias = np.array([-1e9, ending, *[0.0] * (targets - 2)], np.float32)
-    model.project = lambda hidden, kernel=None: hidden @ matrix.T + bias
+    set_logits(model, lambda hidden: hidden @ matrix.T + bias)
     return model

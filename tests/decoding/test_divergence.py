@@ -143,8 +143,8 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     require_finite(models[0], "one.ckpt-1")
 
 
-def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
-    models[1].project = lambda hidden, kernel=None: hidden[..., :12] * math.inf
+def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_logits):
+    set_logits(models[1], lambda hidden: hidden[..., :12] * math.inf)
     names = ["one.ckpt-1", "two.ckpt-2"]
     error = diverged(models, names, Source("", [5, 1], 3), "in.txt, line 3")
     assert "line 3: two.ckpt-2 gives NaN" in str(error)

@@ -25,14 +25,14 @@ def test_scores_are_those_of_t2t_without_the_padding(t2t_folder, t2t_weights, ba
     ("name", "hparams_set"),
     [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")],
 )
-def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set):
+def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set, set_logits):
     """All targets of up to two subwords that end, and all of two that do not."""
     keras.utils.set_random_seed(8)
     hparams = registry.hparams(hparams_set).copy(hidden_size=16, num_hidden_layers=1)
     model = registry.model(name)(hparams, 7, 4)
     # The model may also choose 0, but a target with 0 in its midst is none: make it impossible.
     matrix = np.array(model.softmax_embedding.matrix)
-    model.project = lambda hidden, kernel=None: hidden @ matrix.T + [-1e9, 0.0, 0.0, 0.0]
+    set_logits(model, lambda hidden: hidden @ matrix.T + [-1e9, 0.0, 0.0, 0.0])
     targets = np.array([[1, 0], *([a, b] for a in (2, 3) for b in (1, 2, 3))], np.int32)
     inputs = np.tile(np.array([[5, 3, 1]], np.int32), (len(targets), 1))
     scores = total_score(model, {"inputs": inputs, "targets": targets})

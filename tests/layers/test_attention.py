@@ -6,7 +6,6 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
     MASKED,
-    AttentionConfig,
     EncoderDecoderAttention,
     causal_bias,
     merge_heads,
@@ -46,7 +45,7 @@ def test_heads_are_split_as_in_t2t(units):
 
 def test_attention_is_that_of_t2t(units, seeds):
     q, k, v = (units[f"attention/{name}"] for name in "qkv")
-    layer = EncoderDecoderAttention(AttentionConfig(8, 2, 8, 8), seeds)
+    layer = EncoderDecoderAttention(8, 2, seeds=seeds)
     weights = layer.attention_weights(q, k, units["attention/bias"])
     np.testing.assert_allclose(weights @ v, units["attention/out"], atol=1e-6)
 
@@ -54,7 +53,7 @@ def test_attention_is_that_of_t2t(units, seeds):
 def test_attention_is_a_softmax_of_products(seeds):
     random = np.random.RandomState(0)
     q, k = random.normal(size=(1, 1, 2, 9)), random.normal(size=(1, 1, 3, 9))
-    layer = EncoderDecoderAttention(AttentionConfig(9, 1, 9, 9), seeds)
+    layer = EncoderDecoderAttention(9, 1, seeds=seeds)
     scores = np.exp(q[0, 0] @ k[0, 0].T) * [1, 1, 0]
     wanted = scores / scores.sum(axis=1, keepdims=True)
     weights = layer.attention_weights(
@@ -63,6 +62,6 @@ def test_attention_is_a_softmax_of_products(seeds):
     np.testing.assert_allclose(weights[0, 0], wanted, atol=1e-6)
 
 
-def test_heads_must_divide_the_channels(seeds):
+def test_heads_must_divide_the_channels():
     with pytest.raises(UsageError, match="value_channels=9 cannot be split over 2 heads"):
-        EncoderDecoderAttention(AttentionConfig(8, 2, 8, 9), seeds)
+        EncoderDecoderAttention(8, 2, value_channels=9)

@@ -5,21 +5,21 @@ from t2t_lite.layers.dense import Projection
 
 
 def test_maps_the_last_axis():
-    layer = Projection(3, 2, 5, gain=1.0, use_bias=True)
+    layer = Projection(3, (2, 5), use_bias=True)
     layer.bias.assign(np.arange(7.0))
     x = np.random.RandomState(0).normal(size=(2, 4, 3)).astype(np.float32)
     np.testing.assert_allclose(layer(x), x @ np.array(layer.kernel) + np.arange(7.0), atol=1e-5)
 
 
 def test_without_bias_zero_stays_zero():
-    np.testing.assert_array_equal(Projection(3, 2, gain=1.0)(np.zeros((1, 3))), np.zeros((1, 2)))
+    np.testing.assert_array_equal(Projection(3, (2,))(np.zeros((1, 3))), np.zeros((1, 2)))
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.25])
 def test_parts_are_initialised_as_kernels_of_their_own(gain):
     """Uniform with variance gain / mean(fan in, fan out), the fan out of each part alone."""
     widths = (50, 50, 400)
-    kernel = np.array(Projection(200, *widths, gain=gain).kernel)
+    kernel = np.array(Projection(200, widths, gain).kernel)
     first, second, third = np.split(kernel, np.cumsum(widths)[:-1], axis=1)
     assert not np.allclose(first, second)
     for part in (first, second, third):

@@ -7,7 +7,6 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import (
-    AttentionConfig,
     ParameterAttention,
     SelfAttention,
     causal_bias,
@@ -25,11 +24,11 @@ def _softmax(scores):
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def test_parameter_attention_is_its_formula(seeds):
+def test_parameter_attention_is_its_formula():
     """softmax(q (√D K)ᵀ / √d_k) √D V in each head, between two projections."""
     channels, heads, key_size, value_size, pairs = 6, 2, 3, 5, 7
-    config = AttentionConfig(channels, heads, heads * key_size, heads * value_size)
-    layer = ParameterAttention(config, pairs, seeds)
+    sizes = {"key_channels": heads * key_size, "value_channels": heads * value_size}
+    layer = ParameterAttention(channels, heads, pairs, **sizes)
     x = np.random.RandomState(0).normal(size=(2, 4, channels)).astype(np.float32)
     names = ("query", "output_projection")
     query, output = (np.asarray(getattr(layer, name).kernel) for name in names)
@@ -45,13 +44,15 @@ def test_parameter_attention_is_its_formula(seeds):
 
 
 @pytest.mark.parametrize(("heads", "pairs"), [(8, 1536), (16, 512)])
-def test_it_has_the_papers_2097152_parameters(heads, pairs, seeds):
-    layer = ParameterAttention(AttentionConfig(512, heads, heads * 64, heads * 64), pairs, seeds)
+def test_it_has_the_papers_2097152_parameters(heads, pairs):
+    layer = ParameterAttention(
+        512, heads, pairs, key_channels=heads * 64, value_channels=heads * 64
+    )
     assert sum(int(np.prod(weight.shape)) for weight in layer.weights) == 2_097_152
 
 
 def test_it_trains_and_drops_weights(seeds):
-    layer = ParameterAttention(AttentionConfig(4, 2, 4, 4, dropout=0.5), 9, seeds)
+    layer = ParameterAttention(4, 2, 9, dropout_rate=0.5, seeds=seeds)
     x = np.ones((1, 3, 4), np.float32)
     still, dropped = np.array(layer(x)), np.array(layer(x, training=True))
     np.testing.assert_allclose(still[0, 0], still[0, 2], rtol=1e-6)
@@ -62,7 +63,7 @@ def test_it_trains_and_drops_weights(seeds):
 
 
 def _restricted(neighborhood, seeds):
-    return SelfAttention(AttentionConfig(4, 2, 4, 4, neighborhood=neighborhood), seeds)
+    return SelfAttention(4, 2, neighborhood=neighborhood, seeds=seeds)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def _restricted(neighborhood, seeds):
 def test_positions_see_their_neighbourhood_alone(neighborhood, before, behind, seeds):
     layer = _restricted(neighborhood, seeds)
     seen = []
-    layer.watch = seen.append
+    layer.attention_hook = seen.append
     layer(np.random.RandomState(0).normal(size=(1, 8, 4)), padding_bias(np.ones((1, 8))))
     weights = ops.convert_to_numpy(seen[0])[0]
     distances = np.subtract.outer(np.arange(8), np.arange(8))  # query - key

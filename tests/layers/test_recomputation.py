@@ -13,7 +13,7 @@ def gradients(recompute: bool) -> tuple[list[np.ndarray], int]:
     """Of two layers with dropout; and how often the layers ran."""
     keras.utils.set_random_seed(1)
     seeds = keras.random.SeedGenerator(3)
-    projections = [Projection(8, 8, gain=1.0) for _ in range(2)]
+    projections = [Projection(8, (8,)) for _ in range(2)]
     dropout = Dropout(0.5, seeds)
     runs = 0
 

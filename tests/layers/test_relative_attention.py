@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.attention import AttentionConfig, causal_bias
+from t2t_lite.layers.attention import causal_bias
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 
 HEADS, LARGEST = 2, 2
@@ -12,8 +12,7 @@ HEADS, LARGEST = 2, 2
 @pytest.fixture
 def layer():
     """Heads with keys of 3 features and values of 5."""
-    config = AttentionConfig(8, HEADS, key_channels=6, value_channels=10)
-    made = RelativeSelfAttention(config, keras.random.SeedGenerator(0), LARGEST)
+    made = RelativeSelfAttention(8, HEADS, LARGEST, key_channels=6, value_channels=10)
     for i, variable in enumerate(made.trainable_variables):
         variable.assign(np.random.RandomState(i).normal(size=variable.shape))
     return made
@@ -75,4 +74,4 @@ def test_distances_are_clipped_as_in_t2t(golden):
 
 def test_a_largest_distance_is_needed():
     with pytest.raises(UsageError, match=r"max_relative_position=0: .* needs at least 1"):
-        RelativeSelfAttention(AttentionConfig(8, 2, 8, 8), keras.random.SeedGenerator(0), 0)
+        RelativeSelfAttention(8, 2, 0)

@@ -49,7 +49,7 @@ def test_the_first_layer_by_hand(make_model):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
 
 
-def test_nothing_watches_afterwards(model, monkeypatch):
+def test_no_hook_is_left(model, monkeypatch):
     attention_maps(model, SOURCE, TARGET)
     hidden = model.hidden
 
@@ -62,7 +62,7 @@ def test_nothing_watches_afterwards(model, monkeypatch):
         attention_maps(model, SOURCE, TARGET)
     layers = [layer for group in model.attention_layers().values() for layer in group]
     assert layers
-    assert all(layer.watch is None for layer in layers)
+    assert all(layer.attention_hook is None for layer in layers)
 
 
 def test_a_model_without_attention_has_no_maps(make_model, monkeypatch):

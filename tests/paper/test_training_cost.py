@@ -9,7 +9,6 @@ from t2t_lite import registry
 from t2t_lite.paper.parameters import outlined
 from t2t_lite.paper.published import TABLE_2, VOCABULARY
 from t2t_lite.paper.training_cost import SENTENCE_LENGTH, cost, table
-from t2t_lite.training.flops import ForwardFlops
 from t2t_lite.training.optimizers import make_optimizer
 
 
@@ -58,9 +57,9 @@ def test_other_systems_have_no_computed_cost():
 def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row: str):
     """As the paper says of the theoretical amount of computation."""
     base, other = (
-        ForwardFlops.of(
-            outlined(registry.hparams(f"transformer_paper_{name}").copy(num_hidden_layers=1), 9)
-        )
+        outlined(
+            registry.hparams(f"transformer_paper_{name}").copy(num_hidden_layers=1), 9
+        ).forward_flops()
         for name in ("base", row)
     )
     assert base == other

@@ -51,7 +51,7 @@ def test_images_hold_the_weights_of_every_head(one_example):
             np.testing.assert_allclose(weights.sum(axis=1), np.ones(T), rtol=1e-5)
             assert weights.min() >= 0
     assert not np.array_equal(images[0], images[1])
-    assert all(layer.source_attention.watch is None for layer in model.decoder_layers)
+    assert all(layer.source_attention.attention_hook is None for layer in model.decoder_layers)
 
 
 def test_an_lstm_has_one_image(one_example):

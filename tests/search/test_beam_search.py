@@ -329,7 +329,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.integration)],
 )
 @pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
-def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
+def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after, set_logits):
     """For stacks of every height: some make TensorFlow's optimizer build unlike graphs."""
     hparams = registry.hparams("transformer_test").copy(
         num_hidden_layers=layers, layer_preprocess_sequence=before, layer_postprocess_sequence=after
@@ -338,7 +338,8 @@ def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, afte
     model = Transformer(hparams, 9, 9)
     # A fresh model may choose 0, which the scorer takes for padding: make it impossible.
     no_padding = tf.constant([-1e9, *[0.0] * 8])
-    model.project = lambda *arguments: Transformer.project(model, *arguments) + no_padding
+    projection = model.output_projection
+    set_logits(model, lambda hidden: projection(hidden) + no_padding)
     inputs = np.random.RandomState(layers).randint(2, 9, (12, 5)).astype(np.int32)
     found = BeamSearch(model, beam_size=3, penalty=Penalty(), stop_early=False)(inputs, [6] * 12)
     assert (found.scores[:, 0] > DEAD).all()

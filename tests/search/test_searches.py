@@ -137,7 +137,7 @@ def test_attention_of_steps_is_that_of_the_whole_target(model, batch):
     state = model.start_decoding(tf.constant(inputs), 1, 5)
     for step in range(5):
         seen = []
-        with model.watching(seen.append):
+        with model.hook_attention(seen.append):
             last = tf.constant(targets[:, max(step - 1, 0), None])
             _, state = model.decode_step(last, tf.constant(step), state)
         rows = targets[:, step] != 0

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.layers.embedding import Embedding
+from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.training.losses import smoothed_cross_entropy, summed_cross_entropy
 
 
@@ -87,15 +88,12 @@ def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
     ids = rng.integers(0, 11, tokens).astype(np.int32)  # padding among them
     factor = rng.normal(size=(tokens, 6)).astype(np.float32)
 
-    def project(hidden):
-        return hidden @ embedding.transposed()
-
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
     def compiled(ids):
         with tf.GradientTape() as tape:
             hidden = factor * embedding(ids[None])[0]
             loss = 2.0 * summed_cross_entropy(
-                project, [embedding.matrix], hidden, ids, 0.1, chunk_tokens, scale=3.0
+                OutputProjection(embedding), hidden, ids, 0.1, chunk_tokens, scale=3.0
             )
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
