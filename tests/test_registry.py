@@ -3,6 +3,8 @@
 import pathlib
 import sys
 import textwrap
+import types
+import typing
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -148,6 +150,41 @@ def test_registry_help_groups_names_by_first_word():
     assert "    zebra:\n      * zebra_one\n      * zebra_two\n" in text
     assert text.index("Problems:") < text.index("Models:") < text.index("HParams:")
     assert "      * transformer_base\n" in text
+
+
+class Base:
+    renamed_hooks: typing.ClassVar = {"old_hook": "new_hook"}
+
+    def new_hook(self) -> int:
+        return 1
+
+
+def test_a_hook_by_its_old_name_is_refused():
+    class Mine(Base):
+        def old_hook(self) -> int:
+            return 2
+
+    for register in (registry.register_model, registry.register_problem):
+        with pytest.raises(UsageError, match=r"Mine defines 'old_hook', .* 'new_hook': rename it"):
+            register(Mine)
+        with pytest.raises(UsageError, match="'old_hook'"):
+            register("a_name")(Mine)
+    registry.register_model(Base)
+    assert "mine" not in registry.list_models()
+
+
+def test_a_models_old_hook_by_address_is_refused(monkeypatch: pytest.MonkeyPatch):
+    from t2t_lite.models.transformer import Transformer
+
+    class Mine(Transformer):
+        def watching(self, watch: object) -> None: ...
+
+    module = types.ModuleType("usr_models")
+    module.Mine = Mine
+    monkeypatch.setitem(sys.modules, "usr_models", module)
+    registry.register_model_at("mine_at", "usr_models:Mine")
+    with pytest.raises(UsageError, match="Mine defines 'watching', .* 'hook_attention'"):
+        registry.model("mine_at")
 
 
 # ---- --t2t_usr_dir

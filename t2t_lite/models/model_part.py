@@ -50,6 +50,9 @@ class ModelPart(HParamsModel):
         """Returns what `from_config` needs; the embedding is part of it, as it may be shared."""
         embedding = getattr(self, self.shared_names[0])
         serialized = keras.saving.serialize_keras_object(embedding)
+        # By this key Keras makes one layer again of those that encoder and decoder share. It sets
+        # it itself, but loses it where the second part of a model comes after the first.
+        serialized["shared_object_id"] = id(embedding)
         return {**super().get_config(), "embedding": serialized}
 
 

@@ -16,6 +16,7 @@ _TRANSFORMER = {
     "max_length": 32,
 }
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
+# By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
     "pre_norm": ("transformer", "transformer_base_v3", {**_TRANSFORMER, "pos": "emb"}),
@@ -28,6 +29,12 @@ VOCAB_SIZE = 13
 @pytest.fixture(params=KINDS)
 def kind(request):
     return request.param
+
+
+@pytest.fixture(scope="session")
+def kinds():
+    """All kinds of models."""
+    return KINDS
 
 
 @pytest.fixture(scope="session")

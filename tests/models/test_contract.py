@@ -1,4 +1,7 @@
-"""What training and search rely on, held for every model."""
+"""What every model must do for training, search and Keras.
+
+A new model is held to all of it by one line in `KINDS` (conftest.py).
+"""
 
 import json
 import os
@@ -12,7 +15,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import shift_right
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.penalties import Penalty
@@ -47,6 +52,70 @@ def test_decodes_are_those_recorded(kind, model, features):
     recorded = json.loads(path.read_text())
     np.testing.assert_array_equal(ids, recorded["ids"])
     np.testing.assert_allclose(scores, recorded["scores"], rtol=1e-4)
+
+
+# ---- making one
+
+
+def test_every_registered_model_is_held_to_this(kinds):
+    assert {model for model, _, _ in kinds.values()} == set(registry.list_models())
+
+
+def test_a_model_is_made_by_the_name_of_a_set(kind, kinds, model):
+    name, hparams_set, small = kinds[kind]
+    made = registry.model(name)(
+        hparams_set, inputs_vocab_size=13, targets_vocab_size=13, name="mine", **small
+    )
+    assert made.hparams == model.hparams
+    assert made.name == "mine"
+    assert [v.shape for v in made.variables] == [v.shape for v in model.variables]
+
+
+def test_wrong_hparams_are_the_users_error(kind, kinds):
+    name, hparams_set, _ = kinds[kind]
+    cls = registry.model(name)
+    with pytest.raises(UsageError, match="'hidden_sise'; did you mean 'hidden_size'"):
+        cls(hparams_set, 13, 13, hidden_sise=8)
+    with pytest.raises(UsageError, match="'hidden_size': '8' is no"):
+        cls(hparams_set, 13, 13, hidden_size="8")
+    with pytest.raises(UsageError, match=f"{cls.__name__} takes {cls.hparams_class.__name__}; got"):
+        cls(BasicHParams(), 13, 13)
+
+
+def test_a_config_makes_the_same_model_again(model):
+    config = model.get_config()
+    other = type(model).from_config(config)
+    assert other.get_config() == config
+    assert [v.shape for v in other.variables] == [v.shape for v in model.variables]
+
+
+def test_hparams_have_names_of_their_own(kind, kinds):
+    """A field that every model has is declared once, in `BasicHParams`."""
+    own = registry.model(kinds[kind][0]).hparams_class
+    assert issubclass(own, BasicHParams)
+    assert not set(vars(own).get("__annotations__", {})) & set(BasicHParams.names())
+
+
+# ---- what it costs
+
+
+def test_flops_are_those_of_each_sentence(model):
+    """Linear in sentences; a longer source or target costs more; padding costs nothing."""
+
+    def forward(*lengths, padding=0):
+        ids = [np.arange(max(lengths[0]) + padding) < n for n in lengths[0]]
+        targets = [np.arange(max(lengths[1]) + padding) < n for n in lengths[1]]
+        features = {"inputs": np.array(ids, np.int32), "targets": np.array(targets, np.int32)}
+        return float(model.forward_flops().forward(features))
+
+    one, other = forward([7], [5]), forward([4], [3])
+    assert other > 0
+    assert forward([7, 4], [5, 3]) == forward([7, 4], [5, 3], padding=3) == one + other
+    assert forward([8], [5]) > one
+    assert forward([7], [6]) > one
+    # At least one product with each weight but embeddings, by one of the sides.
+    matrices = [v for v in model.trainable_variables if v.name == "kernel"]
+    assert one > 2 * min(7, 5) * sum(np.prod(v.shape) for v in matrices)
 
 
 # ---- search
@@ -250,6 +319,20 @@ def test_rows_of_padding_stay_finite(kind, dtype, make_model, features):
 def test_an_unknown_dtype_is_the_users_error(make_model):
     with pytest.raises(UsageError, match="dtype='half': expected float32 or bfloat16 or float16"):
         make_model("post_norm", dtype="half")
+
+
+# ---- parts
+
+
+def test_the_encoder_is_a_model_that_shares_layers(model, features, tmp_path):
+    encoded = ops.convert_to_numpy(model.encoder(features["inputs"]))
+    assert encoded.shape == (3, 7, 16)
+    own = {id(v) for v in model.trainable_variables}
+    assert {id(v) for v in model.encoder.trainable_variables} < own
+    assert model.encoder is model.encoder
+    model.encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    np.testing.assert_array_equal(loaded(features["inputs"]), encoded)
 
 
 # ---- files and other backends

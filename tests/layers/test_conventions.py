@@ -1,0 +1,108 @@
+"""What Keras expects of a layer: configuration, dtype policy, names, seeds, masks."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
+from t2t_lite.layers.base import Stack
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.lstm import LSTM, AdditiveAttention, LSTMCell, MultiplicativeAttention
+from t2t_lite.layers.position import Position
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.residual import LayerSteps, Residual
+from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+
+X = np.random.RandomState(0).normal(size=(2, 3, 8)).astype(np.float32)
+IDS = np.array([[4, 2, 0], [3, 1, 5]], np.int32)
+
+
+def attention(**kwargs):
+    return SelfAttention(8, 2, **kwargs)
+
+
+# What makes each layer, and what it is called with.
+LAYERS = {
+    "dropout": (lambda **k: Dropout(0.5, **k), (X,)),
+    "projection": (lambda **k: Projection(8, (2, 3), 0.5, use_bias=True, **k), (X,)),
+    "embedding": (lambda **k: Embedding(6, 8, scaled=False, **k), (IDS,)),
+    "position": (lambda **k: Position("emb", 8, 4, **k), (X,)),
+    "feed_forward": (lambda **k: FeedForward(8, 12, 0.5, **k), (X,)),
+    "layer_steps": (lambda **k: LayerSteps("dan", 8, 0.5, **k), (X, X)),
+    "self_attention": (lambda **k: attention(neighborhood=3, dropout_rate=0.5, **k), (X,)),
+    "relative": (lambda **k: RelativeSelfAttention(8, 2, 3, value_channels=4, **k), (X,)),
+    "parameters": (lambda **k: ParameterAttention(8, 2, 5, key_channels=4, **k), (X,)),
+    "source_attention": (lambda **k: EncoderDecoderAttention(8, 2, gain=0.5, **k), (X, X)),
+    "encoder_layer": (
+        lambda **k: EncoderLayer(attention(**k), FeedForward(8, 12, **k), after="dan", **k),
+        (X,),
+    ),
+    "decoder_layer": (
+        lambda **k: DecoderLayer(
+            attention(**k), EncoderDecoderAttention(8, 2, **k), FeedForward(8, 12, **k), **k
+        ),
+        (X, X),
+    ),
+    "lstm": (lambda **k: LSTM(8, 0.5, **k), (X,)),
+}
+WITHOUT_CALL = {
+    "stack": lambda **k: Stack([Projection(2, (3,)), Dropout(0.1)], **k),
+    "residual": lambda **k: Residual(LayerSteps("n", 8), LayerSteps("da", 8, 0.5), **k),
+    "lstm_cell": lambda **k: LSTMCell(2, 3, **k),
+    "additive": lambda **k: AdditiveAttention(4, **k),
+    "multiplicative": lambda **k: MultiplicativeAttention(4, 0.5, **k),
+}
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *WITHOUT_CALL])
+def test_a_config_makes_the_same_layer_again(name):
+    make = LAYERS[name][0] if name in LAYERS else WITHOUT_CALL[name]
+    layer = make(name="mine", dtype="mixed_bfloat16", trainable=False)
+    config = keras.saving.serialize_keras_object(layer)
+    assert config["registered_name"] == f"t2t_lite>{type(layer).__name__}"
+    other = keras.saving.deserialize_keras_object(config)
+    assert other.get_config() == layer.get_config()
+    assert (other.name, other.dtype_policy.name) == ("mine", "mixed_bfloat16")
+    assert [v.shape for v in other.weights] == [v.shape for v in layer.weights]
+    if name in LAYERS:
+        other.set_weights(layer.get_weights())
+        inputs = LAYERS[name][1]
+        one, again = (
+            ops.cast(keras.tree.flatten(x(*inputs))[0], "float32") for x in (layer, other)
+        )
+        np.testing.assert_array_equal(one, again)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_dtype_reaches_all_sublayers(name):
+    layer = LAYERS[name][0](dtype="mixed_float16")
+    policies = {sub.dtype_policy.name for sub in layer._flatten_layers()}
+    assert policies == {"mixed_float16"}
+    assert {v.dtype for v in layer.trainable_variables} <= {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def test_a_layer_on_its_own_has_seeds_that_follow_keras():
+    def mask():
+        keras.utils.set_random_seed(5)
+        return np.asarray(FeedForward(8, 50, 0.5)(X, training=True))
+
+    np.testing.assert_array_equal(mask(), mask())
+    keras.utils.set_random_seed(5)
+    layer = FeedForward(8, 50, 0.5)
+    assert np.abs(layer(X, training=True) - layer(X, training=True)).max() > 1e-3
+
+
+def test_the_mask_of_an_embedding_hides_padding_from_attention():
+    embedding, layer = Embedding(6, 8), attention()
+    x = embedding(IDS)
+    bias = np.where(IDS != 0, 0.0, -1e9)[:, None, None].astype(np.float32)
+    np.testing.assert_allclose(layer(x), layer(ops.convert_to_numpy(x), bias), rtol=1e-5, atol=1e-6)
+    source = EncoderDecoderAttention(8, 2)
+    np.testing.assert_allclose(
+        source(X, x), source(X, source.memory(ops.convert_to_numpy(x)), bias), rtol=1e-5, atol=1e-6
+    )

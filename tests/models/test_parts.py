@@ -1,0 +1,133 @@
+"""Encoders, decoders and layers in models of a Keras user's own."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.layers.attention import SelfAttention
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.transformer_layers import EncoderLayer
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_parts import TransformerEncoder
+
+SMALL = {"hidden_size": 8, "filter_size": 12, "num_heads": 2, "num_hidden_layers": 1}
+INPUTS = np.array([[5, 9, 2, 12, 7, 3, 1], [8, 8, 1, 0, 0, 0, 0]], np.int32)
+TARGETS = np.array([[3, 10, 1], [6, 1, 0]], np.int32)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Transformer("transformer_base", 13, 13, **SMALL)
+
+
+def ids():
+    return keras.Input((None,), dtype="int32")
+
+
+def saved_and_loaded(model, tmp_path):
+    model.save(tmp_path / "model.keras")
+    return keras.saving.load_model(tmp_path / "model.keras")
+
+
+def assert_equal_models(one, other, *inputs):
+    inputs = inputs[0] if len(inputs) == 1 else inputs
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(one(inputs)), ops.convert_to_numpy(other(inputs))
+    )
+
+
+_CLASSIFIER = """
+import sys
+import keras
+import numpy as np
+from t2t_lite.models.lstm import LSTMSeq2SeqAttention
+from t2t_lite.models.transformer import Transformer
+
+assert keras.backend.backend() == sys.argv[1]
+inputs = np.array([[5, 9, 2, 12, 7, 3, 1], [8, 8, 1, 0, 0, 0, 0]], np.int32)
+small = {"hidden_size": 8, "num_hidden_layers": 1}
+for model in (
+    Transformer("transformer_base", 13, 13, filter_size=12, num_heads=2, **small),
+    LSTMSeq2SeqAttention("lstm_attention", 13, 13, **small),
+):
+    ids = keras.Input((None,), dtype="int32")
+    mean = keras.layers.GlobalAveragePooling1D()(model.encoder(ids))
+    classifier = keras.Model(ids, keras.layers.Dense(2, activation="softmax")(mean))
+    before = keras.ops.convert_to_numpy(model.inputs_embedding.matrix)
+    classifier.compile("adam", "sparse_categorical_crossentropy")
+    classifier.fit(inputs, np.array([0, 1]), verbose=0)
+    assert np.abs(keras.ops.convert_to_numpy(model.inputs_embedding.matrix) - before).max() > 0
+    classifier.save(sys.argv[2])
+    loaded = keras.saving.load_model(sys.argv[2])
+    wanted, found = (keras.ops.convert_to_numpy(m(inputs)) for m in (classifier, loaded))
+    np.testing.assert_array_equal(found, wanted)
+    alone = keras.ops.convert_to_numpy(loaded(inputs[1:, :3]))  # without its padding
+    np.testing.assert_allclose(alone, wanted[1:], rtol=1e-5, atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("tensorflow", marks=pytest.mark.integration),
+        pytest.param("jax", marks=pytest.mark.integration),
+        pytest.param("torch", marks=pytest.mark.slow),
+    ],
+)
+def test_a_classifier_on_an_encoder(backend, tmp_path: pathlib.Path):
+    """Learns, is saved, is loaded, and does not see padding."""
+    pytest.importorskip(backend)
+    subprocess.run(
+        [sys.executable, "-c", _CLASSIFIER, backend, str(tmp_path / "model.keras")],
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        check=True,
+    )
+
+
+def test_encoder_and_decoder_in_one_model_share_their_embedding(model, tmp_path):
+    inputs, targets = ids(), ids()
+    whole = keras.Model([inputs, targets], model.decoder(targets, model.encoder(inputs)))
+    np.testing.assert_allclose(
+        whole([INPUTS, TARGETS]),
+        model.hidden({"inputs": INPUTS, "targets": TARGETS}),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    loaded = saved_and_loaded(whole, tmp_path)
+    assert_equal_models(whole, loaded, INPUTS, TARGETS)
+    assert len(loaded.trainable_variables) == len(whole.trainable_variables)
+
+
+def test_an_encoder_of_its_own(tmp_path):
+    encoder = TransformerEncoder("transformer_base", 13, **SMALL)
+    assert_equal_models(encoder, saved_and_loaded(encoder, tmp_path), INPUTS)
+    assert encoder.compute_mask(INPUTS).numpy().tolist() == (INPUTS != 0).tolist()
+
+
+def test_layers_in_a_model_of_ones_own(tmp_path):
+    inputs = ids()
+    x = Embedding(13, 8)(inputs)
+    x = EncoderLayer(SelfAttention(8, 2), FeedForward(8, 12, 0.1), dropout_rate=0.1)(x)
+    mean = keras.layers.GlobalAveragePooling1D()(x)
+    classifier = keras.Model(inputs, keras.layers.Dense(2)(mean))
+    assert_equal_models(classifier, saved_and_loaded(classifier, tmp_path), INPUTS)
+    np.testing.assert_allclose(
+        classifier(INPUTS[1:, :3]), classifier(INPUTS)[1:], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_layers_of_a_model_in_another(model, tmp_path):
+    """Their one seed generator does not bind them together."""
+    inputs = ids()
+    x = model.inputs_embedding(inputs)
+    for layer in model.encoder_layers:
+        x = layer(x)
+    other = keras.Model(inputs, x)
+    assert_equal_models(other, saved_and_loaded(other, tmp_path), INPUTS)
