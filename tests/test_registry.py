@@ -183,7 +183,7 @@ def test_a_models_old_hook_by_address_is_refused(monkeypatch: pytest.MonkeyPatch
     module.Mine = Mine
     monkeypatch.setitem(sys.modules, "usr_models", module)
     registry.register_model_at("mine_at", "usr_models:Mine")
-    with pytest.raises(UsageError, match="Mine defines 'watching', .* 'hook_attention'"):
+    with pytest.raises(UsageError, match=r"Mine defines 'watching', .* 'hook_attention'"):
         registry.model("mine_at")
 
 

@@ -78,6 +78,7 @@ class LSTM(Layer):
 
     def call(self, x: keras.KerasTensor) -> LSTMState:
         """Maps `x` [B, N, D] to the states after each position, [B, N, D]."""
+        x = ops.cast(x, self.compute_dtype)
         zeros = ops.zeros_like(x[:, 0])
 
         def step(state: LSTMState, x: keras.KerasTensor) -> tuple[LSTMState, LSTMState]:

@@ -96,6 +96,7 @@ class EncoderLayer(TransformerLayer):
             training: whether dropout is on.
             mask: [B, S], False at padding; Keras gives it where `x` has one.
         """
+        x = ops.cast(x, self.compute_dtype)
         bias = mask_bias(mask) if bias is None else bias
         x = self.attention_residual(
             x, sublayer=lambda y: self.attention(y, bias, training=training), training=training
@@ -154,6 +155,7 @@ class DecoderLayer(TransformerLayer):
             training: whether dropout is on.
             encoder_output_mask: [B, S], False at padding; Keras gives it where there is one.
         """
+        x = ops.cast(x, self.compute_dtype)
         causal = causal_bias(ops.shape(x)[1]) if causal is None else causal
         padding = mask_bias(encoder_output_mask) if padding is None else padding
         x = self.attention_residual(
