@@ -62,7 +62,7 @@ class HParamsModel(keras.Model):
                 + (f"the set {hparams!r} has " if isinstance(hparams, str) else "got ")
                 + type(found).__name__
             )
-        return type(found).from_dict({**found.to_dict(), **changes}) if changes else found.copy()
+        return found.change(**changes) if changes else found.copy()
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs; the hparams are part of it."""

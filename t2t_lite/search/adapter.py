@@ -7,7 +7,8 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.seq2seq import DecodeState, Seq2Seq, Watch
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 
 
 def as_steps(model: Any) -> Any:
@@ -70,7 +71,7 @@ class PlainModel:
             return self._model({"inputs": sources, "targets": targets}, training=False)
         return self._model([sources, targets], training=False)
 
-    def watching(self, watch: Watch) -> AbstractContextManager[None]:
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Raises UsageError: nothing is known of the model's attention."""
         raise UsageError(
             f"{self._model.name} is a plain Keras model, whose attention is not known: leave the "
