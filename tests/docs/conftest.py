@@ -1,0 +1,157 @@
+"""The pages of README.md and docs/, their code blocks, and a shell to run them in."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+# A fenced block, after its markers: `<!-- requires: NAME -->`, invisible on the page.
+_BLOCK = re.compile(
+    r"^(?P<markers>(?:<!-- .* -->\n)*)```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S
+)
+_SHORTENED = (
+    (r"--train_steps=\d+", "--train_steps=4 --schedule=train"),
+    (r"--num_last_checkpoints=\d+", "--num_last_checkpoints=1"),
+    (
+        r"t2t-decoder(?!.*--decode_hparams)",
+        "t2t-decoder --decode_hparams=beam_size=1,extra_length=5",
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A fenced code block.
+
+    Attributes:
+        page: file name of its page.
+        heading: the nearest heading above it.
+        language: as the fence says.
+        code: what stands between the fences, with continued lines joined.
+        requires: the public name of `t2t_lite` without which it cannot run; "": none.
+    """
+
+    page: str
+    heading: str
+    language: str
+    code: str
+    requires: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A Markdown file.
+
+    Attributes:
+        path: where it is.
+        text: what it says.
+    """
+
+    path: pathlib.Path
+    text: str
+
+    def blocks(self, language: str = "") -> Iterator[Block]:
+        """Yields its fenced blocks, or those of one language."""
+        for found in _BLOCK.finditer(self.text):
+            if language in ("", found["language"]):
+                above = re.findall(r"^#+ (.*)$", self.text[: found.start()], re.M)
+                requires = re.search(r"requires: (\w+)", found["markers"])
+                yield Block(
+                    self.path.name,
+                    above[-1] if above else "",
+                    found["language"],
+                    found["code"].replace("\\\n", " "),
+                    requires[1] if requires else "",
+                )
+
+    def block(self, heading: str, language: str, number: int = 0) -> Block:
+        """Returns the block of a language under a heading, counted from 0."""
+        under = [block for block in self.blocks(language) if block.heading == heading]
+        assert under, f"{self.path.name} has no {language} block under {heading!r}"
+        return under[number]
+
+
+@pytest.fixture(scope="session")
+def pages() -> dict[str, Page]:
+    """README.md and the pages of docs/, by file name."""
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return {path.name: Page(path, path.read_text("utf-8")) for path in paths}
+
+
+@pytest.fixture
+def shell(tmp_path: pathlib.Path) -> Callable[[str], str]:
+    """Returns a function that runs a bash block in an empty folder and returns what it printed.
+
+    Trainings are cut to a few steps, searches are short.
+    """
+    scripts = pathlib.Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+
+    def run(code: str) -> str:
+        for pattern, shorter in _SHORTENED:
+            code = re.sub(pattern, shorter, code)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", code],
+            cwd=tmp_path,
+            env=environment,
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+class CommandLines:
+    """Reads the command lines in a bash block without running them: no shell, no process."""
+
+    def __init__(self) -> None:
+        self._variables: dict[str, str] = {}
+        self.commands: list[list[str]] = []
+
+    def read(self, code: str) -> list[list[str]]:
+        """Returns the words of each command, variables expanded; unknown ones become 1."""
+        for line in code.splitlines():
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            words: list[str] = []
+            for word in [*lexer, ";"]:
+                if set(word) <= set("&|;()"):
+                    self._end(words)
+                    words = []
+                else:
+                    words.append(word)
+        return self.commands
+
+    def _end(self, words: list[str]) -> None:
+        while words and (assigned := re.fullmatch(r"([A-Z_]\w*)=(.*)", words[0], re.S)):
+            self._variables[assigned[1]] = self._expand(assigned[2])
+            words = words[1:]
+        if "-c" in words and words[words.index("-c") - 1] == "bash":  # bash -c SCRIPT $0 $1 ...
+            script, _, *arguments = words[words.index("-c") + 1 :]
+            words = [*shlex.split(script.removesuffix('"$@"')), *arguments]
+        if words:
+            self.commands.append([self._expand(word) for word in words])
+
+    def _expand(self, word: str) -> str:
+        return re.sub(r"\$(\w+|$)", lambda found: self._variables.get(found[1], "1"), word)
+
+
+@pytest.fixture
+def command_lines() -> Callable[[str], list[list[str]]]:
+    """Returns a function that gives the words of each command in a bash block."""
+    return lambda code: CommandLines().read(code)

@@ -1,0 +1,102 @@
+"""Every public name is documented, and the scripts of the API page run."""
+
+import contextlib
+import inspect
+import io
+import re
+import shutil
+
+import pytest
+
+import t2t_lite
+
+# Headings of the scripts that open, train or use a run; tests of their own prepare it.
+_TRAINING = "Train a registered problem"
+_OPENING = "Open a run and translate"
+
+
+def names() -> list[str]:
+    return list(t2t_lite.__all__)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_public_name_is_on_the_page_and_has_a_docstring(pages, name: str):
+    table = pages["api.md"].text.partition("\n## Names\n")[2]
+    first_cells = re.findall(r"^\| (.*?) \|", table, re.M)
+    assert f"`{name}`" in " ".join(first_cells)
+    if not name.startswith("__"):
+        assert inspect.getdoc(getattr(t2t_lite, name))
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not name.startswith("__")])
+def test_the_reference_finds_every_public_name(name: str):
+    """The generator reads the source without importing it, so that lazy names must show there."""
+    griffe = pytest.importorskip("griffe")
+    module = griffe.load("t2t_lite", search_paths=[str(t2t_lite.__path__[0] + "/..")])
+    assert module[name].has_docstring
+
+
+def test_the_first_three_scripts_have_at_most_15_lines(pages):
+    scripts = list(pages["api.md"].blocks("python"))[:3]
+    assert [len(block.code.splitlines()) <= 15 for block in scripts] == [True] * 3
+
+
+def run(block, **changes: str) -> dict:
+    """Runs a script here, with some of its text changed, and returns its names."""
+    if block.requires and not hasattr(t2t_lite, block.requires):
+        pytest.skip(f"t2t_lite has no {block.requires}")
+    code = block.code
+    for old, new in changes.items():
+        assert old in code
+        code = code.replace(old, new)
+    found: dict = {"__name__": "script"}
+    exec(compile(code, f"{block.page}: {block.heading}", "exec"), found)
+    return found
+
+
+@pytest.fixture
+def script(pages, tmp_path, monkeypatch):
+    """Returns a function that runs a script of the page in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_script(heading: str, number: int = 0, changes: dict[str, str] | None = None) -> dict:
+        return run(pages["api.md"].block(heading, "python", number), **(changes or {}))
+
+    return run_script
+
+
+@pytest.mark.integration
+def test_translating(script, noisy_run, tmp_path):
+    folder = noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16).folder
+    shutil.copytree(folder, tmp_path / "runs" / "base")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        script(_OPENING, changes={'"best"': '"newest"', "alpha=0.6": "extra_length=5"})
+    assert len(re.findall(r"^-\d+\.\d{3}  ", printed.getvalue(), re.M)) == 8
+
+
+@pytest.mark.integration
+def test_training_and_then_fitting_on_the_same_data(script):
+    script(_TRAINING, changes={"train_steps=1500": 'train_steps=2, schedule="train"'})
+    script(
+        "Train a model with Keras alone",
+        number=1,
+        changes={"steps_per_epoch=100": "steps_per_epoch=1", "batch_size=4096": "batch_size=512"},
+    )
+
+
+@pytest.mark.integration
+def test_a_classifier_on_the_encoder(script):
+    found = script("Put a classifier on the encoder")
+    ids = found["np"].ones([3, 5], "int32")
+    assert found["classifier"].predict(ids, verbose=0).shape == (3, 2)
+
+
+@pytest.mark.integration
+def test_the_model_as_a_keras_model(script):
+    assert script("Train a model with Keras alone")["logits"].shape == (64, 10, 100)
+
+
+@pytest.mark.integration
+def test_searching(script):
+    script("Search with a model of your own")

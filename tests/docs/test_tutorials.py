@@ -1,0 +1,73 @@
+"""The tutorials' command lines do what they say; trainings are cut to a few steps."""
+
+import re
+
+import pytest
+
+_BLEU = re.compile(r"^BLEU_cased = +\d+\.\d\d", re.M)
+# A training with two evaluations, so that there is a best checkpoint.
+_TWO_EVALUATIONS = (
+    "--train_steps=4 --local_eval_frequency=2 --eval_steps=1 "
+    "--decode_hparams=beam_size=1,extra_length=5"
+)
+
+
+@pytest.mark.slow
+def test_your_own_two_files(pages, shell, tmp_path):
+    pairs = [(f"word{i} and {i}", f"Wort{i} und {i}") for i in range(300)]
+    for name, part in (("train", pairs[20:]), ("dev", pairs[:20])):
+        for side, language in ((0, "en"), (1, "de")):
+            lines = "".join(pair[side] + "\n" for pair in part)
+            (tmp_path / f"your_{name}.{language}").write_text(lines, encoding="utf-8")
+    assert _BLEU.search(shell(pages["data.md"].block("Your own two files", "bash").code))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("heading", "folder"), [("A problem", "my_problems"), ("A model", "my_models")]
+)
+def test_extensions(pages, shell, tmp_path, heading: str, folder: str):
+    source = pages["extending.md"].block(heading, "python").code
+    assert source.startswith(f"# {folder}/__init__.py\n")
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "__init__.py").write_text(source, encoding="utf-8")
+    assert _BLEU.search(shell(pages["extending.md"].block(heading, "bash").code))
+
+
+@pytest.mark.slow
+def test_the_whole_path_and_what_can_be_done_with_the_run(pages, shell, shared_data, tmp_path):
+    code = pages["training.md"].block("The whole path", "bash").code
+    assert "TMP_DIR=/tmp/t2t_datagen" in code
+    code = code.replace("TMP_DIR=/tmp/t2t_datagen", f"TMP_DIR={shared_data}")
+    assert _BLEU.search(shell(code.replace("--train_steps=10000", _TWO_EVALUATIONS)))
+    assert len((tmp_path / "translation.de").read_text(encoding="utf-8").split("\n")) == 2
+    shell(pages["training.md"].block("Watch a run", "bash").code)
+    for page, heading in (
+        ("decoding.md", "Decoding"),
+        ("evaluation.md", "BLEU of a file"),
+        ("evaluation.md", "Look at attention"),
+        ("serving.md", "Export"),
+    ):
+        shell(pages[page].block(heading, "bash").code)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {"report.html", "nbest.json", "scores.txt", "attention.html", "figure.svg"}
+    assert {path.name for path in (tmp_path / "exports").iterdir()} >= {"translate", "keras"}
+
+
+@pytest.mark.slow
+def test_the_registered_data_sets(pages, shell, shared_data):
+    code = pages["data.md"].block("Registered data sets", "bash").code
+    assert "TMP_DIR=/tmp/t2t_datagen" in code
+    output = shell(code.replace("TMP_DIR=/tmp/t2t_datagen", f"TMP_DIR={shared_data}"))
+    assert "steps per epoch" in output
+    assert "29,000 examples" in output
+
+
+@pytest.mark.slow
+def test_parsing(pages, shell, shared_data):
+    code = pages["parsing.md"].block("Parsing", "bash").code
+    assert "TMP_DIR=$HOME/nltk_data" in code
+    output = shell(code.replace("TMP_DIR=$HOME/nltk_data", f"TMP_DIR={shared_data}"))
+    assert re.search(r"^Bracketing F1 = ", output, re.M)
+    words = re.findall(r"[^\s()]+(?=\))", output.splitlines()[-1])
+    assert words == ["The", "company", "said", "it", "will", "sell", "the", "unit", "."]
