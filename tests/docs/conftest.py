@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 # A fenced block, after its markers: `<!-- requires: NAME -->`, invisible on the page.
 _BLOCK = re.compile(
-    r"^(?P<markers>(?:<!-- .* -->\n)*)```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S
+    r"^(?P<markers>(?:<!-- [^\n]* -->\n)*)```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S
 )
 _SHORTENED = (
     (r"--train_steps=\d+", "--train_steps=4 --schedule=train"),
