@@ -29,6 +29,12 @@ def test_relative_links(pages, name: str):
         assert not anchor or anchor in anchors(path.read_text("utf-8")), target
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_pages_name_exist(pages, name: str):
+    for path in re.findall(r"\b(?:tests|benchmarks|t2t_lite)/[\w/]+\.py", pages[name].text):
+        assert (ROOT / path).exists(), path
+
+
 def menu(entries: list) -> Iterator[str]:
     for entry in entries:
         for value in entry.values():
