@@ -8,8 +8,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+
+import t2t_lite
+from t2t_lite import registry
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -45,6 +49,19 @@ class Block:
     code: str
     requires: str
 
+    @property
+    def can_run(self) -> bool:
+        """Whether what it requires is there."""
+        found: Any = t2t_lite
+        for name in filter(None, self.requires.split(".")):
+            if name == "registry":
+                found = registry
+            elif not hasattr(found, name):
+                return False
+            else:
+                found = getattr(found, name)
+        return True
+
 
 @dataclasses.dataclass(frozen=True)
 class Page:
@@ -63,7 +80,7 @@ class Page:
         for found in _BLOCK.finditer(self.text):
             if language in ("", found["language"]):
                 above = re.findall(r"^#+ (.*)$", self.text[: found.start()], re.M)
-                requires = re.search(r"requires: (\w+)", found["markers"])
+                requires = re.search(r"requires: ([\w.]+)", found["markers"])
                 yield Block(
                     self.path.name,
                     above[-1] if above else "",

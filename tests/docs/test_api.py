@@ -43,7 +43,7 @@ def test_the_first_three_scripts_have_at_most_15_lines(pages):
 
 def run(block, **changes: str) -> dict:
     """Runs a script here, with some of its text changed, and returns its names."""
-    if block.requires and not hasattr(t2t_lite, block.requires):
+    if not block.can_run:
         pytest.skip(f"t2t_lite has no {block.requires}")
     code = block.code
     for old, new in changes.items():

@@ -35,6 +35,13 @@ def test_files_that_pages_name_exist(pages, name: str):
         assert (ROOT / path).exists(), path
 
 
+def test_the_table_of_folders_has_every_folder(pages):
+    folders = {f"t2t_lite/{path.parent.name}/" for path in ROOT.glob("t2t_lite/*/__init__.py")}
+    folders |= {"problems/", "hparams/", "bin/", "tests/", "benchmarks/"}
+    table = pages["extending.md"].text.partition("\n## Where things are\n")[2]
+    assert set(re.findall(r"^\| `([\w/]+)` \|", table, re.M)) == folders
+
+
 def menu(entries: list) -> Iterator[str]:
     for entry in entries:
         for value in entry.values():
