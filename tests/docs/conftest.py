@@ -79,7 +79,10 @@ class Page:
         """Yields its fenced blocks, or those of one language."""
         for found in _BLOCK.finditer(self.text):
             if language in ("", found["language"]):
-                above = re.findall(r"^#+ (.*)$", self.text[: found.start()], re.M)
+                prose = _BLOCK.sub(
+                    "", self.text[: found.start()]
+                )  # comments in code are no headings
+                above = re.findall(r"^#+ (.*)$", prose, re.M)
                 requires = re.search(r"requires: ([\w.]+)", found["markers"])
                 yield Block(
                     self.path.name,
