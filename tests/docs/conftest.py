@@ -1,6 +1,7 @@
 """The pages of README.md and docs/, their code blocks, and a shell to run them in."""
 
 import dataclasses
+import operator
 import os
 import pathlib
 import re
@@ -8,12 +9,10 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 import t2t_lite
-from t2t_lite import registry
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -52,15 +51,10 @@ class Block:
     @property
     def can_run(self) -> bool:
         """Whether what it requires is there."""
-        found: Any = t2t_lite
-        for name in filter(None, self.requires.split(".")):
-            if name == "registry":
-                found = registry
-            elif not hasattr(found, name):
-                return False
-            else:
-                found = getattr(found, name)
-        return True
+        try:
+            return not self.requires or callable(operator.attrgetter(self.requires)(t2t_lite))
+        except AttributeError:
+            return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,9 +73,8 @@ class Page:
         """Yields its fenced blocks, or those of one language."""
         for found in _BLOCK.finditer(self.text):
             if language in ("", found["language"]):
-                prose = _BLOCK.sub(
-                    "", self.text[: found.start()]
-                )  # comments in code are no headings
+                # Comments in code are not headings.
+                prose = _BLOCK.sub("", self.text[: found.start()])
                 above = re.findall(r"^#+ (.*)$", prose, re.M)
                 requires = re.search(r"requires: ([\w.]+)", found["markers"])
                 yield Block(

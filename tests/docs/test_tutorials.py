@@ -1,5 +1,6 @@
 """The tutorials' command lines do what they say; trainings are cut to a few steps."""
 
+import pathlib
 import re
 
 import pytest
@@ -12,25 +13,32 @@ _TWO_EVALUATIONS = (
 )
 
 
+def write_package(folder: pathlib.Path, source: str) -> None:
+    """Writes a module to the path that its first line names."""
+    path = folder / source.partition("\n")[0].removeprefix("# ")
+    path.parent.mkdir()
+    path.write_text(source, encoding="utf-8")
+
+
 @pytest.mark.slow
-def test_your_own_two_files(pages, shell, tmp_path):
+def test_your_own_two_files_and_metric(pages, shell, tmp_path):
     pairs = [(f"word{i} and {i}", f"Wort{i} und {i}") for i in range(300)]
     for name, part in (("train", pairs[20:]), ("dev", pairs[:20])):
         for side, language in ((0, "en"), (1, "de")):
             lines = "".join(pair[side] + "\n" for pair in part)
             (tmp_path / f"your_{name}.{language}").write_text(lines, encoding="utf-8")
     assert _BLEU.search(shell(pages["data.md"].block("Your own two files", "bash").code))
+    evaluate = pages["extending.md"].block("A metric", "bash")
+    if evaluate.can_run:
+        write_package(tmp_path, pages["extending.md"].block("A metric", "python").code)
+        short = "--decode_hparams=beam_size=1,extra_length=5"
+        assert "Length" in shell(f"{evaluate.code.rstrip()} {short}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("heading", "folder"), [("A problem", "my_problems"), ("A model", "my_models")]
-)
-def test_extensions(pages, shell, tmp_path, heading: str, folder: str):
-    source = pages["extending.md"].block(heading, "python").code
-    assert source.startswith(f"# {folder}/__init__.py\n")
-    (tmp_path / folder).mkdir()
-    (tmp_path / folder / "__init__.py").write_text(source, encoding="utf-8")
+@pytest.mark.parametrize("heading", ["A problem", "A model"])
+def test_extensions(pages, shell, tmp_path, heading: str):
+    write_package(tmp_path, pages["extending.md"].block(heading, "python").code)
     assert _BLEU.search(shell(pages["extending.md"].block(heading, "bash").code))
 
 
