@@ -3,8 +3,11 @@
 import contextlib
 import inspect
 import io
+import os
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -90,6 +93,16 @@ def test_a_classifier_on_the_encoder(script):
     found = script("Put a classifier on the encoder")
     ids = found["np"].ones([3, 5], "int32")
     assert found["classifier"].predict(ids, verbose=0).shape == (3, 2)
+
+
+@pytest.mark.integration
+def test_a_classifier_on_the_encoder_with_jax(pages, tmp_path):
+    block = pages["api.md"].block("Put a classifier on the encoder", "python")
+    if not block.can_run:
+        pytest.skip(f"t2t_lite has no {block.requires}")
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    subprocess.run([sys.executable, "-c", block.code], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "classifier.keras").exists()
 
 
 @pytest.mark.integration

@@ -1,6 +1,7 @@
 """Every command line on the pages is one that the commands understand, and names what exists."""
 
 import ast
+import functools
 import importlib
 import pathlib
 import re
@@ -80,6 +81,7 @@ def test_benchmarks_exist_and_know_their_flags(pages, command_lines, name: str):
                 assert flags <= flags_of(ROOT / words[0])
 
 
+@functools.cache
 def flags_of(script: pathlib.Path) -> set[str]:
     """The flags that a script's source defines."""
     strings = (
