@@ -52,7 +52,7 @@ class Block:
     def can_run(self) -> bool:
         """Whether what it requires is there."""
         try:
-            return not self.requires or callable(operator.attrgetter(self.requires)(t2t_lite))
+            return not self.requires or bool(operator.attrgetter(self.requires)(t2t_lite))
         except AttributeError:
             return False
 
