@@ -21,7 +21,7 @@ _BLOCK = re.compile(
     r"^(?P<markers>(?:<!-- [^\n]* -->\n)*)```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S
 )
 _SHORTENED = (
-    (r"--train_steps=\d+", "--train_steps=4 --schedule=train"),
+    (r"--train_steps=\d{3,}", "--train_steps=4 --schedule=train"),
     (r"--num_last_checkpoints=\d+", "--num_last_checkpoints=1"),
     (
         r"t2t-decoder(?!.*--decode_hparams)",

@@ -84,7 +84,7 @@ def test_training_and_then_fitting_on_the_same_data(script):
     script(
         "Train a model with Keras alone",
         number=1,
-        changes={"steps_per_epoch=100": "steps_per_epoch=1", "batch_size=4096": "batch_size=512"},
+        changes={"epochs=3": "steps_per_epoch=1", "batch_size=4096": "batch_size=512"},
     )
 
 
