@@ -38,7 +38,7 @@ class Translator:
 
     The model is compiled when first used, then serves texts of all lengths.
 
-    Example:
+    Examples:
         >>> translate = t2t_lite.open_run("runs/base").translator("best", beam_size=4)
         >>> translate("A cat.")
         'Eine Katze.'

@@ -44,7 +44,7 @@ class BeamSearch(SearchLoop):
     A sentence for which no hypothesis has ended within its limit gets its alive ones, scored by
     their log-probability without a penalty, as in T2T.
 
-    Example:
+    Examples:
         >>> search = BeamSearch(model, beam_size=4, penalty=Penalty(alpha=0.6))
         >>> ids, scores = search(inputs, max_lengths=50)
 
