@@ -19,7 +19,7 @@ def test_every_extra(pages):
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     extras = setup["options.extras_require"]
-    assert [name for name in extras if f"| `{name}` |" not in pages["installation.md"].text] == []
+    assert [name for name in extras if f"`{name}`" not in pages["installation.md"].text] == []
 
 
 def test_every_search_setting(pages):
