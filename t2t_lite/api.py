@@ -31,7 +31,7 @@ TMP_DIR = "/tmp/t2t_datagen"
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
 
-class Run(run_folder.Run):
+class Run(run_folder.RunFolder):
     """A trained model in its run folder: settings, problem, encoders, checkpoints.
 
     `open_run` makes it. A checkpoint is named by `newest`, `best`, `averaged`, a number of updates,

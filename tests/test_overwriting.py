@@ -72,7 +72,7 @@ def test_what_stands_beside_an_output_in_the_meantime_is_no_input_either(tmp_pat
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch) -> run_folder.Run:
+def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     """A run folder, by name; whatever is computed with it fails the test."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -84,8 +84,8 @@ def run(tmp_path, monkeypatch) -> run_folder.Run:
         reference=lambda line, reference: reference,
         existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],
     )
-    opened = run_folder.Run(folder, "model", "set", None, problem, {})
-    monkeypatch.setattr(run_folder.Run, "refuse_other_vocabulary", lambda *_: None)
+    opened = run_folder.RunFolder(folder, "model", "set", None, problem, {})
+    monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
     decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -155,7 +155,7 @@ def _sources(recipe: Mapping[str, Any], folder: pathlib.Path) -> Iterator[tuple[
             yield str(folder / name), digest
 
 
-def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = "") -> str:
+def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: str = "") -> str:
     """Writes a checkpoint of averaged weights, for decoding.
 
     The run folder's list of checkpoints does not name it, so that training can never go on from it
@@ -189,7 +189,9 @@ def average(run: run_folder.Run, checkpoints: Sequence[str], output_path: str = 
     return output_path
 
 
-def average_all(run: run_folder.Run, output_dir: str, count: int, min_steps: int) -> list[str]:
+def average_all(
+    run: run_folder.RunFolder, output_dir: str, count: int, min_steps: int
+) -> list[str]:
     """Writes, for every checkpoint of a run, the mean of it and of the `count - 1` before it.
 
     Args:
@@ -233,7 +235,7 @@ def average_all(run: run_folder.Run, output_dir: str, count: int, min_steps: int
     return missing
 
 
-def _refuse_other_folder(run: run_folder.Run, folder: pathlib.Path) -> None:
+def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> None:
     """Makes sure that a folder is for means of such a run, or for nothing yet.
 
     Raises:
@@ -253,7 +255,7 @@ def _refuse_other_folder(run: run_folder.Run, folder: pathlib.Path) -> None:
 
 
 def _delete_others(
-    run: run_folder.Run, folder: pathlib.Path, wanted: Mapping[str, Sequence[str]], count: int
+    run: run_folder.RunFolder, folder: pathlib.Path, wanted: Mapping[str, Sequence[str]], count: int
 ) -> None:
     """Deletes the means in a folder that are of other checkpoints, and says so.
 
@@ -281,7 +283,7 @@ def _delete_others(
         log.info("%d averages stay whose checkpoints are no longer in %s", unknown, run.folder)
 
 
-def _fault(path: str, run: run_folder.Run, wanted: Sequence[str] | None, count: int) -> str:
+def _fault(path: str, run: run_folder.RunFolder, wanted: Sequence[str] | None, count: int) -> str:
     """Returns why a mean is not what it should be; "" if it is, or if nothing tells.
 
     Args:
@@ -327,7 +329,7 @@ def _writing(folder: pathlib.Path, name: str) -> Iterator[None]:
 class _Mean:
     """A model whose weights are means, which writes itself as a checkpoint."""
 
-    def __init__(self, run: run_folder.Run) -> None:
+    def __init__(self, run: run_folder.RunFolder) -> None:
         self._run = run
         self._model = run.build_model()
         self._step = tf.Variable(0, dtype=tf.int64)
@@ -362,7 +364,7 @@ class _Mean:
             self._checkpoint.write(prefix)
 
 
-def _refuse_taken(output_path: str, run: run_folder.Run, checkpoints: Sequence[str]) -> None:
+def _refuse_taken(output_path: str, run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
     """Raises UserError if a mean would replace a checkpoint that a run has, or that is read."""
     ending = CHECKPOINT_INDEX
     own = [path + ending for path in (*checkpoints, *whole_checkpoints(run.folder))]
@@ -372,7 +374,7 @@ def _refuse_taken(output_path: str, run: run_folder.Run, checkpoints: Sequence[s
         raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
 
 
-def _copy_run(run: run_folder.Run, folder: pathlib.Path) -> None:
+def _copy_run(run: run_folder.RunFolder, folder: pathlib.Path) -> None:
     """Copies what decoding needs beside a checkpoint."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = (run_folder.HPARAMS, run_folder.VERSIONS, run_folder.FLAGS)

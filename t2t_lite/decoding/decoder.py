@@ -124,7 +124,7 @@ class Decoder:
     @classmethod
     def from_run(
         cls,
-        run: run_folder.Run,
+        run: run_folder.RunFolder,
         checkpoint: str | None = None,
         hparams: DecodeHParams | None = None,
         **settings: Any,

@@ -302,7 +302,7 @@ def _decode_split(
     print(score_outputs(decoder.problem.metric, [row.output for row in rows], references).report)
 
 
-def _results_name(prefix: str, opened: run_folder.Run, hparams: DecodeHParams) -> str:
+def _results_name(prefix: str, opened: run_folder.RunFolder, hparams: DecodeHParams) -> str:
     """T2T's name of a results file that the user has not named."""
     return (
         f"{prefix}.{opened.model_name}.{opened.hparams_set}.{opened.problem.name}"

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class Trained:
     """One checkpoint, and the run that it is of."""
 
-    run: run_folder.Run
+    run: run_folder.RunFolder
     checkpoint: str
 
     def files(self) -> list[pathlib.Path]:
@@ -125,5 +125,5 @@ def _find(name: str, config: DecoderConfig) -> Trained:
     return Trained(opened, path or opened.latest_checkpoint())
 
 
-def _vocabulary(run: run_folder.Run) -> list[tuple[str, bytes]]:
+def _vocabulary(run: run_folder.RunFolder) -> list[tuple[str, bytes]]:
     return [(name, (run.folder / name).read_bytes()) for name in run.problem.vocab_files()]

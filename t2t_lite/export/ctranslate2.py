@@ -48,7 +48,9 @@ _POSITIONS = 2048
 _PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
 
 
-def export(run: run_folder.Run, checkpoint: str | None, export_dir: str, quantization: str) -> None:
+def export(
+    run: run_folder.RunFolder, checkpoint: str | None, export_dir: str, quantization: str
+) -> None:
     """Writes the model of a run folder, whole or not at all.
 
     Args:
@@ -320,7 +322,7 @@ _USUAL_LENGTH = 25  # subwords
 _LENGTHS = (10, _USUAL_LENGTH, 50, 100)
 
 
-def _readme(run: run_folder.Run, step: int, quantization: str, uses_pieces: bool) -> str:
+def _readme(run: run_folder.RunFolder, step: int, quantization: str, uses_pieces: bool) -> str:
     search = DecodeHParams.of(run.problem)
     penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
     nearest = f"length_penalty={penalties[_USUAL_LENGTH]:.2f}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from t2t_lite import files
 from t2t_lite.lock import locked
-from t2t_lite.runs.run_folder import Run
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.version import __version__
 
 _README = "README.md"
@@ -58,14 +58,14 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
         }
 
 
-def accompany(folder: pathlib.Path, run: Run, readme: str) -> None:
+def accompany(folder: pathlib.Path, run: RunFolder, readme: str) -> None:
     """Puts a README and the run's vocabulary beside an exported model."""
     (folder / _README).write_text(readme, encoding="utf-8")
     for name in run.problem.vocab_files():
         shutil.copyfile(run.folder / name, folder / name)
 
 
-def origin(run: Run, checkpoint: str, step: int) -> str:
+def origin(run: RunFolder, checkpoint: str, step: int) -> str:
     """Returns the paragraph of a README that says what was exported."""
     return (
         f"Model {run.model_name} ({run.hparams_set}) for the problem {run.problem.name} after "

@@ -4,7 +4,7 @@ import logging
 
 from t2t_lite.export.folder import accompany, new_folders, origin
 from t2t_lite.models.finite import require_finite
-from t2t_lite.runs.run_folder import Run
+from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ logits = model({{"inputs": source_ids, "targets": target_ids}})  # [B, T, V]; 1 
 """
 
 
-def export(run: Run, checkpoint: str, export_dir: str) -> None:
+def export(run: RunFolder, checkpoint: str, export_dir: str) -> None:
     """Writes `export_dir/keras/VERSION`, whole or not at all.
 
     Args:

@@ -22,7 +22,7 @@ from t2t_lite.export.graph_text import (
 )
 from t2t_lite.models.finite import require_finite
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.runs.run_folder import Run
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.search import make_search
 from t2t_lite.search.search_loop import SearchLoop
@@ -173,7 +173,7 @@ class TranslateModule(tf.Module):
         return {"outputs": tf.reshape(one_line(texts), tf.shape(scores)), "scores": scores}
 
 
-def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -> None:
+def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHParams) -> None:
     """Writes `export_dir/ids/VERSION` and, if text can be treated in a graph, `translate/VERSION`.
 
     Args:
@@ -223,7 +223,7 @@ def export(run: Run, checkpoint: str, export_dir: str, hparams: DecodeHParams) -
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
 
 
-def _modules(run: Run, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
+def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
     """Returns what is to be exported, by its kind."""
     encoders = run.encoders
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
@@ -245,7 +245,7 @@ def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
     return model.hparams.max_length if limit < 0 else limit
 
 
-def needs_tensorflow_text(run: Run) -> bool:
+def needs_tensorflow_text(run: RunFolder) -> bool:
     """Whether the text of a run's problem takes operations that TensorFlow itself lacks."""
     encoders = run.encoders
     return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())

@@ -49,7 +49,7 @@ _SERIES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """What a run folder holds for the page.
 
     Attributes:
@@ -102,7 +102,7 @@ def write_report(folders: Sequence[str], output: str) -> str:
     return target
 
 
-def _read_run(folder: str, name: str) -> Run:
+def _read_run(folder: str, name: str) -> ReportedRun:
     path = pathlib.Path(folder)
     settings = read_settings(folder)
     records = [record for _, record in read_metrics(path)]
@@ -110,7 +110,7 @@ def _read_run(folder: str, name: str) -> Run:
         raise UserError(
             f"{path / METRICS} holds no record yet: train longer, or leave {folder} out"
         )
-    return Run(name, settings, records, read_summary(path))
+    return ReportedRun(name, settings, records, read_summary(path))
 
 
 def _names(paths: Sequence[pathlib.Path]) -> list[str]:
@@ -122,7 +122,7 @@ def _names(paths: Sequence[pathlib.Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def page(runs: Sequence[Run]) -> str:
+def page(runs: Sequence[ReportedRun]) -> str:
     """Returns the page as HTML.
 
     Raises:
@@ -156,7 +156,7 @@ def _without_absent(rows: Iterable[Row]) -> list[Row]:
     return [(name, cells) for name, cells in rows if any(cell != _ABSENT for cell in cells)]
 
 
-def _score_rows(runs: Sequence[Run]) -> list[Row]:
+def _score_rows(runs: Sequence[ReportedRun]) -> list[Row]:
     rows = [("steps", [f"{max(record['step'] for record in run.records):,}" for run in runs])]
     for series in _SERIES:
         if series.best:
@@ -165,7 +165,7 @@ def _score_rows(runs: Sequence[Run]) -> list[Row]:
     return rows
 
 
-def _best(run: Run, series: Series) -> str:
+def _best(run: ReportedRun, series: Series) -> str:
     points = [(value, step) for step, value in run.points(series) if math.isfinite(value)]
     if not points or series.best is None:
         return _ABSENT
@@ -174,12 +174,12 @@ def _best(run: Run, series: Series) -> str:
     return f"{best:.4g} (step {step:,})"
 
 
-def _last(run: Run, series: Series) -> str:
+def _last(run: ReportedRun, series: Series) -> str:
     points = run.points(series)
     return f"{points[-1][1]:.4g}" if points else _ABSENT
 
 
-def _cost_rows(runs: Sequence[Run]) -> list[Row]:
+def _cost_rows(runs: Sequence[ReportedRun]) -> list[Row]:
     def row(title: str, field: str, show: Callable[[Any], str]) -> Row:
         return title, [show(run.cost[field]) if run.cost.get(field) else _ABSENT for run in runs]
 
@@ -194,7 +194,7 @@ def _cost_rows(runs: Sequence[Run]) -> list[Row]:
     ]
 
 
-def _setting_rows(runs: Sequence[Run]) -> list[Row]:
+def _setting_rows(runs: Sequence[ReportedRun]) -> list[Row]:
     """Returns the settings in which runs differ; all of a single run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     rows = []

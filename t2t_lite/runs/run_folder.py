@@ -56,7 +56,7 @@ _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebl
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class RunFolder:
     """An opened run folder."""
 
     folder: pathlib.Path
@@ -213,7 +213,7 @@ def exclusive(output_dir: str) -> Iterator[None]:
 
 
 def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns what `Run.own_files` does, if the vocabulary has its usual name.
+    """Returns what `RunFolder.own_files` does, if the vocabulary has its usual name.
 
     Of the settings those too that are not there yet.
     """
@@ -271,12 +271,12 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
     return summary
 
 
-def open_run(output_dir: str) -> Run:
-    """Does what `Run.open` does."""
-    return Run.open(output_dir)
+def open_run(output_dir: str) -> RunFolder:
+    """Does what `RunFolder.open` does."""
+    return RunFolder.open(output_dir)
 
 
-def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> Run:
+def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> RunFolder:
     """Makes a run folder, or opens the one that is there if it was made for the same task.
 
     Args:
@@ -323,7 +323,7 @@ def write_run(
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
 
 
-def refuse_another_run(old: Run, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
+def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
     """Compares a run that is there with what it should be.
 
     Raises:

@@ -45,7 +45,7 @@ class Translator:
     @classmethod
     def load(
         cls,
-        run: run_folder.Run,
+        run: run_folder.RunFolder,
         checkpoint: str,
         hparams: DecodeHParams,
         metrics: Metrics,

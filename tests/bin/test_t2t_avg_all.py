@@ -43,7 +43,7 @@ def add(tmp_path: pathlib.Path, model, monkeypatch):
     folder = tmp_path / "run"
     hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
     run_folder.create_run(FLAGS | {"output_dir": str(folder)}, hparams.freeze(), str(tmp_path))
-    monkeypatch.setattr(run_folder.Run, "build_model", lambda self: model)
+    monkeypatch.setattr(run_folder.RunFolder, "build_model", lambda self: model)
     step = tf.Variable(0, dtype=tf.int64)
     manager = tf.train.CheckpointManager(
         tf.train.Checkpoint(model=model, step=step),

@@ -27,7 +27,7 @@ def average(*argv: str) -> int:
 
 
 @pytest.fixture
-def run(tmp_path: pathlib.Path) -> run_folder.Run:
+def run(tmp_path: pathlib.Path) -> run_folder.RunFolder:
     """A run with three checkpoints; all weights of each have one value."""
     folder = tmp_path / "run"
     hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
@@ -49,7 +49,7 @@ def run(tmp_path: pathlib.Path) -> run_folder.Run:
     return run
 
 
-def weights(run: run_folder.Run, path: str) -> tuple[int, set[float]]:
+def weights(run: run_folder.RunFolder, path: str) -> tuple[int, set[float]]:
     """The step of a checkpoint, and all values in it."""
     model = run.build_model()
     step = run.restore_weights(model, path)
@@ -85,7 +85,7 @@ def test_the_best_are_those_of_the_evaluations(run, capsys):
     assert "3 checkpoints with a bleu" in capsys.readouterr().err
 
 
-def set_minutes(run: run_folder.Run, minutes: dict[int, float]) -> None:
+def set_minutes(run: run_folder.RunFolder, minutes: dict[int, float]) -> None:
     """Sets when checkpoints were written."""
     for step, minute in minutes.items():
         os.utime(f"{run.folder}/model.ckpt-{step}.index", (60 * minute, 60 * minute))

@@ -24,11 +24,11 @@ _MODELS = {
 
 
 @pytest.fixture(scope="session")
-def make_run(tmp_path_factory) -> Callable[[str, str], run_folder.Run]:
+def make_run(tmp_path_factory) -> Callable[[str, str], run_folder.RunFolder]:
     """Returns a function that makes a run folder of a model and a problem, once of each."""
 
     @functools.cache
-    def make(model: str, problem: str) -> run_folder.Run:
+    def make(model: str, problem: str) -> run_folder.RunFolder:
         folder = tmp_path_factory.mktemp(model)
         hparams_set, small = _MODELS[model]
         _build_vocabulary(registry.problem(problem), folder / "data")
@@ -65,7 +65,7 @@ def _build_vocabulary(problem, folder: pathlib.Path) -> None:
         vocabularies.build(problem.vocab_type, path, _TEXT, 320)
 
 
-def _save_noise(run: run_folder.Run) -> None:
+def _save_noise(run: run_folder.RunFolder) -> None:
     model = run.build_model()
     for i, variable in enumerate(model.trainable_variables):
         noise = np.random.RandomState(i).normal(size=variable.shape)

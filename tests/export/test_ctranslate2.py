@@ -192,7 +192,7 @@ def test_what_ctranslate2_does_not_know_is_refused_by_name():
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> run_folder.Run:
+def run(tmp_path_factory) -> run_folder.RunFolder:
     """A run folder with one checkpoint, whose outputs are four subwords long."""
     folder = tmp_path_factory.mktemp("run")
     data_dir = folder / "data"

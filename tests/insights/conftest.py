@@ -8,7 +8,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 @pytest.fixture(scope="session")
-def run(noisy_run) -> run_folder.Run:
+def run(noisy_run) -> run_folder.RunFolder:
     return noisy_run(num_hidden_layers=2, hidden_size=12, filter_size=16, num_heads=3)
 
 

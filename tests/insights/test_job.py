@@ -68,7 +68,7 @@ def command(*argv: str) -> int:
     return end.value.code
 
 
-def test_the_page_is_written_into_the_run_folder(run: run_folder.Run, capsys):
+def test_the_page_is_written_into_the_run_folder(run: run_folder.RunFolder, capsys):
     flags = ("--target=Katze", "--checkpoint_path=7")
     assert command(f"--output_dir={run.folder}", "--text=a cat", *flags) == 0
     path = run.folder / "insights.html"
@@ -81,7 +81,7 @@ def test_the_page_is_written_into_the_run_folder(run: run_folder.Run, capsys):
     assert data["views"][1]["rows"] == [*"Katze", "<EOS>"]
 
 
-def test_a_picture_of_what_is_asked_for(run: run_folder.Run, tmp_path, capsys):
+def test_a_picture_of_what_is_asked_for(run: run_folder.RunFolder, tmp_path, capsys):
     path = tmp_path / "figure"
     common = (f"--checkpoint_path={run.folder}/model.ckpt-7", "--text=a", "--target=b")
     picture = (f"--output_file={path}", "--format=svg", "--attention=encoder", "--layer=1")

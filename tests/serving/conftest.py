@@ -127,7 +127,7 @@ def client_of() -> type[Client]:
 
 
 @pytest.fixture(scope="session")
-def run(noisy_run) -> run_folder.Run:
+def run(noisy_run) -> run_folder.RunFolder:
     """A run folder of a tiny Transformer for bytes, whose weights are noise."""
     return noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2)
 

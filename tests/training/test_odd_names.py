@@ -56,7 +56,7 @@ def made(tmp_path_factory) -> Iterator[pathlib.Path]:
         with (folder / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps({"kind": "eval", "step": number, "bleu": value}) + "\n")
     with pytest.MonkeyPatch.context() as patch:  # one model for all that is read
-        patch.setattr(run_folder.Run, "build_model", lambda self: model)
+        patch.setattr(run_folder.RunFolder, "build_model", lambda self: model)
         yield folder
 
 
@@ -69,7 +69,7 @@ def folder(request, made, tmp_path, monkeypatch) -> str:
     return folder
 
 
-def value(run: run_folder.Run, checkpoint: str | None = None) -> float:
+def value(run: run_folder.RunFolder, checkpoint: str | None = None) -> float:
     """The one value of all weights in a checkpoint."""
     model, _ = run.load_model(checkpoint)
     (found,) = {float(x) for v in model.trainable_variables for x in np.ravel(v)}
