@@ -22,15 +22,20 @@ if TYPE_CHECKING:
     from t2t_lite.models.lstm import LSTMSeq2SeqAttention
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.models.transformer import Transformer
+    from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
     from t2t_lite.registry import register_hparams, register_model, register_problem
     from t2t_lite.search.beam_search import BeamSearch
+    from t2t_lite.search.penalties import Penalty
 
 _MODULES = {
     "BeamSearch": "search.beam_search",
     "LSTMSeq2SeqAttention": "models.lstm",
+    "Penalty": "search.penalties",
     "Run": "api",
     "Seq2Seq": "models.seq2seq",
     "Transformer": "models.transformer",
+    "TransformerDecoder": "models.transformer_parts",
+    "TransformerEncoder": "models.transformer_parts",
     "Translation": "decoding.translator",
     "Translator": "decoding.translator",
     "dataset": "api",
@@ -45,9 +50,12 @@ _MODULES = {
 __all__ = [
     "BeamSearch",
     "LSTMSeq2SeqAttention",
+    "Penalty",
     "Run",
     "Seq2Seq",
     "Transformer",
+    "TransformerDecoder",
+    "TransformerEncoder",
     "Translation",
     "Translator",
     "__version__",

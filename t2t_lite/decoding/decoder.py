@@ -66,7 +66,7 @@ _Item = TypeVar("_Item", Source, _Scored)
 class Decoder:
     """Decodes text with one model; compiled when first used, then for sentences of all lengths.
 
-    Example:
+    Examples:
         >>> decoder = Decoder.from_run(run_folder.open_run("runs/base"))
         >>> decoder.translate(["The cat sleeps."])
         ['Die Katze schläft.']

@@ -55,7 +55,7 @@ class TransformerLayer(Layer):
 class EncoderLayer(TransformerLayer):
     """Self-attention and feed-forward network, each in its residual steps.
 
-    Example:
+    Examples:
         >>> layer = EncoderLayer(SelfAttention(512, 8), FeedForward(512, 2048), dropout_rate=0.1)
         >>> y = layer(Embedding(32000, 512)(ids))  # [B, S, D]; the embedding's mask hides padding
 

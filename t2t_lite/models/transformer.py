@@ -25,7 +25,7 @@ from t2t_lite.models.transformer_parts import (
 class Transformer(Seq2Seq):
     """Encoder and decoder stacks of attention and feed-forward layers.
 
-    Example:
+    Examples:
         >>> model = Transformer(
         ...     "transformer_base",
         ...     inputs_vocab_size=32000,

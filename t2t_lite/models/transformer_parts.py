@@ -161,7 +161,7 @@ class _TransformerPart(ModelPart):
 class TransformerEncoder(_TransformerPart, Encoder):
     """The encoder: ids [B, S] -> [B, S, D], with a Keras mask that is False at padding (id 0).
 
-    Example:
+    Examples:
         >>> encoder = TransformerEncoder("transformer_base", 32000, num_hidden_layers=3)
         >>> ids = keras.Input((None,), dtype="int32")
         >>> mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))  # of what is not padding

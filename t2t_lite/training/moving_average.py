@@ -1,7 +1,7 @@
 """The moving average of the weights (hparam `ema_decay`), which Keras's optimizer keeps.
 
-Training continues with the weights themselves. Evaluation and `RunFolder.restore_weights`, hence all
-decoding, take the average.
+Training continues with the weights themselves. Evaluation and `RunFolder.restore_weights`, and thus
+all decoding, use the average.
 """
 
 import contextlib
