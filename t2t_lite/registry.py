@@ -1,4 +1,4 @@
-"""Registries: names on the command line to problems, models and hparams sets.
+"""Registries: names on the command line to problems, models, hparams sets and metrics.
 
 Registering is a decorator, bare or with a name:
 
@@ -7,6 +7,9 @@ Registering is a decorator, bare or with a name:
 
     @registry.register_hparams("transformer_mine")
     def mine() -> TransformerHParams: ...
+
+    @registry.register_metric
+    class LengthRatio(OutputMetric): ...   # length_ratio
 
 Every problem also answers to its name with `_rev` (sources and targets exchanged) and `_copy`
 (targets are the sources), as in T2T. The package's own registrations are imported when a name is
@@ -27,6 +30,7 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
+    from t2t_lite.evaluation.metric import Metric
     from t2t_lite.hyperparameters import HParams
     from t2t_lite.models.seq2seq import Seq2Seq
 
@@ -72,6 +76,11 @@ class Registry(Generic[Value]):
         importlib.import_module(self._package)
         return sorted(self._entries)
 
+    def items(self) -> dict[str, Value]:
+        """Returns everything by its name, in the order of registration."""
+        importlib.import_module(self._package)
+        return dict(self._entries)
+
     def __getitem__(self, name: str) -> Value:
         known = self.names()
         if name not in self._entries:
@@ -113,6 +122,7 @@ def _refuse_renamed_hooks(value: Any) -> None:
 _problems: Registry["type[Problem]"] = Registry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
+_metrics: Registry["type[Metric]"] = Registry("metric", "t2t_lite.evaluation")
 
 
 @overload
@@ -150,6 +160,21 @@ def register_hparams(name: str | None = None) -> Callable[[Registered], Register
 def register_hparams(name: Any = None) -> Any:
     """Registers a function without arguments that returns a fresh `HParams` object."""
     return _hparams.decorator(name)
+
+
+@overload
+def register_metric(name: Registered) -> Registered: ...
+@overload
+def register_metric(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_metric(name: Any = None) -> Any:
+    """Registers a `Metric` class; its name, a Python name, is a field of metrics.jsonl."""
+    own = snake_case(name.__name__) if callable(name) else name
+    if own and (not own.isidentifier() or own in ("kind", "step") or own.endswith("_signature")):
+        raise ValueError(
+            f"metric {own!r}: expected letters, digits and underscores, and neither kind, step nor "
+            "the ending _signature, which mean other fields of metrics.jsonl"
+        )
+    return _metrics.decorator(name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,6 +247,21 @@ def hparams(name: str) -> "HParams":
     return made
 
 
+def metric(name: str) -> "Metric":
+    """Returns the metric of that name; what follows a colon is for the metric to read.
+
+    Raises:
+        UsageError: the name is not registered (the message gives the nearest one), or lacks what
+            must follow its colon.
+    """
+    return _metrics[name.partition(":")[0]](name)
+
+
+def metrics() -> "dict[str, type[Metric]]":
+    """Returns the classes of all metrics by name, in the order of registration."""
+    return _metrics.items()
+
+
 def list_problems() -> list[str]:
     """Returns the names of all problems, without `_rev` and `_copy`."""
     return _problems.names()
@@ -237,9 +277,19 @@ def list_hparams() -> list[str]:
     return _hparams.names()
 
 
+def list_metrics() -> list[str]:
+    """Returns the names of all metrics, without what may follow a colon."""
+    return _metrics.names()
+
+
 def registry_help() -> str:
     """Returns a text that lists everything registered, grouped by the first word of the name."""
-    sections = {"Problems": list_problems(), "Models": list_models(), "HParams": list_hparams()}
+    sections = {
+        "Problems": list_problems(),
+        "Models": list_models(),
+        "HParams": list_hparams(),
+        "Metrics": list_metrics(),
+    }
     lines = ["Registry contents:"]
     for title, names in sections.items():
         lines += ["", f"  {title}:"]
@@ -269,7 +319,7 @@ def import_usr_dir(usr_dir: str) -> None:
     if not init.is_file():
         raise UserError(
             f"--t2t_usr_dir={usr_dir}: {init} is not there; it must import the modules "
-            "that register your problems, models or hparams"
+            "that register your problems, models, hparams or metrics"
         )
     name = folder.name
     if not name.isidentifier():
@@ -285,7 +335,7 @@ def import_usr_dir(usr_dir: str) -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    for own in (_problems, _models, _hparams):
+    for own in (_problems, _models, _hparams, _metrics):
         own.names()  # this package's names come first, so that a clash shows in the user's module
     sys.modules[name] = module
     try:

@@ -11,11 +11,12 @@ import math
 import os
 import pathlib
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.evaluation.metrics import evaluation_values
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 
@@ -28,51 +29,39 @@ log = logging.getLogger(__name__)
 BEST_NAME = "best.ckpt"
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
-_TEACHER_FORCED = ("loss", "neg_log_perplexity", "perplexity", "accuracy", "accuracy_per_sequence")
-_DECODED = {
-    "bleu": ("bleu",),
-    "bracketing_f1": (
-        "bracketing_f1",
-        "bracketing_f1_of_all",
-        "recall",
-        "precision",
-        "complete_match",
-        "tagging_accuracy",
-        "well_formed",
-    ),
-}
-_LOWER_IS_BETTER = ("loss", "perplexity")
 
-# Values of one metric by step, in the order of the steps.
+# Values of one criterion by step, in the order of the steps.
 Curve = Mapping[int, float]
 
 
 @dataclasses.dataclass(frozen=True)
-class Metric:
+class Criterion:
     """A number of the evaluation, and which way it gets better."""
 
     name: str  # as in metrics.jsonl
     minimize: bool
 
     @classmethod
-    def named(cls, name: str, problem_metric: str, minimize: bool | None = None) -> "Metric":
-        """Returns the metric of that name.
+    def named(
+        cls, name: str, metrics: Sequence[str], minimize: bool | None = None
+    ) -> "Criterion":
+        """Returns the number of that name.
 
         Args:
-            name: one of an evaluation record of metrics.jsonl; empty: the problem's own.
-            problem_metric: `Problem.metric`.
-            minimize: whether lower is better; None: as everybody knows.
+            name: one of an evaluation record of metrics.jsonl; empty: the first metric's.
+            metrics: `Problem.metrics`.
+            minimize: whether lower is better; None: as its metric says.
 
         Raises:
             UsageError: evaluations of such a problem have no such number.
         """
-        known = _TEACHER_FORCED + _DECODED[problem_metric]
-        name = name or problem_metric
+        known = evaluation_values(metrics)
+        name = name or metrics[0]
         if name not in known:
             raise UsageError(
                 f"unknown metric {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
             )
-        return cls(name, name in _LOWER_IS_BETTER if minimize is None else minimize)
+        return cls(name, known[name].lower_is_better if minimize is None else minimize)
 
     def curve(self, folder: pathlib.Path) -> Curve:
         """Returns its finite values in the evaluations of a run folder, turned: higher is better.
@@ -118,21 +107,23 @@ class Selection:
     Args:
         folder: the run folder.
         config: which metrics count, how many checkpoints to keep, and how long to wait.
-        problem_metric: `Problem.metric`.
+        metrics: `Problem.metrics`.
 
     Raises:
         UsageError: evaluations of this problem have no such metric.
     """
 
-    def __init__(self, folder: pathlib.Path, config: "TrainerConfig", problem_metric: str) -> None:
+    def __init__(
+        self, folder: pathlib.Path, config: "TrainerConfig", metrics: Sequence[str]
+    ) -> None:
         self._folder = folder
         self._keep = config.keep_best_max
-        self._best = Metric.named(config.best_metric, problem_metric)
+        self._best = Criterion.named(config.best_metric, metrics)
         self._steps = config.eval_early_stopping_steps
         self._delta = config.eval_early_stopping_metric_delta
-        self._stopping = Metric.named(
+        self._stopping = Criterion.named(
             config.eval_early_stopping_metric,
-            problem_metric,
+            metrics,
             config.eval_early_stopping_metric_minimize,
         )
         self.stopped = False
@@ -174,18 +165,18 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
             path.unlink()
 
 
-def best_checkpoints(folder: pathlib.Path, metric: Metric, count: int) -> list[str]:
+def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> list[str]:
     """Returns the prefixes of the `count` best checkpoints that are still there, best first.
 
     Raises:
         UserError: there are fewer.
     """
-    curve = metric.curve(folder)
+    curve = criterion.curve(folder)
     steps = best_steps(curve, len(curve))
     found = [path for path in (_prefix(folder, step) for step in steps) if path]
     if len(found) < count:
         raise UserError(
-            f"{folder} holds {len(found)} checkpoints with a {metric.name} in {METRICS}, fewer "
+            f"{folder} holds {len(found)} checkpoints with a {criterion.name} in {METRICS}, fewer "
             f"than {count}: ask for fewer, or train with a larger --keep_best_max"
         )
     return found[:count]

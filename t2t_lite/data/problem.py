@@ -204,8 +204,16 @@ class Problem(abc.ABC):
         return ""
 
     @property
+    def metrics(self) -> Sequence[str]:
+        """The metrics of outputs, by registered names, at least one.
+
+        Evaluations compute all of them; by the first, the best checkpoints are chosen.
+        """
+        return (self.metric,)
+
+    @property
     def metric(self) -> str:
-        """The score that `t2t-decoder` prints and evaluation logs: "bleu" or "bracketing_f1"."""
+        """The only metric, for a problem that does not override `metrics`."""
         return "bleu"
 
     def source(self, line: str) -> str:

@@ -1,13 +1,14 @@
 """Splits of a problem's data, decoded and scored."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.pieces import Source, best_output
-from t2t_lite.evaluation.metrics import Score, score_outputs
+from t2t_lite.evaluation.metric import Score
+from t2t_lite.evaluation.metrics import score_by
 
 
 class Decodes(NamedTuple):
@@ -17,9 +18,9 @@ class Decodes(NamedTuple):
     references: list[str]  # as they are shown, uncut
     outputs: list[Output]
 
-    def score(self, metric: str) -> Score:
-        """Scores the outputs; see `score_outputs`."""
-        return score_outputs(metric, self.outputs, self.references)
+    def score(self, metrics: Iterable[str]) -> dict[str, Score]:
+        """Scores the outputs; see `score_by`."""
+        return score_by(metrics, self.outputs, self.references, self.sources)
 
 
 def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:
@@ -40,13 +41,14 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
 
 
 def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
-    """Decodes the sources of TFRecord files and scores the outputs against the targets.
+    """Decodes TFRecord files' sources and scores the outputs by the problem's first metric.
 
     Raises:
         DataError: a file is damaged, or there is no example.
         DivergedError: a model gives NaN for an example.
     """
-    return decode_examples(decoder, paths).score(decoder.problem.metric)
+    metric = decoder.problem.metrics[0]
+    return decode_examples(decoder, paths).score([metric])[metric]
 
 
 def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:

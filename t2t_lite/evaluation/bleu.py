@@ -4,15 +4,32 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+from typing import TYPE_CHECKING
 
+from t2t_lite import registry
 from t2t_lite.errors import DataError
+from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 # 13a splits off ASCII quotation marks alone.
 _QUOTATION_MARKS = str.maketrans("„“”«»‚‘’", '"""""\'\'\'')
 _COMPOUND = re.compile(r"(\S)-(\S)")
+
+
+@registry.register_metric
+class Bleu(SacrebleuMetric):
+    """BLEU of detokenized text, case and all."""
+
+    title = "BLEU"
+    label = "BLEU_cased"
+
+    def make_counter(self) -> "BLEU":
+        """Returns sacreBLEU's BLEU."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        return BLEU(tokenize="13a")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +53,8 @@ def corpus_bleu(
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
+    from sacrebleu.metrics.bleu import BLEU
+
     _check(hypotheses, references)
     metric = BLEU(lowercase=lowercase, tokenize="13a")
     return _score(metric, hypotheses, references)
@@ -55,6 +74,9 @@ def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) ->
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
     _check(hypotheses, references)
     tokenize = Tokenizer13a()
 
@@ -69,12 +91,11 @@ def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) ->
     return dataclasses.replace(found, signature=signature)
 
 
-def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
+def _score(metric: "BLEU", hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
+    from t2t_lite.evaluation import _private_api
+
     score = metric.corpus_score(hypotheses, [references]).score
-    # sacreBLEU keeps the last 65,536 lines that it has tokenized, which no later call asks for: a
-    # training that evaluates itself a thousand times would hold them all.
-    for tokenizer in (Tokenizer13a, TokenizerRegexp):
-        tokenizer.__call__.cache_clear()
+    _private_api.forget_lines()
     return BleuScore(score, str(metric.get_signature()))
 
 

@@ -1,22 +1,23 @@
 """Which of two systems is better, and how sure that is: paired bootstrap resampling.
 
-Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation", as sacreBLEU
-does it. Its seed is in the signature; the environment variable SACREBLEU_SEED sets another.
+Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation"; the numbers are
+those of sacreBLEU's test. The seed is in the signature; the environment variable SACREBLEU_SEED sets
+another.
 """
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.base import Metric, Score
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.significance import PairedTest, Result
 
-from t2t_lite.errors import DataError
-from t2t_lite.evaluation.parseval import COLLINS, Sentence, parse_sentence, score_sentence
+from t2t_lite.data.problem import Output
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.evaluation.metric import OutputMetric, Statistics, add_up
+from t2t_lite.evaluation.metrics import output_metric, score_outputs
 
 _SAMPLES = 1000
+_SEED = "SACREBLEU_SEED"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,65 +28,96 @@ class Resampled:
     mean: float  # over the samples
     half_width: float  # of the interval around the mean that holds 95 % of them
     p_value: float | None  # that a difference so large comes by chance; None: of the baseline
-    signature: str  # sacreBLEU's: how it was counted, how many samples, their seed
+    signature: str  # the metric's, with the number of samples and their seed
 
 
 def paired_bootstrap(
-    metric: str, systems: Mapping[str, Sequence[str]], references: Sequence[str]
+    metric: str,
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    sources: Sequence[str] | None = None,
 ) -> dict[str, Resampled]:
     """Compares systems with the first of them on one test set.
 
     Args:
-        metric: "bleu" or "bracketing_f1".
+        metric: the name of a registered metric that scores outputs.
         systems: outputs by the system's name; the first is the baseline.
         references: the right texts, in the same order.
+        sources: what they are outputs for; None: unknown.
 
     Returns:
         What each system's score is worth, by its name.
 
     Raises:
-        DataError: there are no sentences, or not as many outputs as references.
+        UsageError: there is no such metric, or it needs what is not there.
+        DataError: there are no sentences, not as many outputs as references, or the metric has
+            only one number for all of them.
     """
-    for name, outputs in systems.items():
-        if not references or len(outputs) != len(references):
-            raise DataError(f"{name}: {len(outputs)} outputs but {len(references)} references")
-    counted = BLEU(tokenize="13a") if metric == "bleu" else _BracketingF1()
-    named: list[tuple[str, Sequence[str]]] = [
-        (name, list(outputs)) for name, outputs in systems.items()
-    ]
-    test = PairedTest(named, {metric: counted}, [list(references)], "bs", _SAMPLES)
-    signatures, scores = test()
-    ((label, signature),) = signatures.items()
-    results = [result for result in scores[label] if isinstance(result, Result)]
-    resampled = {}
-    for name, result in zip(systems, results, strict=True):
-        p_value = result.p_value
-        if p_value is not None and result.score == results[0].score:
-            p_value = 1.0  # sacreBLEU counts samples that exceed the difference: none exceeds 0
-        score, mean, half_width = np.array([result.score, result.mean, result.ci], float).tolist()
-        resampled[name] = Resampled(score, mean, half_width, p_value, str(signature))
-    return resampled
+    rows = {}
+    for name, texts in systems.items():
+        if not references or len(texts) != len(references):
+            raise DataError(f"{name}: {len(texts)} outputs but {len(references)} references")
+        outputs = [Output(text) for text in texts]
+        rows[name] = score_outputs(metric, outputs, references, sources).statistics
+        if len(rows[name]) != len(references):
+            raise DataError(f"{metric} has one number for all outputs: it cannot be resampled")
+    return resample(output_metric(metric), rows)
 
 
-class _BracketingF1(Metric):
-    """EVALB's F1 as a metric of sacreBLEU, which adds up the statistics of sentences."""
+def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[str, Resampled]:
+    """Compares systems with the first of them.
 
-    def _preprocess_segment(self, sent: str) -> str:
-        return sent
+    Args:
+        metric: what the statistics are of.
+        systems: a row of statistics for each segment of one test set, by the system's name.
+    """
+    seed = _seed()
+    baseline = next(iter(systems.values()))
+    count = len(baseline)
+    samples = np.random.default_rng(seed).choice(count, size=(_SAMPLES, count), replace=True)
+    first = _Resampling(metric, baseline, samples)
+    signature = _signature(metric, seed)
+    found = {}
+    for name, rows in systems.items():
+        this = first if rows is baseline else _Resampling(metric, rows, samples)
+        p_value = None if rows is baseline else this.p_value(first)
+        found[name] = Resampled(this.score, this.mean, this.half_width, p_value, signature)
+    return found
 
-    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"gold": parse_sentence(refs[0])}
 
-    def _compute_segment_statistics(
-        self, hypothesis: str, ref_kwargs: dict[str, Sentence]
-    ) -> list[int]:
-        score = score_sentence(ref_kwargs["gold"], parse_sentence(hypothesis), COLLINS)
-        return [score.matched, score.gold_brackets, score.test_brackets]
+class _Resampling:
+    """The scores of one system, on the test set and on samples [N, segments] of its segments."""
 
-    def _aggregate_and_compute(self, stats: list[list[int]]) -> Score:
-        return self._compute_score_from_stats(np.sum(stats, axis=0))
+    def __init__(self, metric: OutputMetric, rows: Statistics, samples: np.ndarray) -> None:
+        self.score = float(metric.score(add_up(rows)))
+        table = np.array(rows, np.float32)  # as in sacreBLEU, to the last digit of its numbers
+        scores = [metric.score(table[sample].sum(0)) for sample in samples]
+        self.scores = np.array(scores, np.float64)
+        ordered = np.sort(self.scores)
+        cut = len(ordered) // 40  # 2.5 % on either side
+        self.mean = float(ordered.mean())
+        self.half_width = float(0.5 * (ordered[-cut - 1] - ordered[cut]))
 
-    def _compute_score_from_stats(self, stats: Sequence[float]) -> Score:
-        matched, gold, test = map(float, stats)
-        # The harmonic mean of matched / gold and matched / test.
-        return Score("F1", 200.0 * matched / (gold + test or 1.0))
+    def p_value(self, baseline: "_Resampling") -> float:
+        """Returns the probability of such a difference if the two were equally good."""
+        if self.score == baseline.score:
+            return 1.0  # no sample would exceed a difference of 0 if they are the same
+        differences = np.abs(self.scores - baseline.scores)
+        chance = differences - differences.mean()
+        exceeding = int(np.sum(chance > abs(self.score - baseline.score)))
+        return (exceeding + 1) / (len(differences) + 1)
+
+
+def _seed() -> int | None:
+    """Returns the seed of the samples; None: another one every time."""
+    text = os.environ.get(_SEED, "12345")
+    if text.lower() == "none":
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"{_SEED}={text!r}: expected a whole number from 0, or none")
+    return int(text)
+
+
+def _signature(metric: OutputMetric, seed: int | None) -> str:
+    references, _, rest = metric.signature.partition("|")
+    return f"{references}|bs:{_SAMPLES}|seed:{str(seed).lower()}|{rest}"

@@ -1,114 +1,124 @@
-"""The scores of outputs, by the names that problems give them (`Problem.metric`)."""
+"""Scores of outputs and evaluations by the names of registered metrics."""
 
-import dataclasses
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from t2t_lite.data.problem import Output
-from t2t_lite.errors import UserError, did_you_mean
-from t2t_lite.evaluation.bleu import corpus_bleu
-from t2t_lite.evaluation.parseval import bracketing_f1, parse_sentence
+from t2t_lite import registry
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.evaluation.metric import (
+    Needs,
+    OutputMetric,
+    Score,
+    Segment,
+    TeacherForcedMetric,
+    TeacherForcedTotals,
+    Value,
+)
 
-log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """What a metric says of some outputs.
-
-    Attributes:
-        values: by name, as they stand in metrics.jsonl.
-        report: lines for people, as `t2t-decoder` prints them.
-        summary: the least of it, for a line of the trainer's log.
-    """
-
-    values: dict[str, float | int | str]
-    report: str
-    summary: str
+if TYPE_CHECKING:
+    from t2t_lite.data.problem import Output
 
 
-def score_outputs(metric: str, outputs: Sequence[Output], references: Sequence[str]) -> Score:
+def score_outputs(
+    metric: str,
+    outputs: Sequence["Output"],
+    references: Sequence[str],
+    sources: Sequence[str] | None = None,
+) -> Score:
     """Scores outputs against one reference each.
 
     Args:
-        metric: a name in `METRICS`.
+        metric: the name of a registered metric.
         outputs: as `Problem.show` makes them; empty text: there is none.
         references: the right texts, in the same order.
+        sources: what they are outputs for; None: unknown.
 
     Raises:
-        UserError: there is no such metric.
+        UsageError: there is no such metric, or it needs what is not there.
         DataError: there is nothing to score, or not as many outputs as references.
     """
-    if metric not in METRICS:
-        raise UserError(
-            f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}; known are "
-            f"{', '.join(METRICS)}"
-        )
-    return METRICS[metric](outputs, references)
-
-
-def _bleu(outputs: Sequence[Output], references: Sequence[str]) -> Score:
-    bleu = corpus_bleu([output.text for output in outputs], references)
-    return Score(
-        values={"bleu": bleu.score, "bleu_signature": bleu.signature},
-        report=f"BLEU_cased = {bleu.score:6.2f}\nBLEU_cased signature: {bleu.signature}",
-        summary=f"BLEU {bleu.score:.2f} ({bleu.signature})",
+    found = output_metric(metric)
+    count = len(references)
+    if len(outputs) != count:
+        raise DataError(f"{metric}: {len(outputs)} outputs but {count} references")
+    if not count:
+        raise DataError(f"{metric}: there are no outputs to score")
+    if found.needs is Needs.SOURCES and sources is None:
+        raise UsageError(f"metric {metric!r} needs the sources, which are not known here")
+    texts = sources if sources is not None else [""] * count
+    return found.evaluate(
+        [
+            Segment(source, output.text, reference, output.repairs)
+            for source, output, reference in zip(texts, outputs, references, strict=True)
+        ]
     )
 
 
-def _bracketing_f1(outputs: Sequence[Output], references: Sequence[str]) -> Score:
-    """Scores bracketed trees as published results are, with EVALB's COLLINS.prm.
+def score_by(
+    metrics: Iterable[str],
+    outputs: Sequence["Output"],
+    references: Sequence[str],
+    sources: Sequence[str] | None = None,
+) -> dict[str, Score]:
+    """Scores outputs by several metrics, whose names it returns the scores by."""
+    return {name: score_outputs(name, outputs, references, sources) for name in metrics}
 
-    EVALB leaves out a sentence whose punctuation is tagged amiss, which flatters a model that gets
-    out of step with the words; hence an F1 of all sentences, too.
+
+def output_metric(name: str) -> OutputMetric:
+    """Returns the metric of that name.
+
+    Raises:
+        UsageError: there is none, or it does not score outputs.
     """
-    gold = [parse_sentence(text) for text in references]
-    test = [parse_sentence(output.text) for output in outputs]
-    summary = bracketing_f1(gold, test)
-    f1_of_all = summary.f1
-    unscored = summary.errors + summary.skipped
-    if unscored:
-        f1_of_all = bracketing_f1(gold, test, leave_out=False).f1
-        log.warning(
-            "bracketing F1 leaves out %d of %d sentences, as EVALB does: %d where the two trees "
-            "tag different words as punctuation, %d without an output to score",
-            unscored,
-            summary.sentences,
-            summary.errors,
-            summary.skipped,
+    metric = registry.metric(name)
+    if not isinstance(metric, OutputMetric):
+        raise UsageError(
+            f"metric {name!r} scores predictions given right prefixes, not outputs; t2t-eval "
+            "prints it"
         )
-    trees = [output for output in outputs if output.text]
-    whole = sum(tree.repairs == 0 for tree in trees)
-    repairs = sum(tree.repairs for tree in trees)
-    well_formed = 100.0 * whole / (len(trees) or 1)
-    counts = f"{whole} of {len(trees)} outputs; {repairs} repairs"
-    return Score(
-        values={
-            "bracketing_f1": summary.f1,
-            "bracketing_f1_of_all": f1_of_all,
-            "recall": summary.recall,
-            "precision": summary.precision,
-            "complete_match": summary.complete_match,
-            "tagging_accuracy": summary.tagging_accuracy,
-            "unscored_sentences": unscored,
-            "well_formed": well_formed,
-            "repairs": repairs,
-        },
-        report=f"""\
-Bracketing F1 = {summary.f1:6.2f}
-Bracketing recall = {summary.recall:6.2f}
-Bracketing precision = {summary.precision:6.2f}
-Complete match = {summary.complete_match:6.2f}
-Tagging accuracy = {summary.tagging_accuracy:6.2f}
-scored as by EVALB with COLLINS.prm: {summary.valid} of {summary.sentences} sentences
-F1 if the others count as missed: {f1_of_all:.2f}
-well-formed before repair: {well_formed:.1f} % ({counts})""",
-        summary=f"bracketing F1 {summary.f1:.2f} (of all sentences {f1_of_all:.2f}; "
-        f"{well_formed:.1f} % well-formed)",
-    )
+    return metric
 
 
-METRICS: Mapping[str, Callable[[Sequence[Output], Sequence[str]], Score]] = {
-    "bleu": _bleu,
-    "bracketing_f1": _bracketing_f1,
-}
+def output_metrics(names: Iterable[str]) -> list[str]:
+    """Returns those of some metrics that score outputs."""
+    return [name for name in names if isinstance(registry.metric(name), OutputMetric)]
+
+
+def split_metrics(names: str) -> tuple[str, ...]:
+    """Returns the metrics of a list with commas, each once, after a look whether they can score.
+
+    Raises:
+        UserError: there is no such metric, or its program is missing.
+    """
+    found = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    check_metrics(found)
+    return found
+
+
+def check_metrics(names: Iterable[str]) -> None:
+    """Raises UserError if one of these metrics does not exist or cannot score on this machine."""
+    for name in names:
+        registry.metric(name).check()
+
+
+def teacher_forced_values(totals: TeacherForcedTotals) -> dict[str, float | int | str]:
+    """Returns every registered score of predictions given right prefixes, by name."""
+    return {metric.name: metric.score(totals) for metric in _teacher_forced()}
+
+
+def evaluation_values(metrics: Iterable[str]) -> dict[str, Value]:
+    """Returns the numbers that an evaluation by these metrics has, by name.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
+    named = [*_teacher_forced(), *(registry.metric(name) for name in metrics)]
+    return {value.name: value for metric in named for value in metric.values}
+
+
+def _teacher_forced() -> list[TeacherForcedMetric]:
+    return [
+        cls(name)
+        for name, cls in registry.metrics().items()
+        if issubclass(cls, TeacherForcedMetric)
+    ]

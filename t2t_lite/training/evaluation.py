@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.evaluation.metric import TeacherForcedTotals
+from t2t_lite.evaluation.metrics import teacher_forced_values
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import smoothed_cross_entropy
@@ -13,11 +15,13 @@ from t2t_lite.training.train_step import Features, features_spec
 
 
 class _Sums(NamedTuple):
-    loss: tf.Tensor  # nats, without smoothing
+    """`TeacherForcedTotals` as tensors."""
+
+    loss: tf.Tensor
     tokens: tf.Tensor
-    right: tf.Tensor  # tokens whose most probable subword is the right one
+    right: tf.Tensor
     sentences: tf.Tensor
-    all_right: tf.Tensor  # sentences in which every token is
+    all_right: tf.Tensor
 
 
 class Evaluation:
@@ -37,26 +41,13 @@ class Evaluation:
     def __call__(
         self, batches: Iterable[Features], limit: int | None
     ) -> dict[str, float | int | str]:
-        """Returns T2T's metrics over at most `limit` batches [R, B, L]; None: over all.
-
-        loss (nats per token, no smoothing), neg_log_perplexity (its negative), perplexity (e to
-        the loss), accuracy (share of tokens), accuracy_per_sequence (share of sentences that are
-        right throughout).
-        """
+        """Returns the registered scores of at most `limit` batches [R, B, L]; None: of all."""
         sums = [0.0] * len(_Sums._fields)
         for batch in itertools.islice(batches, limit):
             more = self._compiled(batch)
             sums = [total + float(value) for total, value in zip(sums, more, strict=True)]
-        totals = _Sums(*sums)
-        loss = totals.loss / max(totals.tokens, 1.0)
-        return {
-            "loss": loss,
-            "neg_log_perplexity": -loss,
-            "perplexity": float(tf.exp(tf.constant(loss, tf.float64))),
-            "accuracy": totals.right / max(totals.tokens, 1.0),
-            "accuracy_per_sequence": totals.all_right / max(totals.sentences, 1.0),
-            "target_tokens": int(totals.tokens),
-        }
+        totals = TeacherForcedTotals(*sums)
+        return {**teacher_forced_values(totals), "target_tokens": int(totals.tokens)}
 
     def _sums(self, features: Features) -> _Sums:
         per_replica = self.strategy.run(self._replica_sums, (features,))

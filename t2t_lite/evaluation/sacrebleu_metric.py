@@ -1,0 +1,51 @@
+"""What the metrics that sacreBLEU counts have in common."""
+
+import abc
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite.evaluation.metric import OutputMetric, Segment, Statistics
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as Counter
+
+
+class SacrebleuMetric(OutputMetric):
+    """A metric of sacreBLEU's, with its signature."""
+
+    @abc.abstractmethod
+    def make_counter(self) -> "Counter":
+        """Returns sacreBLEU's metric; imports sacreBLEU no sooner, which takes a while."""
+
+    @functools.cached_property
+    def _counter(self) -> "Counter":
+        return self.make_counter()
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """SacreBLEU's signature."""
+        counter = self.make_counter()
+        counter.corpus_score([""], [[""]])  # it has none before it has seen a reference
+        return str(counter.get_signature())
+
+    @property
+    def signature_values(self) -> dict[str, str]:
+        """The signature by the name of the metric."""
+        return {f"{self.name}_signature": self.signature}
+
+    def statistics(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns what sacreBLEU counts of each segment."""
+        from t2t_lite.evaluation import _private_api
+
+        outputs = [segment.output for segment in segments]
+        references = [segment.reference for segment in segments]
+        rows = _private_api.segment_statistics(self._counter, outputs, references)
+        _private_api.forget_lines()
+        return rows
+
+    def score(self, totals: Sequence[float]) -> float:
+        """Returns sacreBLEU's score of such sums."""
+        from t2t_lite.evaluation import _private_api
+
+        return _private_api.score_of(self._counter, totals)

@@ -1,0 +1,68 @@
+"""Metrics of the model's predictions given right prefixes; T2T's names."""
+
+import math
+
+from t2t_lite import registry
+from t2t_lite.evaluation.metric import TeacherForcedMetric, TeacherForcedTotals
+
+
+@registry.register_metric
+class Loss(TeacherForcedMetric):
+    """Nats per token, without label smoothing."""
+
+    title = "evaluation loss (nats per token)"
+    lower_is_better = True
+
+    def score(self, totals: TeacherForcedTotals) -> float:
+        """Returns the score."""
+        return totals.loss / max(totals.tokens, 1.0)
+
+
+@registry.register_metric
+class NegLogPerplexity(Loss):
+    """The negative of the loss."""
+
+    title = "negative log perplexity"
+    lower_is_better = False
+    in_report = False  # the loss upside down
+
+    def score(self, totals: TeacherForcedTotals) -> float:
+        """Returns the score."""
+        return -super().score(totals)
+
+
+@registry.register_metric
+class Perplexity(Loss):
+    """E to the loss."""
+
+    title = "perplexity"
+    in_report = False  # the loss on another scale
+
+    def score(self, totals: TeacherForcedTotals) -> float:
+        """Returns the score."""
+        try:
+            return math.exp(super().score(totals))
+        except OverflowError:
+            return math.inf
+
+
+@registry.register_metric
+class Accuracy(TeacherForcedMetric):
+    """Share of tokens that are the most probable ones."""
+
+    title = "accuracy (share of tokens)"
+
+    def score(self, totals: TeacherForcedTotals) -> float:
+        """Returns the score."""
+        return totals.right / max(totals.tokens, 1.0)
+
+
+@registry.register_metric
+class AccuracyPerSequence(TeacherForcedMetric):
+    """Share of sentences that are right throughout."""
+
+    title = "accuracy per sequence"
+
+    def score(self, totals: TeacherForcedTotals) -> float:
+        """Returns the score."""
+        return totals.all_right / max(totals.sentences, 1.0)
