@@ -98,11 +98,14 @@ REGISTRY_FLAGS = (
         "t2t_usr_dir",
         pathlib.Path,
         "",
-        "Folder of your own problems, models and hyperparameter sets. Its __init__.py is imported, "
-        "and must import the modules that register them.",
+        "Folder of your own problems, models, hyperparameter sets and metrics. Its __init__.py is "
+        "imported, and must import the modules that register them.",
     ),
     Flag(
-        "registry_help", bool, False, "List all problems, models and hyperparameter sets, and exit."
+        "registry_help",
+        bool,
+        False,
+        "List all problems, models, hyperparameter sets and metrics, and exit.",
     ),
 )
 OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(RunConfig)["The trained model"]

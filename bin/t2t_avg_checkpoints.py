@@ -91,8 +91,8 @@ def _run(args: types.SimpleNamespace) -> None:
             for name in names
         ]
     elif args.num_best_checkpoints:
-        metric = selection.Metric.named(run.flags.get("best_metric", ""), run.problem.metric)
-        paths = selection.best_checkpoints(run.folder, metric, args.num_best_checkpoints)
+        criterion = selection.Criterion.named(run.flags.get("best_metric", ""), run.problem.metrics)
+        paths = selection.best_checkpoints(run.folder, criterion, args.num_best_checkpoints)
     else:
         paths = averaging.newest_checkpoints(
             run.folder, args.num_last_checkpoints, args.minutes_between_checkpoints

@@ -5,7 +5,9 @@ import types
 from collections.abc import Sequence
 
 from t2t_lite.bin.command import Command, Flag
-from t2t_lite.errors import DataError
+from t2t_lite.data.problem import Output
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.evaluation.metrics import check_metrics, score_by, split_metrics
 
 COMMAND = Command(
     "t2t-bleu",
@@ -15,6 +17,7 @@ COMMAND = Command(
     [
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de",
         "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --paper",
+        "t2t-bleu --translation=newstest2014.out.de --reference=newstest2014.de --metrics=chrf,ter",
     ],
     {
         "Files": (
@@ -29,6 +32,13 @@ COMMAND = Command(
                 'Print two scores to compare with "Attention Is All You Need": one with compounds '
                 "split at hyphens, as the paper counts EN-DE, and sacreBLEU's 13a.",
             ),
+            Flag(
+                "metrics",
+                str,
+                "",
+                "Other scores to print, separated by commas, such as chrf,chrf_plus_plus,ter "
+                "(default: BLEU with and without case).",
+            ),
         ),
     },
 )
@@ -41,6 +51,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "translation", "reference")
+    if args.paper and args.metrics:
+        raise UsageError("--paper and --metrics exclude each other")
+    metrics = split_metrics(args.metrics)
+    check_metrics(metrics)
     from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.text.text_files import read_lines
 
@@ -50,6 +64,11 @@ def _run(args: types.SimpleNamespace) -> None:
             f"{args.translation} has {len(translation)} lines but {args.reference} has "
             f"{len(reference)}: they must pair line by line"
         )
+    if metrics:
+        outputs = [Output(line) for line in translation]
+        for score in score_by(metrics, outputs, reference).values():
+            print(score.report)
+        return
     if args.paper:
         scores = {
             "BLEU_compound_split": compound_split_bleu(translation, reference),

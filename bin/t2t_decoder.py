@@ -13,6 +13,7 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import UsageError
+from t2t_lite.evaluation.metrics import output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 COMMAND = Command(
@@ -58,6 +59,8 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
     if args.hparams_set:
         registry.hparams(args.hparams_set)
     DecodeHParams().override(args.decode_hparams)
+    for name in split_metrics(args.metrics):
+        output_metric(name).check()
     return from_flags(DecoderConfig, args)
 
 

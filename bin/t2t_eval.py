@@ -16,18 +16,22 @@ from t2t_lite.bin.command import (
     quiet_import,
 )
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.config import METRICS_HELP
+from t2t_lite.evaluation.metrics import check_metrics, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
+    from t2t_lite.evaluation.bootstrap import Resampled
     from t2t_lite.training.checkpoint_scores import CheckpointScores
 
 COMMAND = Command(
     "t2t-eval",
-    "scores checkpoints: loss, perplexity, accuracy, BLEU or bracketing F1 of their outputs.\n"
+    "scores checkpoints: loss, perplexity, accuracy, BLEU or other metrics of their outputs.\n"
     "Several are compared with the first by paired bootstrap resampling.",
     [
         "t2t-eval --output_dir=runs/base --checkpoint_path=best --eval_use_test_set",
         "t2t-eval --output_dir=runs/base --checkpoint_path=newest,averaged",
+        "t2t-eval --output_dir=runs/base --metrics=bleu,chrf,command:./comet.sh",
         "t2t-eval --checkpoint_path=runs/base/model.ckpt-90000,runs/big/best.ckpt-300000",
     ],
     {
@@ -46,6 +50,7 @@ COMMAND = Command(
             Flag("eval_use_test_set", bool, False, "Score on the test split instead of dev."),
         ),
         "How": (
+            Flag("metrics", str, "", METRICS_HELP),
             Flag(
                 "decode_hparams",
                 str,
@@ -74,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
+    metrics = split_metrics(args.metrics)
+    check_metrics(metrics)
     with quiet_import():
         from t2t_lite.checkpoints.names import named_checkpoint
         from t2t_lite.training import checkpoint_scores, devices
@@ -89,6 +96,7 @@ def _run(args: types.SimpleNamespace) -> None:
         split,
         args.data_dir,
         args.decode_hparams,
+        metrics,
     )
     if args.output_format == "json":
         checkpoints = [dataclasses.asdict(scores) for scores in scored]
@@ -106,18 +114,27 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
             notes[name] = value
         else:
             rows.append([name, *(f"{s.values[name]:.6g}" for s in scored)])
-    resampled = [s.resampled for s in scored if s.resampled]
-    if resampled:
-        rows.append(["bootstrap mean", *(f"{r.mean:.2f} ± {r.half_width:.2f}" for r in resampled)])
+    for title, resampled in _bootstraps(scored).items():
+        rows.append([f"{title} mean", *(f"{r.mean:.2f} ± {r.half_width:.2f}" for r in resampled)])
         p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
-        rows.append(["bootstrap p-value", *p_values])
-        notes["bootstrap signature"] = resampled[0].signature
+        rows.append([f"{title} p-value", *p_values])
+        notes[f"{title} signature"] = resampled[0].signature
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
     return "\n".join([*lines, *(f"{name}: {note}" for name, note in notes.items())])
+
+
+def _bootstraps(scored: Sequence["CheckpointScores"]) -> dict[str, list["Resampled"]]:
+    """Returns what resampling by each metric found, for each checkpoint, by its title."""
+    found = {
+        f"{name} bootstrap": [s.other_resampled[name] for s in scored]
+        for name in scored[0].other_resampled
+    }
+    first = [s.resampled for s in scored if s.resampled]
+    return {"bootstrap": first, **found} if first else found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
 from t2t_lite.errors import UsageError
 
 COMMAND = Command(
@@ -19,7 +19,8 @@ COMMAND = Command(
     {
         "Output": (
             Flag("output", pathlib.Path, "", "File to write (default: OUTPUT_DIR/report.html)."),
-        )
+        ),
+        "Registries": REGISTRY_FLAGS,
     },
     words="OUTPUT_DIR [OTHER ...]",
 )

@@ -14,8 +14,9 @@ from t2t_lite.bin.command import (
     from_flags,
     quiet_import,
 )
-from t2t_lite.checkpoints.selection import Metric
+from t2t_lite.checkpoints.selection import Criterion
 from t2t_lite.errors import UsageError
+from t2t_lite.evaluation.metrics import check_metrics
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
@@ -100,8 +101,9 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
         raise UsageError(
             "--eval_early_stopping_steps needs evaluations, and --schedule=train has none"
         )
+    check_metrics(problem.metrics)
     for name in (args.best_metric, args.eval_early_stopping_metric):
-        Metric.named(name, problem.metric)
+        Criterion.named(name, problem.metrics)
     DecodeHParams().override(args.decode_hparams)
     return from_flags(TrainerConfig, args)
 

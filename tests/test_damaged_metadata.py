@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite import registry
-from t2t_lite.checkpoints.selection import Metric
+from t2t_lite.checkpoints.selection import Criterion
 from t2t_lite.errors import UserError
 from t2t_lite.export import t2t_settings
 from t2t_lite.generation import fingerprint
@@ -92,7 +92,7 @@ def read_all(folder: pathlib.Path) -> None:
     readers = (
         lambda: run_folder.open_run(str(folder)),
         lambda: seed_and_parts(config(folder), hparams, 1),
-        lambda: Metric("loss", True).curve(folder),
+        lambda: Criterion("loss", True).curve(folder),
         lambda: CostTracker(folder, 0, window, Hardware(1, 1.0)),
         lambda: report.write_report([str(folder)], str(folder / "report.html")),
         lambda: fingerprint._read(folder / FINGERPRINT),

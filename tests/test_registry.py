@@ -12,13 +12,14 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.evaluation.metric import OutputMetric, Value
 from t2t_lite.hyperparameters import HParams
 
 
 @pytest.fixture(autouse=True)
 def _forget_registrations() -> Iterator[None]:
     """Takes back what a test registers."""
-    registries = (registry._problems, registry._models, registry._hparams)
+    registries = (registry._problems, registry._models, registry._hparams, registry._metrics)
     for known in registries:
         known.names()
     before = [dict(known._entries) for known in registries]
@@ -143,12 +144,50 @@ def test_a_model_by_address_is_loaded_when_asked_for():
         registry.model("absent")
 
 
+def test_a_metric_is_registered_by_a_class():
+    @registry.register_metric
+    class FirstWord(OutputMetric):
+        def statistics(self, segments):
+            return [(s.output.split()[:1] == s.reference.split()[:1], 1) for s in segments]
+
+    @registry.register_metric("other_name")
+    class Named(FirstWord):
+        title = "a title"
+        lower_is_better = True
+
+    assert registry.metric("first_word").values == [Value("first_word", "first word")]
+    assert registry.metric("other_name").values == [Value("other_name", "a title", True)]
+    assert list(registry.metrics())[-2:] == ["first_word", "other_name"]
+    assert {"bleu", "chrf", "chrf_plus_plus", "ter", "loss"} <= set(registry.list_metrics())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("blue", "unknown metric 'blue'; did you mean 'bleu'"),
+        ("bleu:zh", "metric 'bleu:zh': write bleu"),
+        ("command", "metric 'command': write command:PROGRAM"),
+        ("command:", "metric 'command:': write command:PROGRAM"),
+    ],
+)
+def test_a_metric_that_is_named_amiss(name: str, message: str):
+    with pytest.raises(UsageError, match=message):
+        registry.metric(name)
+
+
+@pytest.mark.parametrize("name", ["a,b", "a:b", "step", "kind", "bleu_signature"])
+def test_names_that_no_metric_can_have(name: str):
+    with pytest.raises(ValueError, match="expected letters, digits and underscores"):
+        registry.register_metric(name)
+
+
 def test_registry_help_groups_names_by_first_word():
     registry.register_problem("zebra_one")(Pairs)
     registry.register_problem("zebra_two")(Pairs)
     text = registry.registry_help()
     assert "    zebra:\n      * zebra_one\n      * zebra_two\n" in text
     assert text.index("Problems:") < text.index("Models:") < text.index("HParams:")
+    assert text.index("HParams:") < text.index("Metrics:") < text.index("      * bracketing_f1\n")
     assert "      * transformer_base\n" in text
 
 

@@ -1,7 +1,7 @@
 """Which checkpoint a user means: a path, a number of updates, `newest`, `best` or `averaged`."""
 
 from t2t_lite.checkpoints.averaging import has_other_sources
-from t2t_lite.checkpoints.selection import Metric, best_checkpoints
+from t2t_lite.checkpoints.selection import Criterion, best_checkpoints
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
@@ -25,8 +25,8 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     if name == "newest":
         return run.latest_checkpoint()
     if name == "best":
-        metric = Metric.named(run.flags.get("best_metric", ""), run.problem.metric)
-        return best_checkpoints(run.folder, metric, 1)[0]
+        criterion = Criterion.named(run.flags.get("best_metric", ""), run.problem.metrics)
+        return best_checkpoints(run.folder, criterion, 1)[0]
     if name == "averaged":
         averages = run.folder.glob("averaged.ckpt-*.index")
         # By time: one of the best checkpoints may be of fewer steps than one of the last.

@@ -42,9 +42,7 @@ class Criterion:
     minimize: bool
 
     @classmethod
-    def named(
-        cls, name: str, metrics: Sequence[str], minimize: bool | None = None
-    ) -> "Criterion":
+    def named(cls, name: str, metrics: Sequence[str], minimize: bool | None = None) -> "Criterion":
         """Returns the number of that name.
 
         Args:

@@ -6,6 +6,12 @@ from t2t_lite.options import Config, option
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 
 STANDARD_INPUT = "-"  # in place of a file's name
+METRICS_HELP = (
+    "Metrics that score the outputs, separated by commas: bleu, chrf, chrf_plus_plus, ter or others "
+    "that --registry_help lists; or command:PROGRAM, which gets three files as arguments (sources, "
+    "outputs, references) and prints one number per line, or one for all (default: the problem's "
+    "own)."
+)
 _MUST_AGREE = "Must agree with the run folder, if given."
 
 
@@ -74,6 +80,7 @@ class DecoderConfig(Config):
         "BLEU, or the problem's own score.",
         path=True,
     )
+    metrics: str = option("", METRICS_HELP)
     worker_gpu: int | None = option(
         None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0, group="Search"
     )

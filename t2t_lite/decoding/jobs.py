@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files
-from t2t_lite.data.problem import DatasetSplit, Problem
+from t2t_lite.data.problem import DatasetSplit, Output, Problem
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import read_examples
@@ -23,7 +23,7 @@ from t2t_lite.decoding.outputs import Writer, score_writer, writer
 from t2t_lite.decoding.part_file import NOT_BEGUN, WRITTEN_BESIDE, Done, PartFile, Record, Row
 from t2t_lite.decoding.pieces import NOTHING, Batch, Found, Hypothesis, Source, best_output
 from t2t_lite.errors import DataError
-from t2t_lite.evaluation.metrics import score_outputs
+from t2t_lite.evaluation.metrics import check_metrics, output_metrics, score_by, split_metrics
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -213,7 +213,9 @@ def _decode_file(
     source, run = config.decode_from_file or config.score_file, trained[0].run
     count = lines.rows.count()
     references = None
+    metrics: Sequence[str] = ()
     if config.decode_reference:
+        metrics = _metrics(config, decoder)
         references = _references(decoder.problem, source, count, config.decode_reference)
     path = config.decode_to_file or _results_name(source, run, decoder.hparams)
     _refuse_overwriting([path], [*lines.rows.files, config.decode_reference], trained)
@@ -226,7 +228,7 @@ def _decode_file(
         part.finish()
     log.info("wrote %s", path)
     if references is not None:
-        print(score_outputs(decoder.problem.metric, outputs, references).report)
+        _print_scores(metrics, outputs, references, list(iterate_lines(source)))
 
 
 def _refuse_overwriting(
@@ -274,7 +276,9 @@ def _decode_split(
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = opened.problem.existing_filepaths(data_dir, split)
     opened.refuse_other_vocabulary(data_dir)
+    metrics = _metrics(config, decoder)
     sources, references = read_examples(decoder, paths)
+    texts = [source.text for source in sources]
 
     def records(done: Done = NOT_BEGUN) -> Iterator[Record]:
         recorder = _Recorder(writer(config.output_format, decoder.hparams), start)
@@ -286,11 +290,11 @@ def _decode_split(
     if config.decode_to_file:
         path = _results_name(config.decode_to_file, opened, decoder.hparams)
         stem = path.removesuffix("decodes")
-        texts = {f"{stem}inputs": [source.text for source in sources], f"{stem}targets": references}
-        _refuse_overwriting([path, *texts], paths, trained)
+        beside = {f"{stem}inputs": texts, f"{stem}targets": references}
+        _refuse_overwriting([path, *beside], paths, trained)
         origin = _origin(paths, decoder, trained, config)
         with PartFile(pathlib.Path(path), origin).opened() as part:
-            for name, lines in texts.items():
+            for name, lines in beside.items():
                 files.write_text(name, _joined(lines))
             for record in records(part.done):
                 part.append(record)
@@ -299,7 +303,24 @@ def _decode_split(
         log.info("wrote %s", path)
     else:
         rows = _in_order(records())
-    print(score_outputs(decoder.problem.metric, [row.output for row in rows], references).report)
+    _print_scores(metrics, [row.output for row in rows], references, texts)
+
+
+def _metrics(config: DecoderConfig, decoder: Decoder) -> Sequence[str]:
+    """Returns the metrics to score by, which can: those that are asked for, or the problem's."""
+    names = split_metrics(config.metrics) or output_metrics(decoder.problem.metrics)
+    check_metrics(names)
+    return names
+
+
+def _print_scores(
+    metrics: Sequence[str],
+    outputs: Sequence[Output],
+    references: Sequence[str],
+    sources: Sequence[str],
+) -> None:
+    for score in score_by(metrics, outputs, references, sources).values():
+        print(score.report)
 
 
 def _results_name(prefix: str, opened: run_folder.RunFolder, hparams: DecodeHParams) -> str:

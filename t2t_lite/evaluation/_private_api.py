@@ -1,6 +1,7 @@
 """What this package calls of sacreBLEU's private interface; setup.cfg pins the versions it has."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -19,7 +20,7 @@ def segment_statistics(
 
 def score_of(counter: Metric, totals: Sequence[float]) -> float:
     """Returns a metric's score of segments whose counts add up to `totals`."""
-    return counter._compute_score_from_stats(totals).score
+    return counter._compute_score_from_stats(cast(list[Any], totals)).score  # any sequence will do
 
 
 def forget_lines() -> None:

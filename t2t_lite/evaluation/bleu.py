@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Sequence
-
 from typing import TYPE_CHECKING
 
 from t2t_lite import registry

@@ -1,8 +1,8 @@
 """Which of two systems is better, and how sure that is: paired bootstrap resampling.
 
 Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation"; the numbers are
-those of sacreBLEU's test. The seed is in the signature; the environment variable SACREBLEU_SEED sets
-another.
+those of sacreBLEU's test. The seed is in the signature; the environment variable SACREBLEU_SEED
+sets another.
 """
 
 import dataclasses

@@ -67,7 +67,7 @@ class Score:
     statistics: Statistics = ()
 
 
-class Metric(abc.ABC):
+class Metric:
     """A way to score a model; derive from `OutputMetric` or `TeacherForcedMetric`.
 
     Args:
@@ -97,7 +97,7 @@ class Metric(abc.ABC):
         if bool(given) != bool(self.argument):
             written = f"{base}:{self.argument}" if self.argument else base
             raise UsageError(f"metric {name!r}: write {written}")
-        self.title = self.title or base.replace("_", " ")
+        self.title = self.title or (name if given else name.replace("_", " "))
 
     @property
     def values(self) -> list[Value]:
@@ -108,7 +108,7 @@ class Metric(abc.ABC):
         """Raises UserError if it cannot score on this machine; called before long work begins."""
 
 
-class OutputMetric(Metric):
+class OutputMetric(Metric, abc.ABC):
     """A score of decoded outputs, computed from statistics of the segments.
 
     The score of a corpus is a function of the sums of these statistics, so that it can be
@@ -178,7 +178,7 @@ class TeacherForcedTotals(NamedTuple):
     all_right: float  # sentences in which every token is
 
 
-class TeacherForcedMetric(Metric):
+class TeacherForcedMetric(Metric, abc.ABC):
     """A score of the model's predictions given right prefixes; every evaluation computes it."""
 
     @abc.abstractmethod

@@ -130,7 +130,7 @@ def train(rows: Sequence[str], seeds: int, settings: Settings, places: Places) -
             problem has no BLEU.
         UserError: a training failed.
     """
-    if registry.problem(settings.problem).metric != "bleu":
+    if "bleu" not in registry.problem(settings.problem).metrics:
         raise UsageError(f"--problem={settings.problem} is not scored by BLEU, as Table 3 is")
     if not 1 <= seeds <= MOST_SEEDS:
         raise UsageError(f"--seeds={seeds}: from 1 to {MOST_SEEDS} are possible")

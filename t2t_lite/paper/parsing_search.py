@@ -145,10 +145,10 @@ def search(settings: Settings, grid: Grid, places: Places) -> dict[str, Any]:
         UserError: a training or decoding failed.
     """
     problem = registry.problem(settings.problem)
-    if problem.metric != _METRIC:
+    if _METRIC not in problem.metrics:
         raise UsageError(
             f"--problem={settings.problem} is no parsing: its outputs are scored by "
-            f"{problem.metric}, not by {_METRIC}"
+            f"{', '.join(problem.metrics)}, not by {_METRIC}"
         )
     queue = _Queue(settings, places)
     for beam_size in grid.beam_sizes:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.evaluation.metrics import known_metric
 from t2t_lite.progress import duration
 from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
@@ -35,13 +36,8 @@ class Series(NamedTuple):
     best: Callable[[Iterable[float]], float] | None = None  # None: neither end is better
 
 
-_SERIES = (
-    Series("train", "loss", "training loss (nats per token)"),
-    Series("eval", "loss", "evaluation loss (nats per token)", min),
-    Series("eval", "bleu", "BLEU", max),
-    Series("eval", "bracketing_f1", "bracketing F1", max),
-    Series("eval", "accuracy", "accuracy (share of tokens)", max),
-    Series("eval", "accuracy_per_sequence", "accuracy per sequence", max),
+_TRAINING_LOSS = Series("train", "loss", "training loss (nats per token)")
+_OTHER_TRAINING = (
     Series("train", "learning_rate", "learning rate"),
     Series("train", "gradient_norm", "gradient norm"),
     Series("train", "padding_share", "padding (share of a batch)"),
@@ -72,6 +68,18 @@ class ReportedRun:
             if record["kind"] == series.kind and series.field in record
         }
         return sorted(found.items())
+
+
+def _series(runs: Sequence[ReportedRun]) -> list[Series]:
+    """Returns what the page follows: the metrics of the runs' evaluations between the rest."""
+    evaluations = [record for run in runs for record in run.records if record["kind"] == "eval"]
+    fields = dict.fromkeys(field for record in evaluations for field in record)
+    scores = [
+        Series("eval", metric.name, metric.title, min if metric.lower_is_better else max)
+        for metric in filter(None, map(known_metric, fields))
+        if metric.in_report
+    ]
+    return [_TRAINING_LOSS, *scores, *_OTHER_TRAINING]
 
 
 def write_report(folders: Sequence[str], output: str) -> str:
@@ -128,13 +136,14 @@ def page(runs: Sequence[ReportedRun]) -> str:
     Raises:
         UserError: matplotlib is not installed.
     """
+    followed = _series(runs)
     plots = [
         line_plot(
             series.title,
             "step",
             [Curve(run.name, run.points(series), style) for style, run in enumerate(runs)],
         )
-        for series in _SERIES
+        for series in followed
     ]
     settings = "Settings that differ" if len(runs) > 1 else "Settings"
     return pages.render(
@@ -144,7 +153,7 @@ def page(runs: Sequence[ReportedRun]) -> str:
         lines=[(colour(style), dashes(style)) for style in range(len(runs))],
         plots=plots,
         tables={
-            "Scores": _without_absent(_score_rows(runs)),
+            "Scores": _without_absent(_score_rows(runs, followed)),
             "Cost": _without_absent(_cost_rows(runs)),
             settings: _without_absent(_setting_rows(runs)),
         },
@@ -156,9 +165,9 @@ def _without_absent(rows: Iterable[Row]) -> list[Row]:
     return [(name, cells) for name, cells in rows if any(cell != _ABSENT for cell in cells)]
 
 
-def _score_rows(runs: Sequence[ReportedRun]) -> list[Row]:
+def _score_rows(runs: Sequence[ReportedRun], followed: Sequence[Series]) -> list[Row]:
     rows = [("steps", [f"{max(record['step'] for record in run.records):,}" for run in runs])]
-    for series in _SERIES:
+    for series in followed:
         if series.best:
             rows.append((f"best {series.title}", [_best(run, series) for run in runs]))
             rows.append((f"last {series.title}", [_last(run, series) for run in runs]))

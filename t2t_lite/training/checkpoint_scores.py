@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+import logging
 import pathlib
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -11,12 +13,16 @@ from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.examples import Decodes, decode_examples
+from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation.bootstrap import Resampled, paired_bootstrap
+from t2t_lite.evaluation.bootstrap import Resampled, resample
+from t2t_lite.evaluation.metric import Score
+from t2t_lite.evaluation.metrics import check_metrics, output_metric, output_metrics
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.evaluation import Evaluation
+
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,14 +33,16 @@ class CheckpointScores:
         checkpoint: its prefix.
         step: the updates before it.
         values: by name, as an evaluation in metrics.jsonl has them, of all examples.
-        resampled: by the problem's metric, beside the other checkpoints; None if it is the only
-            one.
+        resampled: by the first metric of outputs, beside the other checkpoints; None if it is the
+            only one.
+        other_resampled: by the other metrics, by their names.
     """
 
     checkpoint: str
     step: int
     values: dict[str, float | int | str]
     resampled: Resampled | None = None
+    other_resampled: dict[str, Resampled] = dataclasses.field(default_factory=dict)
 
 
 def score_checkpoints(
@@ -43,6 +51,7 @@ def score_checkpoints(
     split: str,
     data_dir: str = "",
     decode_hparams: str = "",
+    metrics: Sequence[str] = (),
 ) -> list[CheckpointScores]:
     """Scores checkpoints, of one run or of several runs of one problem, on all of a split.
 
@@ -52,6 +61,7 @@ def score_checkpoints(
         split: of `DatasetSplit`; what to evaluate on.
         data_dir: folder of the data; empty: each run's own.
         decode_hparams: changes to the problem's search settings.
+        metrics: names of registered metrics; none: the first run's problem's own.
 
     Returns:
         The scores in the order of `checkpoints`; if there are several, with paired bootstrap
@@ -61,26 +71,45 @@ def score_checkpoints(
         UserError: a checkpoint or the data is missing, or they are of different tasks.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
+    metrics = metrics or run_folder.open_run(folders[0]).problem.metrics
+    check_metrics(metrics)
     scorer = functools.cache(lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams))
-    scored, decoded = [], {}
+    scored = []
     for folder, path in zip(folders, checkpoints, strict=True):
-        scores, decodes = scorer(folder).score(path, split)
-        scored.append(scores)
-        decoded[path] = decodes
-    first, *others = decoded.values()
-    if not others:
-        return scored
-    if any(other.references != first.references for other in others):
+        scored.append(scorer(folder).score(path, split, output_metrics(metrics)))
+    if any(one.references != scored[0].references for one in scored):
         raise UserError(
             f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: compare runs on one "
             "--data_dir"
         )
-    resampled = paired_bootstrap(
-        scorer(folders[0]).run.problem.metric,
-        {path: [output.text for output in decodes.outputs] for path, decodes in decoded.items()},
-        first.references,
-    )
-    return [dataclasses.replace(s, resampled=resampled[s.checkpoint]) for s in scored]
+    return _compared(scored) if len(scored) > 1 else [one.scores for one in scored]
+
+
+class _Scored(NamedTuple):
+    """A checkpoint's scores, and what they are compared by."""
+
+    scores: CheckpointScores
+    by_metric: dict[str, Score]
+    references: list[str]
+
+
+def _compared(scored: Sequence[_Scored]) -> list[CheckpointScores]:
+    """Adds to the scores what bootstrap resampling says of them."""
+    compared = [one.scores for one in scored]
+    for number, name in enumerate(scored[0].by_metric):
+        rows = {one.scores.checkpoint: one.by_metric[name].statistics for one in scored}
+        if any(len(each) != len(scored[0].references) for each in rows.values()):
+            log.info("%s has one number for all outputs: it is not resampled", name)
+            continue
+        found = resample(output_metric(name), rows)
+        for place, scores in enumerate(compared):
+            result = found[scores.checkpoint]
+            others = scores.other_resampled | {name: result}
+            changes: dict[str, Any] = (
+                {"other_resampled": others} if number else {"resampled": result}
+            )
+            compared[place] = dataclasses.replace(scores, **changes)
+    return compared
 
 
 class _Scorer:
@@ -105,8 +134,8 @@ class _Scorer:
             devices=strategy.extended.worker_devices,
         )
 
-    def score(self, checkpoint: str, split: str) -> tuple[CheckpointScores, Decodes]:
-        """Returns a checkpoint's scores and its outputs."""
+    def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
+        """Scores a checkpoint, its outputs by these metrics."""
         step = self.run.restore_weights(self._model, checkpoint)
         problem, hparams = self.run.problem, self.run.hparams
         paths = problem.existing_filepaths(self._data_dir, split)
@@ -120,5 +149,7 @@ class _Scorer:
             values = self._evaluation(batches, limit=None)
             self._decoder.names = [checkpoint]
             decodes = decode_examples(self._decoder, paths, f"{split} example")
-        values |= decodes.score(problem.metric).values
-        return CheckpointScores(checkpoint, step, values), decodes
+        by_metric = decodes.score(metrics)
+        for score in by_metric.values():
+            values |= score.values
+        return _Scored(CheckpointScores(checkpoint, step, values), by_metric, decodes.references)

@@ -67,7 +67,7 @@ class TrainerConfig(Config):
     best_metric: str = option(
         "",
         "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy (default: "
-        "the problem's own: bleu or bracketing_f1).",
+        "the problem's first metric).",
     )
     eval_early_stopping_steps: int | None = option(
         None,
@@ -81,7 +81,7 @@ class TrainerConfig(Config):
         0.1, "Smallest change that counts as an improvement.", minimum=0
     )
     eval_early_stopping_metric_minimize: bool | None = option(
-        None, "Lower is better (default: true only for loss and perplexity)."
+        None, "Lower is better (default: what is registered with the metric)."
     )
     eval_steps: int = option(
         100, "Maximum number of batches per evaluation; fewer if the data ends.", minimum=1

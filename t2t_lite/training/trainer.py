@@ -28,8 +28,11 @@ from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
-from t2t_lite.decoding.examples import decode_examples
+from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.evaluation.command import ProgramError
+from t2t_lite.evaluation.metric import Score
+from t2t_lite.evaluation.metrics import output_metrics
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.reporting.metrics_writer import Metrics, ProgressLine, Values, train_values
 from t2t_lite.reporting.samples import attention_images, sample_table
@@ -117,7 +120,7 @@ class Trainer:
             self.model = self.run.build_model()
             self.optimizer = make_optimizer(self.hparams)
         self.evaluation = Evaluation(self.strategy, self.model)
-        self.selection = Selection(self.run.folder, config, self.run.problem.metric)
+        self.selection = Selection(self.run.folder, config, self.run.problem.metrics)
         self.decoder = Decoder(
             self.model,
             self.run.problem,
@@ -290,9 +293,10 @@ class Trainer:
                 self._record_diverged(step, metrics, kind, values, error)
                 return
             images = attention_images(self.model, paths, self.reader)
-        memory.give_back()
-        score = decodes.score(self.run.problem.metric)
-        values |= score.values
+            memory.give_back()
+            scores = self._scores(step, decodes)
+        for score in scores:
+            values |= score.values
         metrics.write(kind, step, values)
         metrics.show(step, sample_table(decodes), images)
         log.info(
@@ -300,22 +304,33 @@ class Trainer:
             step,
             split,
             *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
-            score.summary,
+            "  ".join(score.summary for score in scores),
         )
+
+    def _scores(self, step: int, decodes: Decodes) -> list[Score]:
+        """Scores outputs by the problem's metrics; a program that fails gives NaN."""
+        scores: list[Score] = []
+        for name in output_metrics(self.run.problem.metrics):
+            try:
+                scores += decodes.score([name]).values()
+            except ProgramError as error:
+                log.error("step %d: no %s: %s", step, name, error)
+                scores.append(Score({name: math.nan}, report="", summary=f"no {name}"))
+        return scores
 
     def _record_diverged(
         self, step: int, metrics: Metrics, kind: str, values: Values, error: DivergedError
     ) -> None:
         """Records an evaluation of a model that cannot decode; the training is left to go on."""
-        name = self.run.problem.metric
-        metrics.write(kind, step, values | {name: math.nan})
+        names = output_metrics(self.run.problem.metrics)
+        metrics.write(kind, step, values | dict.fromkeys(names, math.nan))
         log.error(
             "step %d: loss %.4f, and no %s: %s. No evaluation with NaN is chosen as the best; if "
             "those that follow are like it, end this run, and begin anew with a lower learning "
             "rate or a longer warm-up",
             step,
             values["loss"],
-            name,
+            ", ".join(names),
             error,
         )
 

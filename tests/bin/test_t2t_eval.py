@@ -1,5 +1,6 @@
 """t2t-eval's command line; its numbers are tested with a run, in tests/training."""
 
+import dataclasses
 import json
 import os
 
@@ -77,6 +78,26 @@ def test_the_table_of_two():
     ]
 
 
+def test_the_table_by_two_metrics():
+    worth = Resampled(20.0, 20.1, 0.5, None, "bs:1000")
+    scores = {"bleu": 20.0, "ter": 60.0}
+    rows = t2t_eval._table(
+        [
+            CheckpointScores(name, 1, scores, worth, {"ter": dataclasses.replace(worth, mean=60.0)})
+            for name in ("a", "b")
+        ]
+    ).splitlines()
+    assert [row.split("  ")[0] for row in rows[-6:]] == [
+        "bootstrap mean",
+        "bootstrap p-value",
+        "ter bootstrap mean",
+        "ter bootstrap p-value",
+        "bootstrap signature: bs:1000",
+        "ter bootstrap signature: bs:1000",
+    ]
+    assert rows[-4].endswith("60.00 ± 0.50  60.00 ± 0.50")
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
@@ -84,6 +105,8 @@ def test_the_table_of_two():
         (["--output_dir=none"], 1, "none is no run folder"),
         (["--output_dir=none", "--output_format=xml"], 2, "=xml, expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
+        (["--output_dir=none", "--metrics=blue"], 2, "unknown metric 'blue'; did you mean 'bleu'"),
+        (["--output_dir=none", "--metrics=command:./no"], 1, "program './no' is not found"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(capsys, flags, code, message):

@@ -225,7 +225,7 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
         config=types.SimpleNamespace(eval_steps=None),
         decoder=asking(["the model"]),
         watch=Watch(),
-        run=types.SimpleNamespace(problem=types.SimpleNamespace(metric="bleu")),
+        run=types.SimpleNamespace(problem=types.SimpleNamespace(metrics=["bleu"])),
     )
     trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)
     sources = trainer.decoder.encode(["fine", "why?"])

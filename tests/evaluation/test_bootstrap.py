@@ -3,9 +3,11 @@
 import random
 
 import pytest
+from sacrebleu.metrics import CHRF, TER
+from sacrebleu.significance import PairedTest
 
 from t2t_lite.data.problem import Output
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.evaluation.bootstrap import paired_bootstrap
 from t2t_lite.evaluation.metrics import score_outputs
 
@@ -66,6 +68,75 @@ def test_equal_outputs_do_not_differ_and_a_repetition_agrees(metric, right, bad,
     assert first["b"].p_value == 1.0
     assert first["c"].p_value < 0.01
     assert paired_bootstrap(metric, {"a": bad, "b": bad, "c": good}, right) == first
+
+
+def damaged(seed: int, share: float) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join("x" if draw.random() < share else w for w in line.split()) for line in RIGHT]
+
+
+# Recorded from sacreBLEU's PairedTest (2.6.0): score, mean, half of the interval, p-value.
+RECORDED = {
+    "bleu": [
+        (52.16405371685424, 52.0967474978471, 7.201272422435807, None),
+        (50.33613623451394, 50.244352195587936, 7.530635196421983, 0.24875124875124874),
+        (57.94580220034791, 57.88461694066893, 6.416755440014747, 0.09490509490509491),
+    ],
+    "bracketing_f1": [
+        (78.87931034482759, 78.93914712831395, 5.023219814241486, None),
+        (75.43103448275862, 75.46279449399141, 5.453331785465522, 0.012987012987012988),
+        (82.75862068965517, 82.81789441709464, 4.717736554117174, 0.000999000999000999),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "right", "systems"),
+    [
+        ("bleu", RIGHT, [damaged(1, 0.25), damaged(2, 0.25), damaged(3, 0.2)]),
+        ("bracketing_f1", trees(), [trees(wrong=share) for share in (0.3, 0.34, 0.25)]),
+    ],
+)
+def test_numbers_stay_what_they_were(metric, right, systems):
+    found = paired_bootstrap(metric, dict(zip("abc", systems, strict=True)), right)
+    numbers = [(r.score, r.mean, r.half_width, r.p_value) for r in found.values()]
+    assert numbers == RECORDED[metric]
+
+
+@pytest.mark.parametrize("metric", ["chrf", "chrf_plus_plus", "ter"])
+def test_sacrebleus_own_test_agrees(metric):
+    """A third metric was scored as bracketing F1."""
+    counter = {"chrf": CHRF(), "chrf_plus_plus": CHRF(word_order=2), "ter": TER()}[metric]
+    systems = {"a": damaged(1, 0.25), "b": damaged(2, 0.25)}
+    found = paired_bootstrap(metric, systems, RIGHT)
+    test = PairedTest(list(systems.items()), {metric: counter}, [RIGHT], "bs", 1000)
+    ((_, signature),), scores = test()[0].items(), test()[1]
+    expected = next(results for name, results in scores.items() if name != "System")
+    for ours, theirs in zip(found.values(), expected, strict=True):
+        assert ours.signature == str(signature)
+        numbers = (ours.score, ours.mean, ours.half_width)
+        assert numbers == pytest.approx((theirs.score, theirs.mean, theirs.ci), abs=1e-4)
+        assert ours.p_value == theirs.p_value
+
+
+def test_a_metric_with_one_number_for_all_cannot_be_resampled(program):
+    mean = program("echo 0.5")
+    with pytest.raises(DataError, match="one number for all outputs"):
+        paired_bootstrap(mean, {"a": ["x", "y"], "b": ["z", "y"]}, ["x", "y"], ["s", "t"])
+
+
+@pytest.mark.parametrize(("seed", "shown"), [("7", "seed:7|"), ("none", "seed:none|")])
+def test_the_seed_can_be_set(monkeypatch, seed, shown):
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    found = paired_bootstrap("bleu", {"a": damaged(1, 0.25), "b": damaged(2, 0.25)}, RIGHT)
+    assert shown in found["b"].signature
+    assert found["b"].mean != RECORDED["bleu"][1][1]
+
+
+def test_a_seed_that_is_none(monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", "x")
+    with pytest.raises(UsageError, match="SACREBLEU_SEED='x': expected a whole number"):
+        paired_bootstrap("bleu", {"a": ["x"], "b": ["y"]}, ["z"])
 
 
 def test_outputs_and_references_must_pair():

@@ -18,7 +18,7 @@ from t2t_lite.bin.command import checkpoint_name, checkpoint_names
 from t2t_lite.checkpoints import averaging, warm_start
 from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.checkpoints.saving import Checkpoints
-from t2t_lite.checkpoints.selection import Metric, best_checkpoints, keep_best
+from t2t_lite.checkpoints.selection import Criterion, best_checkpoints, keep_best
 from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_trained
@@ -94,7 +94,8 @@ def test_checkpoints_are_read_again(folder):
     assert value(run, newest) == -2.0
     assert value(run) == -2.0
     keep_best(run.folder, [2])
-    assert best_checkpoints(run.folder, Metric("bleu", False), 1) == [f"{run.folder}/best.ckpt-2"]
+    bleu = Criterion("bleu", minimize=False)
+    assert best_checkpoints(run.folder, bleu, 1) == [f"{run.folder}/best.ckpt-2"]
     assert value(run, named_checkpoint("best", folder)) == 4.0
     (trained,) = find_trained(DecoderConfig(output_dir=folder))
     assert trained.checkpoint == newest
