@@ -74,6 +74,9 @@ def _check_files(args: types.SimpleNamespace) -> None:
             raise UsageError(f"--{name} goes with --decode_from_file only")
         if getattr(args, name) and args.score_file:
             raise UsageError(f"--{name} and --score_file exclude each other")
+    has_no_reference = args.decode_from_file and not args.decode_reference
+    if args.metrics and (args.decode_interactive or args.score_file or has_no_reference):
+        raise UsageError("--metrics needs right outputs: name them by --decode_reference")
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
     if args.decode_from_file == STANDARD_INPUT:

@@ -100,6 +100,10 @@ def split_metrics(names: str) -> tuple[str, ...]:
 
 def check_metrics(names: Iterable[str]) -> None:
     """Raises UserError if one of these metrics does not exist or cannot score on this machine."""
+    if isinstance(names, str):  # ("bleu") in place of ("bleu",)
+        raise UsageError(
+            f"metrics are {names!r}: expected a sequence of names, such as [{names!r}]"
+        )
     for name in names:
         registry.metric(name).check()
 

@@ -50,6 +50,22 @@ def test_the_papers_scores_are_labelled(tmp_path: pathlib.Path, capsys: pytest.C
     assert lines[3].startswith("BLEU_sacrebleu_13a signature: nrefs:1|case:mixed|eff:no|tok:13a|")
 
 
+def test_other_metrics(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    translation, reference = write(tmp_path / "out", "a b c\n"), write(tmp_path / "ref", "a b d\n")
+    files = [f"--translation={translation}", f"--reference={reference}"]
+    assert run(*files, "--metrics=exact_match,ter") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["exact match (% of outputs) =   0.00", "TER =  33.33"]
+    assert lines[2].startswith("TER signature: nrefs:1|case:lc|tok:tercom|")
+    for flags, message in (
+        (["--metrics=ter", "--paper"], "--paper and --metrics exclude each other"),
+        (["--metrics=tre"], "unknown metric 'tre'; did you mean 'ter'"),
+        (["--metrics=command:cat"], "needs the sources"),
+    ):
+        assert run(*files, *flags) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_odd_line_breaks_do_not_split_lines(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -76,6 +76,23 @@ def test_two_runs_on_a_page(tmp_path, capsys):
     assert "http" not in text
 
 
+def test_registered_metrics_have_curves_and_their_best(tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder)
+    with (folder / "metrics.jsonl").open("w") as lines:
+        for step, value in ((1, 70.0), (2, 50.0), (3, 60.0)):
+            others = {"command:./comet.sh": value, "mine": value, "bleu:x": value, "command": 1.0}
+            record = {"kind": "eval", "step": step, "ter": value, "perplexity": value, **others}
+            lines.write(json.dumps(record | {"chrf": value, "recall": value}) + "\n")
+    assert run(str(folder)) == 0
+    root, _ = parse(folder / "report.html")
+    titles = [svg.attrib["aria-label"] for svg in root.iter("{http://www.w3.org/2000/svg}svg")]
+    assert titles == ["TER", "command:./comet.sh", "chrF"]
+    table = rows(root)
+    assert table["best TER"] == ["50 (step 2)"]
+    assert table["best chrF"] == table["best command:./comet.sh"] == ["70 (step 1)"]
+
+
 def test_one_run_has_all_its_settings_and_costs(tmp_path):
     folder = make_run(tmp_path / "run")
     cost = {"steps": 300, "target_tokens": 12345, "train_seconds": 3723.4, "utilisation": 0.41}

@@ -90,6 +90,17 @@ def test_every_metric_knows_its_direction(tmp_path, metric, best):
     assert kept(tmp_path) == files_of(best)
 
 
+@pytest.mark.parametrize(
+    ("metrics", "best"), [(["ter", "bleu"], 10), (["bleu", "ter"], 20), (["loss", "bleu"], 30)]
+)
+def test_the_first_metric_of_a_problem_chooses(tmp_path, metrics, best):
+    choice = Selection(tmp_path, config(), metrics)
+    for step, ter, bleu, loss in ((10, 1.0, 1.0, 3.0), (20, 3.0, 3.0, 2.0), (30, 2.0, 2.0, 1.0)):
+        evaluated(tmp_path, step, ter=ter, bleu=bleu, loss=loss)
+        choice.update()
+    assert kept(tmp_path) == files_of(best)
+
+
 def test_none_stay_if_none_are_asked_for(tmp_path):
     evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
     Selection(tmp_path, config(keep_best_max=0), ["bleu"]).update()
@@ -186,6 +197,21 @@ def test_the_direction_can_be_given(tmp_path):
         (tmp_path / "metrics.jsonl").write_text("")
         for step, accuracy in ((10, 0.1), (20, 0.5)):
             evaluated(tmp_path, step, accuracy=accuracy, bleu=0.0)
+        choice.update()
+        assert choice.stopped == stops
+
+
+def test_early_stopping_knows_the_direction_of_every_metric(tmp_path):
+    settings = {"eval_early_stopping_steps": 10, "eval_early_stopping_metric_delta": 0.0}
+    for metric, stops in (("ter", True), ("chrf", False), ("bracketing_f1_of_all", False)):
+        choice = Selection(
+            tmp_path,
+            config(**settings, eval_early_stopping_metric=metric),
+            ["chrf", "ter", "bracketing_f1"],
+        )
+        (tmp_path / "metrics.jsonl").write_text("")
+        for step, value in ((10, 1.0), (20, 5.0)):
+            evaluated(tmp_path, step, **{metric: value, "chrf": value})
         choice.update()
         assert choice.stopped == stops
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 from t2t_lite.bin import t2t_decoder, t2t_exporter
 from t2t_lite.checkpoints import averaging
 from t2t_lite.cluster.watch import Watch
+from t2t_lite.data.problem import Output
 from t2t_lite.decoding import examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError, diverged
@@ -237,6 +238,17 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
     assert values.keys() == {"loss", "bleu"}
     assert all(map(math.isnan, values.values())), "not a BLEU of 0"
     assert "step 30: loss nan, and no bleu: eval example 2: the model gives NaN" in caplog.text
+
+
+def test_a_metric_whose_program_fails_is_nan_and_the_training_goes_on(caplog):
+    problem = types.SimpleNamespace(metrics=["loss", "command:false", "exact_match"])
+    trainer = types.SimpleNamespace(run=types.SimpleNamespace(problem=problem))
+    decodes = examples.Decodes(["a"], ["b"], [Output("b")])
+    failed, exact = Trainer._scores(trainer, 30, decodes)
+    assert math.isnan(failed.values["command:false"])
+    assert exact.values == {"exact_match": 100.0}
+    assert "step 30: no command:false: metric 'command:false'" in caplog.text
+    assert "ended with exit code 1" in caplog.text
 
 
 def test_attention_that_is_nan_is_not_drawn(models, monkeypatch):

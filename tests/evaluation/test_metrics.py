@@ -6,7 +6,8 @@ from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.evaluation.bleu import corpus_bleu
-from t2t_lite.evaluation.metrics import output_metrics, score_outputs
+from t2t_lite.evaluation.metrics import check_metrics, output_metrics, score_outputs
+from t2t_lite.problems import algorithmic
 
 RIGHT = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (. .)))"
 # Without its second noun phrase, and with a wrong tag.
@@ -85,6 +86,23 @@ def test_outputs_and_references_must_pair(metric):
         score_outputs(metric, [Output(RIGHT)], [RIGHT, RIGHT])
     with pytest.raises(DataError, match="there are no"):
         score_outputs(metric, [], [])
+
+
+def test_a_problem_may_name_one_metric_or_several():
+    class Old(algorithmic.AlgorithmicIdentityBinary40):
+        metric = "ter"
+
+    class New(algorithmic.AlgorithmicIdentityBinary40):
+        metrics = ("exact_match", "bleu")
+
+    assert tuple(Old().metrics) == ("ter",)
+    assert tuple(New().metrics) == ("exact_match", "bleu")
+    assert tuple(algorithmic.AlgorithmicIdentityBinary40().metrics) == ("bleu",)
+
+
+def test_a_text_in_place_of_a_sequence_is_named():
+    with pytest.raises(UserError, match=r"metrics are 'bleu': expected .* such as \['bleu'\]"):
+        check_metrics("bleu")
 
 
 def test_an_unknown_metric_is_named():
