@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.evaluation.metrics import evaluation_values
+from t2t_lite.evaluation.metrics import check_metrics, evaluation_values
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 
@@ -109,11 +109,13 @@ class Selection:
 
     Raises:
         UsageError: evaluations of this problem have no such metric.
+        UserError: one of its metrics cannot score on this machine.
     """
 
     def __init__(
         self, folder: pathlib.Path, config: "TrainerConfig", metrics: Sequence[str]
     ) -> None:
+        check_metrics(metrics)
         self._folder = folder
         self._keep = config.keep_best_max
         self._best = Criterion.named(config.best_metric, metrics)
