@@ -19,17 +19,24 @@ if TYPE_CHECKING:
     from t2t_lite import registry
     from t2t_lite.api import Run, dataset, generate_data, open_run, train
     from t2t_lite.decoding.translator import Translation, Translator
+    from t2t_lite.evaluation.metric import OutputMetric
     from t2t_lite.models.lstm import LSTMSeq2SeqAttention
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.models.transformer import Transformer
     from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
-    from t2t_lite.registry import register_hparams, register_model, register_problem
+    from t2t_lite.registry import (
+        register_hparams,
+        register_metric,
+        register_model,
+        register_problem,
+    )
     from t2t_lite.search.beam_search import BeamSearch
     from t2t_lite.search.penalties import Penalty
 
 _MODULES = {
     "BeamSearch": "search.beam_search",
     "LSTMSeq2SeqAttention": "models.lstm",
+    "OutputMetric": "evaluation.metric",
     "Penalty": "search.penalties",
     "Run": "api",
     "Seq2Seq": "models.seq2seq",
@@ -42,6 +49,7 @@ _MODULES = {
     "generate_data": "api",
     "open_run": "api",
     "register_hparams": "registry",
+    "register_metric": "registry",
     "register_model": "registry",
     "register_problem": "registry",
     "train": "api",
@@ -50,6 +58,7 @@ _MODULES = {
 __all__ = [
     "BeamSearch",
     "LSTMSeq2SeqAttention",
+    "OutputMetric",
     "Penalty",
     "Run",
     "Seq2Seq",
@@ -63,6 +72,7 @@ __all__ = [
     "generate_data",
     "open_run",
     "register_hparams",
+    "register_metric",
     "register_model",
     "register_problem",
     "registry",
