@@ -17,7 +17,7 @@ from t2t_lite.version import __version__
 
 if TYPE_CHECKING:
     from t2t_lite import registry
-    from t2t_lite.api import Run, dataset, generate_data, open_run, train
+    from t2t_lite.api import Run, dataset, evaluate, generate_data, open_run, train
     from t2t_lite.decoding.translator import Translation, Translator
     from t2t_lite.evaluation.metric import OutputMetric
     from t2t_lite.models.lstm import LSTMSeq2SeqAttention
@@ -46,6 +46,7 @@ _MODULES = {
     "Translation": "decoding.translator",
     "Translator": "decoding.translator",
     "dataset": "api",
+    "evaluate": "api",
     "generate_data": "api",
     "open_run": "api",
     "register_hparams": "registry",
@@ -69,6 +70,7 @@ __all__ = [
     "Translator",
     "__version__",
     "dataset",
+    "evaluate",
     "generate_data",
     "open_run",
     "register_hparams",

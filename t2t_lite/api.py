@@ -5,7 +5,7 @@ The commands call the same functions. Nothing here imports TensorFlow before it 
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
@@ -155,6 +155,48 @@ def train(
     )
     trainer.run(config)
     return open_run(output_dir)
+
+
+def evaluate(
+    run: Run,
+    checkpoint: str = "newest",
+    *,
+    split: str = "dev",
+    metrics: Sequence[str] = (),
+    data_dir: str | pathlib.Path = "",
+    **decode_hparams: Any,
+) -> dict[str, float | int | str]:
+    """Scores a checkpoint on all of a split, as `t2t-eval` does.
+
+    Args:
+        run: the run.
+        checkpoint: which weights, as in `Run.checkpoint`.
+        split: train, dev or test.
+        metrics: names of registered metrics, or `command:PROGRAM`; none: the problem's own.
+        data_dir: folder that `generate_data` filled; empty: the one of the training.
+        **decode_hparams: changes to the problem's search settings.
+
+    Returns:
+        The scores by name, with loss, perplexity and accuracy.
+
+    Raises:
+        UsageError: an unknown split, metric or search setting.
+        UserError: the checkpoint or the data is missing.
+    """
+    from t2t_lite.training import checkpoint_scores, devices
+
+    if split not in _SPLITS:
+        raise UsageError(f"split {split!r}: expected train, dev or test")
+    hparams = DecodeHParams.of(run.problem).change(**decode_hparams)
+    (scores,) = checkpoint_scores.score_checkpoints(
+        [run.checkpoint(checkpoint)],
+        devices.make_strategy(None),
+        _SPLITS[split],
+        str(data_dir),
+        assignments(hparams, decode_hparams),
+        metrics,
+    )
+    return scores.values
 
 
 def dataset(

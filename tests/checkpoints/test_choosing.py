@@ -5,7 +5,9 @@ import pathlib
 
 import pytest
 
+import t2t_lite as t2t
 from t2t_lite.bin import t2t_eval
+from t2t_lite.errors import UsageError
 from t2t_lite.runs import metrics_file, run_folder
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
@@ -90,6 +92,19 @@ def test_t2t_eval_agrees_with_the_evaluation_of_training(chosen, capsys):
             assert scored["values"][name] == found[scored["step"]][name]
     assert newest["resampled"]["p_value"] is None
     assert 0 < best["resampled"]["p_value"] <= 1
+
+
+def test_python_scores_as_the_evaluation_of_training_does(chosen):
+    run = t2t.open_run(chosen.output_dir)
+    settings = {"metrics": ["chrf", "exact_match"], "beam_size": 1, "extra_length": 1}
+    values = t2t.evaluate(run, "best", **settings)
+    found = evaluations(run.folder)[int(run.checkpoint("best").rpartition("-")[2])]
+    for name in ("loss", "accuracy", "perplexity"):
+        assert values[name] == found[name]
+    assert values.keys() >= {"chrf", "chrf_signature", "exact_match"}
+    assert "bleu" not in values
+    with pytest.raises(UsageError, match="split 'eva': expected train, dev or test"):
+        t2t.evaluate(run, split="eva")
 
 
 @pytest.mark.slow
