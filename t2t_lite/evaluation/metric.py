@@ -2,8 +2,8 @@
 
 A metric of your own is one class:
 
-    @registry.register_metric
-    class LengthRatio(OutputMetric):
+    @t2t_lite.register_metric
+    class LengthRatio(t2t_lite.OutputMetric):
         title = "Length (% of the reference's)"
 
         def statistics(self, segments):

@@ -16,13 +16,12 @@ pytestmark = pytest.mark.integration
 
 # Chooses by a metric in which lower is better, so that the direction shows.
 OWN = """
-    from t2t_lite import registry
-    from t2t_lite.evaluation.metric import OutputMetric
+    import t2t_lite as t2t
     from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 
 
-    @registry.register_metric
-    class LengthGap(OutputMetric):
+    @t2t.register_metric
+    class LengthGap(t2t.OutputMetric):
         title = "length gap (%)"
         lower_is_better = True
 
@@ -31,7 +30,7 @@ OWN = """
             return [(abs(output - reference), reference) for output, reference in lengths]
 
 
-    @registry.register_problem
+    @t2t.register_problem
     class OwnPairs(Text2textTmpdir):
         metrics = ("length_gap", "chrf", "command:PROGRAM")
 """
