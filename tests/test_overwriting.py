@@ -80,6 +80,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         (folder / name).write_text(name)
     problem = types.SimpleNamespace(
         name="problem",
+        metrics=("bleu",),
         vocab_files=lambda: ["vocab.words"],
         reference=lambda line, reference: reference,
         existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],

@@ -96,11 +96,16 @@ def test_an_interruption_ends_the_program_and_its_children(program, tmp_path):
             time.sleep(0.01)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        score(metric)
-    thread.join()
+    # A worker process of pytest-xdist ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            score(metric)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     state = pathlib.Path(f"/proc/{int(child.read_text())}/stat")
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.01)

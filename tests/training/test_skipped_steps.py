@@ -44,7 +44,8 @@ def test_the_lines_to_blame_are_named_and_ten_in_a_row_end_the_run(step, caplog)
     batch = batch_of(encoder, "fine", "a bad one: é", "fine as well", "é")
     with caplog.at_level(logging.WARNING):
         skipped.check(step(batch, 0), batch, 0)
-    assert not caplog.records, "nothing is wrong yet"
+    own = [record for record in caplog.records if record.name.startswith("t2t_lite")]
+    assert not own, "nothing is wrong yet"
     poison(step, encoder.encode("é")[:-1])
     with caplog.at_level(logging.WARNING):
         skipped.check(step(batch, 1), batch, 1)
