@@ -1,7 +1,6 @@
 """The pages of README.md and docs/, their code blocks, and a shell to run them in."""
 
 import dataclasses
-import operator
 import os
 import pathlib
 import re
@@ -12,14 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import t2t_lite
-
 ROOT = pathlib.Path(__file__).parents[2]
 
-# A fenced block, after its markers: `<!-- requires: NAME -->`, invisible on the page.
-_BLOCK = re.compile(
-    r"^(?P<markers>(?:<!-- [^\n]* -->\n)*)```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S
-)
+_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```", re.M | re.S)
 _SHORTENED = (
     (r"--train_steps=\d{3,}", "--train_steps=4 --schedule=train"),
     (r"--num_last_checkpoints=\d+", "--num_last_checkpoints=1"),
@@ -39,22 +33,12 @@ class Block:
         heading: the nearest heading above it.
         language: as the fence says.
         code: what stands between the fences, with continued lines joined.
-        requires: the public name of `t2t_lite` without which it cannot run; "": none.
     """
 
     page: str
     heading: str
     language: str
     code: str
-    requires: str
-
-    @property
-    def can_run(self) -> bool:
-        """Whether what it requires is there."""
-        try:
-            return not self.requires or bool(operator.attrgetter(self.requires)(t2t_lite))
-        except AttributeError:
-            return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +60,11 @@ class Page:
                 # Comments in code are not headings.
                 prose = _BLOCK.sub("", self.text[: found.start()])
                 above = re.findall(r"^#+ (.*)$", prose, re.M)
-                requires = re.search(r"requires: ([\w.]+)", found["markers"])
                 yield Block(
                     self.path.name,
                     above[-1] if above else "",
                     found["language"],
                     found["code"].replace("\\\n", " "),
-                    requires[1] if requires else "",
                 )
 
     def block(self, heading: str, language: str, number: int = 0) -> Block:

@@ -31,6 +31,7 @@ def test_every_public_name_is_on_the_page_and_has_a_docstring(pages, name: str):
         assert inspect.getdoc(getattr(t2t_lite, name))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", [name for name in names() if not name.startswith("__")])
 def test_the_reference_finds_every_public_name(name: str):
     """The generator reads the source without importing it, so that lazy names must show there."""
@@ -46,8 +47,6 @@ def test_the_first_three_scripts_have_at_most_15_lines(pages):
 
 def run(block, **changes: str) -> dict:
     """Runs a script here, with some of its text changed, and returns its names."""
-    if not block.can_run:
-        pytest.skip(f"t2t_lite has no {block.requires}")
     code = block.code
     for old, new in changes.items():
         assert old in code
@@ -98,8 +97,6 @@ def test_a_classifier_on_the_encoder(script):
 @pytest.mark.integration
 def test_a_classifier_on_the_encoder_with_jax(pages, tmp_path):
     block = pages["api.md"].block("Put a classifier on the encoder", "python")
-    if not block.can_run:
-        pytest.skip(f"t2t_lite has no {block.requires}")
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
     subprocess.run([sys.executable, "-c", block.code], cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "classifier.keras").exists()
