@@ -186,7 +186,7 @@ def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
         problem.existing_filepaths(str(data_dir), DatasetSplit.TRAIN),
         BatchingScheme.from_hparams(hparams, training=True),
         ExampleReader.of(problem, hparams),
-        workers=1,
+        parts=1,
         seed=1,
         batch_shuffle_size=hparams.batch_shuffle_size,
     )

@@ -78,10 +78,10 @@ class ParsingProblem(Text2TextProblem):
         """Sets words off by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
         return trees.escape_brackets(" ".join(trees.split_words(line)))
 
-    def show(self, source: str, target: str) -> Output:
+    def postprocess(self, source: str, target: str) -> Output:
         """Makes a bracketed tree over the words of the source, mending the symbols."""
         if not self._writes_trees:
-            return super().show(source, target)
+            return super().postprocess(source, target)
         words, symbols = trees.split_words(source), trees.split_words(target)
         tree, repairs = trees.delinearize(words, symbols)
         return Output(str(tree), repairs)

@@ -246,13 +246,13 @@ def dataset(
             paths,
             scheme,
             reader,
-            workers=1,
+            parts=1,
             seed=seed,
             batch_shuffle_size=settings.batch_shuffle_size,
             epochs=1,
         )
     else:
-        batches = eval_dataset(paths, scheme, reader, workers=1)
+        batches = eval_dataset(paths, scheme, reader, parts=1)
 
     def weigh(features: dict[str, "tf.Tensor"]) -> tuple[Any, "tf.Tensor", "tf.Tensor"]:
         features = {name: ids[0] for name, ids in features.items()}  # [1, B, L] -> [B, L]

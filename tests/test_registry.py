@@ -11,6 +11,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data import text_problems
+from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.evaluation.metric import OutputMetric, Value
 from t2t_lite.hyperparameters import HParams
@@ -210,6 +211,21 @@ def test_a_hook_by_its_old_name_is_refused():
             register("a_name")(Mine)
     registry.register_model(Base)
     assert "mine" not in registry.list_models()
+
+
+def test_a_problem_that_defines_show_is_told_the_new_name():
+    class Mine(Pairs):
+        def show(self, source: str, target: str) -> Output:
+            return Output(target.upper())
+
+    class Today(Pairs):
+        def postprocess(self, source: str, target: str) -> Output:
+            return Output(target.upper())
+
+    with pytest.raises(UsageError, match=r"Mine defines 'show', .* 'postprocess': rename it"):
+        registry.register_problem(Mine)
+    registry.register_problem(Today)
+    assert registry.problem("today").postprocess("a", "b") == ("B", 0)
 
 
 def test_a_models_old_hook_by_address_is_refused(monkeypatch: pytest.MonkeyPatch):

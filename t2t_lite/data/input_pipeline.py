@@ -11,7 +11,7 @@ folder the files then lie: the checkpoint knows them by their places in the list
 With every record goes its origin, epoch * MOST_EXAMPLES + example, up to where its ids are made:
 examples have numbers of their own, the same in every epoch. (One number is faster than a pair.)
 
-Notation: W workers = replicas × accumulation steps, B sentences each, L = S or T positions.
+Notation: W parts = replicas × accumulation steps, B sentences each, L = S or T positions.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def train_dataset(
     scheme: BatchingScheme,
     reader: ExampleReader,
     *,
-    workers: int,
+    parts: int,
     seed: int,
     batch_shuffle_size: int,
     epochs: int | None = None,
@@ -54,9 +54,9 @@ def train_dataset(
         paths: the TFRecord files.
         scheme: lengths to keep, and B for each.
         reader: what an example becomes.
-        workers: W, equal parts of every batch.
+        parts: W, equal parts of every batch.
         seed: of all shuffling.
-        batch_shuffle_size: batches of one worker held to be shuffled, so that lengths mix; 0: none.
+        batch_shuffle_size: batches of one part held to be shuffled, so that lengths mix; 0: none.
         epochs: passes over the examples; None: without end.
 
     Returns:
@@ -75,14 +75,14 @@ def train_dataset(
 
     numbers = tf.data.Dataset.counter() if epochs is None else tf.data.Dataset.range(epochs)
     chunks = numbers.flat_map(epoch)
-    batches = _bucketed(chunks, scheme, reader, workers)
+    batches = _bucketed(chunks, scheme, reader, parts)
     if batch_shuffle_size:
-        batches = batches.shuffle(max(1, batch_shuffle_size // workers), seed=seed)
-    return _padded(batches, reader, workers)
+        batches = batches.shuffle(max(1, batch_shuffle_size // parts), seed=seed)
+    return _padded(batches, reader, parts)
 
 
 def eval_dataset(
-    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, workers: int
+    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, parts: int
 ) -> tf.data.Dataset:
     """Every example that `scheme` keeps, once, grouped by length, in a fixed order.
 
@@ -90,7 +90,7 @@ def eval_dataset(
         paths: the TFRecord files.
         scheme: lengths to keep, and the greatest B for each.
         reader: what an example becomes.
-        workers: W, equal parts of every batch.
+        parts: W, equal parts of every batch.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. A
@@ -98,7 +98,7 @@ def eval_dataset(
     """
     records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
     chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
-    return _padded(_bucketed(chunks, scheme, reader, workers), reader, workers)
+    return _padded(_bucketed(chunks, scheme, reader, parts), reader, parts)
 
 
 def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -168,7 +168,7 @@ def _file_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]
 
 
 def _bucketed(
-    chunks: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader, workers: int
+    chunks: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader, parts: int
 ) -> tf.data.Dataset:
     """Drops and groups records by length.
 
@@ -176,13 +176,13 @@ def _bucketed(
         chunks: of (epoch, (example numbers `[n]`, records `[n]`)).
         scheme: lengths to keep, and B for each.
         reader: what an example becomes.
-        workers: W, equal parts of every batch.
+        parts: W, equal parts of every batch.
 
     Returns:
         A dataset of (origins `[n]`, records `[n]`, their bucket `[n]`), n up to W times its size.
     """
     boundaries = tf.constant(scheme.boundaries, tf.int64)
-    sizes = tf.constant(scheme.batch_sizes, tf.int64) * workers
+    sizes = tf.constant(scheme.batch_sizes, tf.int64) * parts
 
     def assign(
         epoch: tf.Tensor, chunk: tuple[tf.Tensor, tf.Tensor]
@@ -208,14 +208,14 @@ def _bucketed(
     )
 
 
-def _padded(batches: tf.data.Dataset, reader: ExampleReader, workers: int) -> tf.data.Dataset:
+def _padded(batches: tf.data.Dataset, reader: ExampleReader, parts: int) -> tf.data.Dataset:
     """Makes of `_bucketed`'s batches padded ids `[W, ceil(n / W), L]`."""
 
     def split(ids: tf.RaggedTensor) -> tf.Tensor:
         dense = tf.cast(ids, tf.int32).to_tensor()  # [n, L]
-        missing = -tf.shape(dense)[0] % workers
+        missing = -tf.shape(dense)[0] % parts
         dense = tf.pad(dense, [[0, missing], [0, 0]])  # [W * B, L]
-        return tf.reshape(dense, [workers, -1, tf.shape(dense)[1]])  # [W, B, L]
+        return tf.reshape(dense, [parts, -1, tf.shape(dense)[1]])  # [W, B, L]
 
     def parse(origins: tf.Tensor, records: tf.Tensor, buckets: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: split(ids) for name, ids in reader.parse(records).items()}

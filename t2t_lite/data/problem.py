@@ -6,8 +6,8 @@ This module imports neither TensorFlow nor Keras: naming problems must stay quic
 
 import abc
 import pathlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
@@ -65,8 +65,11 @@ class Problem(abc.ABC):
         was_copy: the `_copy` form: targets are the sources.
 
     Attributes:
-        bad_input: what `generate_samples` tells of raw text that cannot be read.
+        bad_input: receives what `generate_samples` cannot read.
     """
+
+    # Hooks that subclasses may still define under the name of an earlier version, and today's.
+    renamed_hooks: ClassVar[Mapping[str, str]] = {"show": "postprocess"}
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         self._was_reversed = was_reversed
@@ -225,7 +228,7 @@ class Problem(abc.ABC):
         """Whether the targets of a source's pieces, one behind the other, are a target of it."""
         return True
 
-    def show(self, source: str, target: str) -> Output:
+    def postprocess(self, source: str, target: str) -> Output:
         """Makes what is written and scored of a target, be it the right one or a model's.
 
         Args:

@@ -403,7 +403,7 @@ class Decoder:
         self, source: Source, target: Sequence[int], score: float, explained: Details | None
     ) -> Hypothesis:
         ids = [id_ for id_ in target if id_ != EOS_ID]
-        output = self.problem.show(source.text, self.target_text(ids))
+        output = self.problem.postprocess(source.text, self.target_text(ids))
         return Hypothesis(output, ids, score, explained)
 
     def _details(self, scorer: Scorer, flat: Sequence[_Scored]) -> list[Details]:

@@ -30,7 +30,7 @@ def score_outputs(
 
     Args:
         metric: the name of a registered metric.
-        outputs: as `Problem.show` makes them; empty text: there is none.
+        outputs: as `Problem.postprocess` makes them; empty text: there is none.
         references: the right texts, in the same order.
         sources: what they are outputs for; None: unknown.
 

@@ -53,7 +53,7 @@ def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
 def is_plain_text(problem: Problem) -> bool:
     """Whether the problem shows text as it is and takes it but for the white space around it."""
     kind = type(problem)
-    return kind.source is Problem.source and kind.show is Problem.show
+    return kind.source is Problem.source and kind.postprocess is Problem.postprocess
 
 
 def valid_text(lines: tf.Tensor) -> tf.Tensor:

@@ -74,7 +74,7 @@ class Client:
         if not ids:
             return []
         return [
-            Answer(self._problem.show(source, self._text(output)).text, score)
+            Answer(self._problem.postprocess(source, self._text(output)).text, score)
             for output, score in self._predict([*ids, EOS_ID])
         ]
 

@@ -103,19 +103,19 @@ def generate_problem(
         with _copied_back(view, data_dir):
             prepare_data(problem, str(view), tmp_dir, options)
         incomplete = []
-        for run in file_groups(problem, str(view), tmp_dir):
-            if run.is_complete:
-                log.info("%s: all files exist, skipped", run.title)
+        for group in file_groups(problem, str(view), tmp_dir):
+            if group.is_complete:
+                log.info("%s: all files exist, skipped", group.title)
             else:
-                incomplete.append(run)
+                incomplete.append(group)
         remains = f"{problem.base_name}-*{INCOMPLETE}"
         _delete(data_dir, remains)
         try:
             with _copied_back(view, data_dir):
                 tasks = [
                     (number, path)
-                    for number, run in enumerate(incomplete)
-                    for path in _put_text(problem, run, data_dir, view, tmp_dir, options)
+                    for number, group in enumerate(incomplete)
+                    for path in _put_text(problem, group, data_dir, view, tmp_dir, options)
                 ]
             if tasks:
                 encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(str(view)))
@@ -143,7 +143,7 @@ class _Job:
     @classmethod
     def of(
         cls,
-        runs: Sequence[FileGroup],
+        groups: Sequence[FileGroup],
         encoder: ExampleEncoder,
         data_dir: str,
         options: DatagenOptions,
@@ -151,11 +151,13 @@ class _Job:
         """Returns the job that makes what is missing of some runs."""
         seeds = {
             path.name: order_seed(options, path, split)
-            for run in runs
-            for path, split in run.files.items()
+            for group in groups
+            for path, split in group.files.items()
             if not path.is_file()
         }
-        return cls(encoder, data_dir, [[path.name for path in run.files] for run in runs], seeds)
+        return cls(
+            encoder, data_dir, [[path.name for path in group.files] for group in groups], seeds
+        )
 
     def encode(self, task: tuple[int, str]) -> Iterator[tuple[str, tuple[int, bytes]]]:
         """Encodes a portion of text.
@@ -167,11 +169,11 @@ class _Job:
             For each missing file its name, the number of the portion's first sample, and the framed
             records, maybe none.
         """
-        run, path = task
+        group, path = task
         with FileSystems.open(path) as file:
             chunk = Chunk(**json.load(file))
-        groups = self.encoder.encode_chunk(chunk, len(self.names[run]))
-        for name, records in zip(self.names[run], groups, strict=True):
+        by_file = self.encoder.encode_chunk(chunk, len(self.names[group]))
+        for name, records in zip(self.names[group], by_file, strict=True):
             if name in self.seeds:
                 yield name, (chunk.first, b"".join(records))
 
@@ -207,7 +209,7 @@ def _run(job: _Job, tasks: Sequence[tuple[int, str]], options: PipelineOptions) 
 
 def _put_text(
     problem: Text2TextProblem,
-    run: FileGroup,
+    group: FileGroup,
     data_dir: str,
     view: pathlib.Path,
     tmp_dir: str,
@@ -216,18 +218,18 @@ def _put_text(
     """Writes the samples of a run into files in data_dir, portion by portion; yields the paths."""
     chunks = []
     count = 0
-    with progress(run.title) as advance:
-        for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, run.source, options)):
-            name = f"{problem.base_name}-{run.source}-text-{chunk.first:012d}{INCOMPLETE}"
+    with progress(group.title) as advance:
+        for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, group.source, options)):
+            name = f"{problem.base_name}-{group.source}-text-{chunk.first:012d}{INCOMPLETE}"
             path = FileSystems.join(data_dir, name)
             with FileSystems.create(path) as file:
                 file.write(json.dumps(dataclasses.asdict(chunk)).encode())
             yield path
-            chunks.append(chunk.name(len(run.files)))
+            chunks.append(chunk.name(len(group.files)))
             count += len(chunk)
             advance(len(chunk))
-    check_count(run, count)
-    fingerprint.guard_samples(run, str(view), chunks)
+    check_count(group, count)
+    fingerprint.guard_samples(group, str(view), chunks)
 
 
 # ---- files, wherever they are

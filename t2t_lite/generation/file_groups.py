@@ -45,13 +45,13 @@ def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[
     return [
         FileGroup(
             problem=problem.base_name,
-            name=SPLIT_FILE_NAMES[run[0]] if per_split else ALL_SPLITS,
-            source=run[0] if per_split else DatasetSplit.TRAIN,
+            name=SPLIT_FILE_NAMES[group[0]] if per_split else ALL_SPLITS,
+            source=group[0] if per_split else DatasetSplit.TRAIN,
             files={
                 pathlib.Path(path): split
-                for split in run
+                for split in group
                 for path in problem.filepaths(data_dir, split)
             },
         )
-        for run in ([[split] for split in splits] if per_split else [splits])
+        for group in ([[split] for split in splits] if per_split else [splits])
     ]

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that data is made from."""
 
     size: int  # bytes
@@ -43,7 +43,7 @@ class Source:
 class Entry:
     """What some files are made from."""
 
-    sources: dict[str, Source]  # by path, relative to tmp_dir if it lies there
+    sources: dict[str, SourceFile]  # by path, relative to tmp_dir if it lies there
     options: dict[str, Any]
     vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name; "": not built yet
     versions: dict[str, str]  # of the packages that have a say
@@ -139,19 +139,19 @@ def guard_splits(
         for name in problem.vocab_files()
     }
     parts = []
-    for run in file_groups(problem, data_dir, tmp_dir):
-        shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in run.files.values())
+    for group in file_groups(problem, data_dir, tmp_dir):
+        shards = collections.Counter(SPLIT_FILE_NAMES[split] for split in group.files.values())
         settings = {
             "shards": dict(shards),
-            "clean": str(options.cleaning) if run.source == DatasetSplit.TRAIN else "",
+            "clean": str(options.cleaning) if group.source == DatasetSplit.TRAIN else "",
             "inputs_prefix": problem.inputs_prefix,
             "targets_prefix": problem.targets_prefix,
         }
         part = _Part(
-            name=run.name,
-            patterns=_patterns(run),
-            is_complete=run.is_complete,
-            sources=problem.source_files(tmp_dir, run.source),
+            name=group.name,
+            patterns=_patterns(group),
+            is_complete=group.is_complete,
+            sources=problem.source_files(tmp_dir, group.source),
             options=_options(problem, options) | settings,
             vocabulary=vocabulary,
         )
@@ -159,32 +159,32 @@ def guard_splits(
     _guard(problem.base_name, data_dir, tmp_dir, parts)
 
 
-def guard_samples(run: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
+def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
     """Notes what the samples of a run are; to be called before its first file is written.
 
     Args:
-        run: has an entry if its files are guarded at all.
+        group: has an entry if its files are guarded at all.
         data_dir: folder of the fingerprint.
         chunks: what `Chunk.name` says of all samples.
 
     Raises:
         UserError: some files are there, and not known to be made from these samples.
     """
-    path = _path(run.problem, data_dir)
+    path = _path(group.problem, data_dir)
     entries = _read(path)
-    if run.name not in entries:
+    if group.name not in entries:
         return
     samples = hashlib.blake2b(" ".join(chunks).encode(), digest_size=16).hexdigest()
-    if entries[run.name].samples == samples:
+    if entries[group.name].samples == samples:
         return
-    if any(file.is_file() for file in run.files):
+    if any(file.is_file() for file in group.files):
         raise UserError(
-            f"{data_dir} holds a part of {run.title} made from other samples than "
+            f"{data_dir} holds a part of {group.title} made from other samples than "
             "generate_samples gives now. Go back to what it read then, or delete "
-            f"{', '.join(_patterns(run))} there (rm -r) to have them made anew, or name another "
+            f"{', '.join(_patterns(group))} there (rm -r) to have them made anew, or name another "
             "--data_dir"
         )
-    entries[run.name] = dataclasses.replace(entries[run.name], samples=samples)
+    entries[group.name] = dataclasses.replace(entries[group.name], samples=samples)
     _write(path, entries)
 
 
@@ -205,10 +205,10 @@ def training_digest(problem: Problem, data_dir: str) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def _patterns(run: FileGroup) -> list[str]:
+def _patterns(group: FileGroup) -> list[str]:
     """Returns patterns of the files of a run, finished or not."""
-    splits = dict.fromkeys(run.files.values())
-    return [f"{run.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
+    splits = dict.fromkeys(group.files.values())
+    return [f"{group.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
@@ -308,8 +308,8 @@ def _take_as_is(part: _Part, folder: pathlib.Path) -> None:
 
 
 def _sources(
-    paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, Source]
-) -> dict[str, Source]:
+    paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, SourceFile]
+) -> dict[str, SourceFile]:
     """Returns the files by name; only those are read that are not known or have changed."""
     sources = {}
     for path in paths:
@@ -317,7 +317,7 @@ def _sources(
         status = path.stat()
         source = known.get(name)
         if source is None or (source.size, source.mtime_ns) != (status.st_size, status.st_mtime_ns):
-            source = Source(status.st_size, status.st_mtime_ns, files.digest(path))
+            source = SourceFile(status.st_size, status.st_mtime_ns, files.digest(path))
         sources[name] = source
     return sources
 
@@ -354,7 +354,7 @@ def _entry(path: pathlib.Path, fields: Mapping[str, Any]) -> Entry:
     sources = {}
     for name, source in entry["sources"].items():
         json_files.Fields(path, source).check(_SOURCE_KINDS)
-        sources[name] = Source(**source)
+        sources[name] = SourceFile(**source)
     for names in ("vocabulary", "versions"):
         json_files.Fields(path, entry[names]).check(dict.fromkeys(entry[names], str))
     return Entry(**entry | {"sources": sources})

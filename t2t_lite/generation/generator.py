@@ -131,43 +131,43 @@ def generate_problem(
         OSError: a file cannot be written.
     """
     encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
-    for run in file_groups(problem, data_dir, tmp_dir):
-        name = f"{problem.base_name}-{SPLIT_FILE_NAMES[run.source]}-chunks{INCOMPLETE}"
-        folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(run.files))
-        if run.is_complete:
-            log.info("%s: all files exist, skipped", run.title)
+    for group in file_groups(problem, data_dir, tmp_dir):
+        name = f"{problem.base_name}-{SPLIT_FILE_NAMES[group.source]}-chunks{INCOMPLETE}"
+        folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(group.files))
+        if group.is_complete:
+            log.info("%s: all files exist, skipped", group.title)
         else:
-            _remove_remains(run)
-            samples = read_samples(problem, data_dir, tmp_dir, run.source, options)
-            _generate(run, samples, folder, options)
+            _remove_remains(group)
+            samples = read_samples(problem, data_dir, tmp_dir, group.source, options)
+            _generate(group, samples, folder, options)
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _generate(
-    run: FileGroup, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
+    group: FileGroup, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
 ) -> None:
     """Writes the files of a run that are missing."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
     if found:
-        log.info("%s: %d chunks of %d samples are there already", run.title, found, _CHUNK)
+        log.info("%s: %d chunks of %d samples are there already", group.title, found, _CHUNK)
     with Workers(folder, folder.path, options.num_workers) as workers:
         chunks = []
         count = 0
-        sizes = [0] * len(run.files)
-        with progress(run.title) as advance:
+        sizes = [0] * len(group.files)
+        with progress(group.title) as advance:
             for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples)):
                 chunks.append(chunk.name)
                 count += chunk.samples
                 sizes = list(map(operator.add, sizes, chunk.sizes))
                 advance(chunk.samples if chunk.is_new else 0)
-        check_count(run, count)
-        fingerprint.guard_samples(run, str(folder.path.parent), chunks)
+        check_count(group, count)
+        fingerprint.guard_samples(group, str(folder.path.parent), chunks)
         shards = [
             Shard(index, path, sizes[index], chunks, order_seed(options, path, split))
-            for index, (path, split) in enumerate(run.files.items())
+            for index, (path, split) in enumerate(group.files.items())
             if not path.is_file()
         ]
-        with progress(run.title, len(shards), "files") as advance:
+        with progress(group.title, len(shards), "files") as advance:
             for _ in workers.map(ChunkFolder.write_shard, shards, here=len(chunks) == 1):
                 advance(1)
 
@@ -184,13 +184,13 @@ def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
         yield Chunk(first, inputs, targets)
 
 
-def check_count(run: FileGroup, count: int) -> None:
+def check_count(group: FileGroup, count: int) -> None:
     """Raises DataError if a split gets no sample."""
-    splits = list(run.files.values())
+    splits = list(group.files.values())
     for split in dict.fromkeys(splits):
         if count <= splits.index(split):
             raise DataError(
-                f"{run.title}: {count} samples are too few, the {split} split stays empty"
+                f"{group.title}: {count} samples are too few, the {split} split stays empty"
             )
 
 
@@ -199,9 +199,9 @@ def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str |
     return f"{options.random_seed}/{path.name}" if split == DatasetSplit.TRAIN else None
 
 
-def _remove_remains(run: FileGroup) -> None:
+def _remove_remains(group: FileGroup) -> None:
     """Removes half-written files of a killed run, be it one into another number of files."""
-    for path in run.files:
+    for path in group.files:
         stem = path.name.rsplit("-", maxsplit=3)[0]  # without "-00000-of-00010"
         for remains in path.parent.glob(f"{stem}-*-of-*{INCOMPLETE}"):
             remains.unlink()

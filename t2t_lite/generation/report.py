@@ -74,18 +74,18 @@ def report(
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
             f"are left out; run t2t-datagen --problem={problem.base_name} first\n"
         )
-    runs = file_groups(problem, data_dir, tmp_dir)
-    for run in runs:
-        problem.fetch_sources(tmp_dir, run.source)
-    for run in runs:
-        is_training = run.source == DatasetSplit.TRAIN
+    groups = file_groups(problem, data_dir, tmp_dir)
+    for group in groups:
+        problem.fetch_sources(tmp_dir, group.source)
+    for group in groups:
+        is_training = group.source == DatasetSplit.TRAIN
         cleaner = Cleaner(options.cleaning if is_training else CleaningRules())
         statistics = TextStatistics(encoders)
-        seed_random(options, run.source)
-        corpora = problem.samples_by_corpus(data_dir, tmp_dir, run.source)
-        with progress(run.title) as advance:
+        seed_random(options, group.source)
+        corpora = problem.samples_by_corpus(data_dir, tmp_dir, group.source)
+        with progress(group.title) as advance:
             counts = _read(problem, corpora, cleaner, statistics, advance)
-        yield f"== {run.title}\n"
+        yield f"== {group.title}\n"
         yield counts
         yield from statistics.describe()
         if is_training and encoders:

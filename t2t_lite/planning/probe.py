@@ -160,7 +160,7 @@ def _take_steps(request: Request) -> Cost:
             problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN),
             BatchingScheme.from_hparams(hparams, training=True),
             ExampleReader.of(problem, hparams),
-            workers=parts,
+            parts=parts,
             seed=seed,
             batch_shuffle_size=hparams.batch_shuffle_size,
         )

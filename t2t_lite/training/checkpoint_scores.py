@@ -143,7 +143,7 @@ class _Scorer:
             paths,
             BatchingScheme.from_hparams(hparams, training=False),
             ExampleReader.of(problem, hparams),
-            workers=self._strategy.num_replicas_in_sync,
+            parts=self._strategy.num_replicas_in_sync,
         )
         with naming_bad_file(paths):
             values = self._evaluation(batches, limit=None)

@@ -165,7 +165,7 @@ class Trainer:
                 paths,
                 scheme,
                 self.reader,
-                workers=self.parts,
+                parts=self.parts,
                 seed=self.seed,
                 batch_shuffle_size=self.hparams.batch_shuffle_size,
             )
@@ -281,7 +281,7 @@ class Trainer:
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
-        return split, paths, eval_dataset(paths, scheme, self.reader, workers=self.replicas)
+        return split, paths, eval_dataset(paths, scheme, self.reader, parts=self.replicas)
 
     def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
         split, paths, batches = self._eval_data

@@ -41,12 +41,12 @@ def corpus(tmp_path_factory):
     return paths, examples
 
 
-def train(paths, *, scheme=SCHEME, reader=None, workers=1, seed=1, batch_shuffle_size=0):
+def train(paths, *, scheme=SCHEME, reader=None, parts=1, seed=1, batch_shuffle_size=0):
     return train_dataset(
         paths,
         scheme,
         reader or ExampleReader(),
-        workers=workers,
+        parts=parts,
         seed=seed,
         batch_shuffle_size=batch_shuffle_size,
     )
@@ -77,9 +77,9 @@ def digest(batches):
     return hashed.hexdigest()
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_training_batches_fit_the_scheme(corpus, workers):
-    dataset = train(corpus[0], workers=workers)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_training_batches_fit_the_scheme(corpus, parts):
+    dataset = train(corpus[0], parts=parts)
     assert dataset.element_spec["inputs"].dtype == tf.int32
     buckets = set()
     for batch in take(dataset, 100):
@@ -91,7 +91,7 @@ def test_training_batches_fit_the_scheme(corpus, workers):
         (bucket,) = {SCHEME.bucket(max(len(s), len(t))) for s, t in rows}
         size = SCHEME.batch_sizes[bucket]
         for name, ids in batch.items():
-            assert ids.shape == (workers, size, longest[name])
+            assert ids.shape == (parts, size, longest[name])
             assert size * longest[name] <= 60
         buckets.add(bucket)
     assert buckets == set(range(len(SCHEME.batch_sizes)))
@@ -100,7 +100,7 @@ def test_training_batches_fit_the_scheme(corpus, workers):
 def test_every_epoch_has_each_example_once_in_another_order(corpus):
     paths, examples = corpus
     emitted = collections.defaultdict(list)
-    for batch in take(train(paths, workers=2), 200):
+    for batch in take(train(paths, parts=2), 200):
         for source, target in pairs(batch):
             emitted[SCHEME.bucket(max(len(source), len(target)))].append(source[0] - 2)
     members = collections.defaultdict(set)
@@ -134,9 +134,9 @@ def test_seed_decides_the_order(corpus):
 
 def test_batch_shuffle_only_reorders_within_its_buffer(corpus):
     # Eight batches of one worker, or four of two.
-    for workers, ahead in ((1, 8), (2, 4)):
-        plain = [digest([b]) for b in take(train(corpus[0], workers=workers), 60)]
-        shuffled = take(train(corpus[0], workers=workers, batch_shuffle_size=8), 60 - ahead)
+    for parts, ahead in ((1, 8), (2, 4)):
+        plain = [digest([b]) for b in take(train(corpus[0], parts=parts), 60)]
+        shuffled = take(train(corpus[0], parts=parts, batch_shuffle_size=8), 60 - ahead)
         shuffled = [digest([batch]) for batch in shuffled]
         assert shuffled != plain[: len(shuffled)]
         for step, batch in enumerate(shuffled):
@@ -146,7 +146,7 @@ def test_batch_shuffle_only_reorders_within_its_buffer(corpus):
 def test_workers_share_one_large_batch(corpus):
     doubled = batching_scheme(60, 20, 5, 1.5)
     doubled = type(doubled)(doubled.boundaries, tuple(2 * n for n in doubled.batch_sizes), 0, 20)
-    split = take(train(corpus[0], workers=2), 40)
+    split = take(train(corpus[0], parts=2), 40)
     whole = take(train(corpus[0], scheme=doubled), 40)
     for two, one in zip(split, whole, strict=True):
         for name in one:
@@ -156,7 +156,7 @@ def test_workers_share_one_large_batch(corpus):
 def test_few_examples_still_fill_batches(tmp_path):
     path = str(tmp_path / "tiny")
     records.write_examples(path, [{"inputs": [7, 1], "targets": [8, 1]}] * 3)
-    (batch,) = take(train([path], workers=2, batch_shuffle_size=2), 1)
+    (batch,) = take(train([path], parts=2, batch_shuffle_size=2), 1)
     assert batch["inputs"].shape == (2, SCHEME.batch_sizes[0], 2)
 
 
@@ -173,7 +173,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import test_input_pipeline as tests
 tests.tf.random.set_seed(5)
-iterator = iter(tests.train(sys.argv[3:], workers=2, batch_shuffle_size=8))
+iterator = iter(tests.train(sys.argv[3:], parts=2, batch_shuffle_size=8))
 tests.tf.train.Checkpoint(iterator=iterator).restore(sys.argv[2]).assert_consumed()
 print(tests.digest(tests.next_batches(iterator, 80)))
 """
@@ -187,12 +187,12 @@ def next_batches(iterator, count):
 def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
     paths = corpus[0]
     tf.random.set_seed(5)  # as the trainer does; whatever another test has set counts, too
-    iterator = iter(train(paths, workers=2, batch_shuffle_size=8))
+    iterator = iter(train(paths, parts=2, batch_shuffle_size=8))
     next_batches(iterator, 7)
     saved = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "checkpoint"))
     expected = digest(next_batches(iterator, 80))
 
-    fresh = iter(train(paths, workers=2, batch_shuffle_size=8))
+    fresh = iter(train(paths, parts=2, batch_shuffle_size=8))
     next_batches(fresh, 3)
     tf.train.Checkpoint(iterator=fresh).restore(saved).assert_consumed()
     assert digest(next_batches(fresh, 80)) == expected
@@ -207,24 +207,24 @@ def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
     assert resumed.stdout.strip() == expected
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_evaluation_has_every_example_once(corpus, workers):
+@pytest.mark.parametrize("parts", [1, 3])
+def test_evaluation_has_every_example_once(corpus, parts):
     paths, examples = corpus
-    batches = take(eval_dataset(paths, KEEP_ALL, ExampleReader(), workers=workers), None)
+    batches = take(eval_dataset(paths, KEEP_ALL, ExampleReader(), parts=parts), None)
     seen = [pair for batch in batches for pair in pairs(batch)]
     assert sorted(seen) == sorted((e["inputs"], e["targets"]) for e in examples)
     for batch in batches:
-        assert {ids.shape[0] for ids in batch.values()} == {workers}
+        assert {ids.shape[0] for ids in batch.values()} == {parts}
         # Only what completes the last rank is empty.
         rows = batch["inputs"].reshape(-1, batch["inputs"].shape[-1]).any(axis=1)
-        assert (~rows).sum() < workers
+        assert (~rows).sum() < parts
         for ids in batch.values():
             assert ids.shape[1] == 1 or ids.shape[1] * ids.shape[2] <= 60
 
 
 def test_evaluation_can_drop_long_examples(corpus):
     paths, examples = corpus
-    batches = take(eval_dataset(paths, SCHEME, ExampleReader(), workers=1), None)
+    batches = take(eval_dataset(paths, SCHEME, ExampleReader(), parts=1), None)
     kept = sum(longer_side(example) <= 20 for example in examples)
     assert 0 < kept < len(examples)
     assert sum(1 for batch in batches for _ in pairs(batch)) == kept

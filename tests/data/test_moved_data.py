@@ -41,7 +41,7 @@ def paths(tmp_path):
 
 def train(paths, seed=1):
     return input_pipeline.train_dataset(
-        paths, SCHEME, ExampleReader(), workers=2, seed=seed, batch_shuffle_size=8
+        paths, SCHEME, ExampleReader(), parts=2, seed=seed, batch_shuffle_size=8
     )
 
 
@@ -82,7 +82,7 @@ def test_a_position_holds_wherever_the_files_are(paths, taken, tmp_path, monkeyp
 @pytest.fixture
 def origins_alone(monkeypatch):
     """Lets the pipelines end where ids would be made: batches of (origins, records, buckets)."""
-    monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, workers: batches)
+    monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, parts: batches)
 
 
 def origins(dataset, count=None):
@@ -99,7 +99,7 @@ def test_examples_keep_their_numbers_through_all_epochs(paths, origins_alone):
     assert {epoch for epoch, _, _ in seen} >= {0, 1, 2, 3}
     # The corpus was dealt out over its files in turn, as examples are numbered.
     assert all(first == number + 2 for _, number, first in seen)
-    dataset = input_pipeline.eval_dataset(paths, SCHEME, ExampleReader(), workers=1)
+    dataset = input_pipeline.eval_dataset(paths, SCHEME, ExampleReader(), parts=1)
     evaluated = list(origins(dataset))
     assert {epoch for epoch, _, _ in evaluated} == {0}
     assert all(first == number + 2 for _, number, first in evaluated)

@@ -224,7 +224,7 @@ def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pa
     longest = [int(row(text, f"tokens of {side}")[-1]) for side in ("inputs", "targets")]
     assert max(longest) == counted.longest
     batches = input_pipeline.train_dataset(
-        paths, scheme, reader, workers=1, seed=1, batch_shuffle_size=0
+        paths, scheme, reader, parts=1, seed=1, batch_shuffle_size=0
     )
     steps = float(row(text, "steps per epoch")[0])
     cells = used = 0

@@ -68,7 +68,7 @@ SYMBOL = (
 
 @given(st.text().filter(trees.split_words), st.lists(SYMBOL).map(" ".join))
 def test_whatever_a_model_writes_is_shown_as_a_tree_over_the_words(source, target):
-    shown = registry.problem("parsing_craft").show(source, target).text
+    shown = registry.problem("parsing_craft").postprocess(source, target).text
     assert not set(shown) & set("\n\r\t")
     escaped = source.replace("(", "-LRB-").replace(")", "-RRB-")
     assert trees.parse_tree(shown).words() == trees.split_words(escaped)
@@ -78,15 +78,15 @@ def test_whatever_a_model_writes_is_shown_as_a_tree_over_the_words(source, targe
 def test_right_symbols_are_shown_as_their_tree_without_repairs(name):
     problem = registry.problem(name)
     assert problem.metric == "bracketing_f1"
-    assert problem.show("a dog runs", SYMBOLS) == (TREE, 0)
-    assert problem.show("a dog runs", SYMBOLS.removesuffix(" /S")) == (TREE, 1)
+    assert problem.postprocess("a dog runs", SYMBOLS) == (TREE, 0)
+    assert problem.postprocess("a dog runs", SYMBOLS.removesuffix(" /S")) == (TREE, 1)
 
 
 @pytest.mark.parametrize("form", ["_rev", "_copy", "_rev_copy"])
 def test_other_forms_of_parsing_are_plain_text(form):
     problem = registry.problem(f"wsj_parsing{form}")
     assert problem.metric == "bleu"
-    assert problem.show("a", "b (") == ("b (", 0)
+    assert problem.postprocess("a", "b (") == ("b (", 0)
     assert problem.reference("a", "b (") == "b ("
 
 
