@@ -1,6 +1,6 @@
-"""Errors that a user can mend, and the nearest name to a mistyped one.
+"""Errors that a user can fix, and the closest match to a mistyped name.
 
-A command prints the message of a `UserError` as one line and exits with its `exit_code`;
+A command prints the message of a `UserError` on one line and exits with its `exit_code`;
 any other exception is a defect of this package and shows its traceback.
 """
 
@@ -9,14 +9,14 @@ import itertools
 import re
 from collections.abc import Iterable
 
-# Longest value that a message quotes whole, and longest name whose neighbours are looked for: the
-# search takes time by the square of the length, and by the number of names.
+# Longest value that a message quotes in full, and longest name for which similar names are sought:
+# the search takes time quadratic in the length and linear in the number of names.
 _LONGEST_QUOTE = 80
 _MOST_COMPARED = 10_000
 
 
 class UserError(Exception):
-    """Something outside the program is wrong; the message says what and how to mend it."""
+    """Something outside the program is wrong; the message says what it is and how to fix it."""
 
     exit_code = 1
 
@@ -28,7 +28,7 @@ class UsageError(UserError):
 
 
 class DataError(UserError):
-    """A file does not hold what it should; the message names file and line or record."""
+    """A file has invalid contents; the message names the file and the line or record."""
 
 
 def first_line(error: Exception) -> str:
@@ -37,7 +37,7 @@ def first_line(error: Exception) -> str:
 
 
 def quoted(value: object) -> str:
-    """Returns `repr(value)`; of a long one, its beginning and how long it is."""
+    """Returns `repr(value)`, truncated if long; for a string, with its length."""
     if isinstance(value, str):
         if len(value) <= _LONGEST_QUOTE:
             return repr(value)
@@ -47,9 +47,9 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `"; did you mean 'x'?"` for the nearest known name, or `""` if none is near.
+    """Returns `"; did you mean 'x'?"` for the closest known name, or `""` if none is close.
 
-    Of very many known names only the first are looked at: an error must not take minutes.
+    Searches only the first `_MOST_COMPARED` names: an error must not take minutes.
     """
     if len(name) > _LONGEST_QUOTE:
         return ""

@@ -1,4 +1,4 @@
-"""Packages that only some features need, each group of them an extra in setup.cfg."""
+"""Optional packages, grouped into the extras of setup.cfg."""
 
 import importlib.util
 
@@ -15,10 +15,10 @@ def require(extra: str, feature: str) -> None:
 
     Args:
         extra: one of the above.
-        feature: what needs it, for the message.
+        feature: the feature that needs them, for the message.
 
     Raises:
-        UserError: a package is missing; the message has the command that installs it.
+        UserError: a package is missing; the message gives the command that installs it.
     """
     if not all(map(importlib.util.find_spec, _PACKAGES[extra])):
         raise UserError(f"{feature} needs more packages: pip install 't2t_lite[{extra}]'")

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, and names that others would misread."""
+"""Atomic writing of files and folders, and file names that other programs misinterpret."""
 
 import contextlib
 import glob
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from t2t_lite.errors import UserError
 
-# A file under this suffix is still being written: no reader of this package looks at it.
+# Suffix of a file that is still being written; this package never reads such a file.
 INCOMPLETE = ".incomplete"
 
-# What makes a name, read as a pattern of names, no longer match itself; * and ? do not.
+# Characters that keep a name from matching itself as a glob pattern; * and ? do not.
 _MISREAD = re.compile(r"[\[\\]")
 
 
@@ -27,20 +27,20 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
     machine leaves either the old file or the new one. On an error the temporary file is removed.
 
     Args:
-        path: the file to write; missing parent folders are made.
-        durable: False: do not wait for the disk. A crash of the program still leaves a whole file,
-            one of the machine may not: for files that are checked before they are used again.
+        path: the file to write; missing parent folders are created.
+        durable: whether to wait for the disk. If not, a crash of the program still leaves a whole
+            file, but a crash of the machine may not: for files that are verified before reuse.
 
     Yields:
         The path to write to.
 
     Raises:
-        UserError: `path` is there and is not a regular file: a device such as /dev/null would be
-            replaced by one.
+        UserError: `path` exists and is not a regular file: the rename would replace a device such
+            as /dev/null.
     """
     final = pathlib.Path(path)
     if final.exists() and not final.is_file():
-        raise UserError(f"{final} is not a regular file: name another")
+        raise UserError(f"{final} is not a regular file: name another file")
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(final.name + INCOMPLETE)
     try:
@@ -54,7 +54,7 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = os.fspath(final)  # writing to an open file fails without a name
+            error.filename = os.fspath(final)  # an error from writing to an open file has no name
         raise
 
 
@@ -62,23 +62,23 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """Yields a new folder beside `path`; renames it to `path` if the block succeeds.
 
-    As with `whole_file`, the contents reach the disk before the name does, and nothing is left
-    behind by an error.
+    As with `whole_file`, the contents reach the disk before the name does, and an error leaves
+    nothing behind.
 
     Args:
-        path: the folder to write; missing parents are made.
+        path: the folder to write; missing parents are created.
 
     Yields:
         The folder to write into.
 
     Raises:
-        UserError: `path` is there already, and is not an empty folder.
+        UserError: `path` already exists and is not an empty folder.
     """
     final = pathlib.Path(path)
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):
-        raise UserError(f"{final} is there already: remove it, or name another folder")
+        raise UserError(f"{final} already exists: remove it, or name another folder")
     temporary = final.with_name(final.name + INCOMPLETE)
-    shutil.rmtree(temporary, ignore_errors=True)  # what a kill has left
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
     with made_folder(final.parent):
         temporary.mkdir()
         try:
@@ -95,36 +95,35 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def made_folder(path: pathlib.Path) -> Iterator[None]:
-    """Makes a folder and its parents if they are missing; if the block fails, they go again."""
+    """Creates a folder and its missing parents; removes them again if the block fails."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # somebody else may have put something there
+        with contextlib.suppress(OSError):  # another process may have put something there
             for folder in missing:
                 folder.rmdir()
         raise
 
 
 def is_misread(path: str) -> bool:
-    """Whether TensorFlow, which takes some paths for patterns, finds nothing at this one."""
+    """Whether TensorFlow, which reads some paths as glob patterns, fails to find this one."""
     return bool(_MISREAD.search(path))
 
 
 @contextlib.contextmanager
 def plain_prefix(prefix: str) -> Iterator[str]:
-    """Yields a prefix by which TensorFlow finds the files `prefix.*`, for reading.
+    """Yields a prefix by which TensorFlow can read the files `prefix.*`.
 
-    It takes the prefix of a checkpoint that it reads for a pattern, and has no way to quote one.
-    Where that would find nothing, the files have other names within the block: links in a folder
-    of their own.
+    TensorFlow reads the prefix of a checkpoint as a glob pattern that cannot be escaped. If the
+    pattern would not match the files, the block gets symbolic links to them in a temporary folder.
 
     Args:
-        prefix: a path without the ends of the names.
+        prefix: the common start of the files' paths.
 
     Yields:
-        `prefix` itself, or the links'.
+        `prefix` itself, or that of the links.
     """
     if not is_misread(prefix):
         yield prefix
@@ -144,10 +143,10 @@ def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
 
 
 def is_same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file, by links of either kind, or would if it were there."""
+    """Whether two paths name one file, through hard or symbolic links, even if it is missing."""
     try:
         return os.path.samefile(path, other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them is missing
         return os.path.realpath(path) == os.path.realpath(other)
 
 
@@ -156,15 +155,15 @@ def refuse_overwriting(
     inputs: Iterable[str | os.PathLike[str]],
     endings: Sequence[str] = ("", INCOMPLETE),
 ) -> None:
-    """Keeps a file from being written over what it is made from.
+    """Checks that writing a file does not overwrite its inputs.
 
     Args:
-        output: the file that is to be written.
-        inputs: the files that are read, or that are not to be replaced for another reason.
-        endings: of the names that are written; "" is that of `output` itself.
+        output: the file to write.
+        inputs: the files that are read, or that must not be replaced for another reason.
+        endings: suffixes of the names that are written; "" is `output` itself.
 
     Raises:
-        UserError: `output`, or what is put beside it in the meantime, is one of the inputs.
+        UserError: `output`, or a temporary file beside it, is one of the inputs.
     """
     written = [f"{os.fspath(output)}{ending}" for ending in endings]
     for path in inputs:
@@ -177,7 +176,7 @@ def refuse_overwriting(
 
 
 def sync_folder(folder: pathlib.Path) -> None:
-    """Makes the names in `folder` durable (a rename is not, until its folder is synced)."""
+    """Makes the names in `folder` durable: a rename is not until its folder is synced."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -186,11 +185,11 @@ def sync_folder(folder: pathlib.Path) -> None:
 
 
 def shown(text: str) -> str:
-    """Returns a text with names of files, with an escape for each byte that is not UTF-8."""
+    """Returns a text that contains file names, with bytes that are not UTF-8 escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes `text` as UTF-8, whole or not at all."""
+    """Writes `text` as UTF-8, atomically."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""JSON that a crash or a person may have damaged: whatever it holds, a message names the file."""
+"""JSON files that a crash or a person may have damaged: every error names the file."""
 
 import json
 import pathlib
@@ -13,11 +13,11 @@ _LARGEST = 2**63  # no count, seed or size is larger
 
 
 class Fields(dict[str, Any]):
-    """The fields of an object in a file; asking for one that is missing raises `UserError`.
+    """The fields of a JSON object in a file; looking up a missing one raises `UserError`.
 
     Args:
-        path: of the file, for messages.
-        fields: by name.
+        path: the file, for messages.
+        fields: the fields by name.
     """
 
     def __init__(self, path: pathlib.Path, fields: Mapping[str, Any]) -> None:
@@ -25,43 +25,43 @@ class Fields(dict[str, Any]):
         self._path = path
 
     def __missing__(self, name: str) -> NoReturn:
-        raise UserError(f"{self._path} has no field {name!r}: bring the file back from a copy")
+        raise UserError(f"{self._path} has no field {name!r}: restore the file from a copy")
 
     def check(self, kinds: Mapping[str, type]) -> None:
-        """Checks the types of some fields, as far as they are there.
+        """Checks the types of those fields that are present.
 
         Args:
-            kinds: str, int or dict by name.
+            kinds: str, int or dict for each name.
 
         Raises:
-            UserError: a field is of another type, or of a value that no file name or count has.
+            UserError: a field has another type, or a value that no file name or count can have.
         """
         for name, kind in kinds.items():
             if name in self and not _fits(self[name], kind):
                 raise UserError(
                     f"{self._path}: expected {_KINDS[kind]} as {name!r}, got "
-                    f"{quoted(self[name])}; bring the file back from a copy"
+                    f"{quoted(self[name])}; restore the file from a copy"
                 )
 
 
 def read_object(path: pathlib.Path) -> Fields:
-    """Returns what a file of one JSON object holds.
+    """Returns the JSON object in a file.
 
     Raises:
-        UserError: it does not hold one.
+        UserError: the file does not hold a JSON object.
         OSError: the file cannot be read.
     """
     try:
         return Fields(path, parse_object(path.read_bytes()))
     except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}; bring it back from a copy") from error
+        raise UserError(f"{path} is damaged: {error}; restore it from a copy") from error
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
-    """Returns the JSON object that `text` is.
+    """Parses a JSON object.
 
     Raises:
-        ValueError: it is none, or not in UTF-8.
+        ValueError: `text` is not a JSON object in UTF-8.
     """
     try:
         value = json.loads(text.decode())
@@ -69,7 +69,7 @@ def parse_object(text: bytes) -> dict[str, Any]:
     except UnicodeError as error:
         raise ValueError(f"not UTF-8 ({error})") from error
     except RecursionError:
-        raise ValueError("not JSON as it should be: it is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"not JSON ({error})") from error
     if not isinstance(value, dict):
@@ -78,8 +78,8 @@ def parse_object(text: bytes) -> dict[str, Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value from JSON is a number that can be computed with; NaN and infinity are."""
-    # True is an int, too; and larger ones than floats cannot be computed with.
+    """Whether a value from JSON is a number to compute with, NaN and infinity included."""
+    # True is an int, too; an int beyond the range of floats cannot be computed with.
     return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
@@ -88,4 +88,4 @@ def _fits(value: Any, kind: type) -> bool:
         return False
     if isinstance(value, int):
         return 0 <= value < _LARGEST
-    return not isinstance(value, str) or "\0" not in value  # which no path can hold
+    return not isinstance(value, str) or "\0" not in value  # no path can contain it

@@ -1,4 +1,4 @@
-"""One process at a time does what must not be done twice at once."""
+"""Lock files: keep a second process from doing the same work at the same time."""
 
 import contextlib
 import logging
@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
     """Keeps other processes out of the block.
 
-    The kernel gives a dead process's locks back, so what is left of a lock file blocks nobody.
-    Where nothing can be locked, the log says so.
+    The kernel releases the locks of a dead process, so a leftover lock file blocks nobody. On a
+    file system without locks, a warning is logged.
 
     Args:
-        path: the lock file, which names its holder; it goes with the block.
-        command: what is locked out, for messages.
-        doing: what it does there, for messages.
+        path: the lock file, which names its holder; removed at the end of the block.
+        command: the command that is locked out, for messages.
+        doing: what it does in the block, for messages.
 
     Raises:
-        UserError: another process is in such a block.
+        UserError: another process holds the lock.
     """
     with contextlib.ExitStack() as exit_stack:
         is_busy = True
@@ -34,7 +34,7 @@ def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
 
             file = exit_stack.enter_context(path.open("a", encoding="utf-8"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it may have removed it since it was opened.
+            # The previous holder may have removed it since it was opened.
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 exit_stack.callback(path.unlink, missing_ok=True)
                 is_busy = False
@@ -44,7 +44,7 @@ def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
         except (BlockingIOError, FileNotFoundError):
             pass
         except (ImportError, OSError) as error:
-            log.warning("cannot lock %s (%s): start no second %s there", path, error, command)
+            log.warning("cannot lock %s (%s): do not start a second %s there", path, error, command)
             is_busy = False
         if is_busy:
             raise UserError(
@@ -54,7 +54,7 @@ def locked(path: pathlib.Path, command: str, doing: str) -> Iterator[None]:
 
 
 def _holder(path: pathlib.Path) -> str:
-    """Returns what a lock file says of its holder, which may be about to write or remove it."""
+    """Describes the holder by its lock file, which it may be about to write or remove."""
     try:
         name = path.read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""How far a long piece of work has come: a bar in a terminal, a log line now and then elsewhere."""
+"""Progress of long work: a bar in a terminal, periodic log lines elsewhere."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LINES = 10.0
 
-# Shows how many units are done and, as text, how many a second.
+# Shows how many units are done and, as text, how many per second.
 _Show = Callable[[int, str], None]
 
 
@@ -22,7 +22,7 @@ def progress(
 
     Args:
         description: what is being done.
-        total: number of units in all; None if unknown.
+        total: total number of units; None if unknown.
         unit: what is counted.
 
     Yields:
@@ -75,6 +75,6 @@ def _log_lines(description: str, total: int | None) -> Iterator[_Show]:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as hours, minutes and whole seconds, such as "1:02:03" or "26:00:00"."""
+    """Formats a duration as hours, minutes and whole seconds, such as "1:02:03" or "26:00:00"."""
     minutes, left = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{left:02}"

@@ -1,6 +1,7 @@
-"""Protocol buffers of other projects, read and written by a description of the parts needed.
+"""Protocol buffers of other projects, read and written by a schema of the fields needed.
 
-So that neither TensorFlow (seconds to import) nor a module made for one version of protobuf is.
+This avoids TensorFlow, which takes seconds to import, and modules generated for one version of
+protobuf.
 """
 
 from collections.abc import Iterable
@@ -13,9 +14,9 @@ def message_class(schema: str, name: str) -> Any:
     """Returns the class of a message.
 
     Args:
-        schema: a `FileDescriptorProto` in text format. A field of a message type whose parts do
-            not matter may be called bytes; fields left out go to the end when written.
-        name: of the message, with its package.
+        schema: a `FileDescriptorProto` in text format. A message field whose contents do not
+            matter may be declared as bytes; fields not declared are written last.
+        name: the message's name, with its package.
     """
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(schema, descriptor_pb2.FileDescriptorProto()))
@@ -23,13 +24,13 @@ def message_class(schema: str, name: str) -> Any:
 
 
 def pack(ids: Iterable[int]) -> bytes:
-    """Returns ids as they stand in an example, one varint after the other."""
+    """Returns ids as they are stored in an example: one varint after another."""
     return b"".join(map(varint, ids))
 
 
 def varint(number: int) -> bytes:
-    """Returns an int64 in groups of 7 bits, the lowest first; all but the last have bit 8 set."""
-    rest = number % 2**64  # negative ones in two's complement
+    """Encodes an int64 in groups of 7 bits, lowest first; all but the last have bit 8 set."""
+    rest = number % 2**64  # two's complement of negative numbers
     groups = bytearray()
     while rest >= 0x80:
         groups.append(rest & 0x7F | 0x80)

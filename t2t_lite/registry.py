@@ -1,4 +1,4 @@
-"""Registries: names on the command line to problems, models, hparams sets and metrics.
+"""Registries: from names on the command line to problems, models, hparams sets and metrics.
 
 Registering is a decorator, bare or with a name:
 
@@ -11,9 +11,9 @@ Registering is a decorator, bare or with a name:
     @registry.register_metric
     class LengthRatio(OutputMetric): ...   # length_ratio
 
-Every problem also answers to its name with `_rev` (sources and targets exchanged) and `_copy`
-(targets are the sources), as in T2T. The package's own registrations are imported when a name is
-first asked for; a model may be registered by "module:Class", so that listing names does not
+As in T2T, every problem is also available under its name with `_rev` (sources and targets
+exchanged) and `_copy` (targets are the sources). The package's own registrations are imported at
+the first lookup; a model may be registered as "module:Class", so that listing names does not
 import Keras.
 """
 
@@ -42,7 +42,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z0-9])")
 
 
 def snake_case(name: str) -> str:
-    """T2T's default name of a class: `TranslateEndeWmt32k` -> `translate_ende_wmt32k`."""
+    """Returns T2T's default name of a class: `TranslateEndeWmt32k` -> `translate_ende_wmt32k`."""
     return _WORD_START.sub("_", name).lower()
 
 
@@ -64,7 +64,7 @@ class Registry(Generic[Value]):
 
         Raises:
             KeyError: the name is taken.
-            UsageError: a class defines a hook by a name that it had in an earlier version.
+            UsageError: a class defines a hook under its name in an earlier version.
         """
         _refuse_renamed_hooks(value)
         if name in self._entries:
@@ -91,7 +91,7 @@ class Registry(Generic[Value]):
         return self._entries[name]
 
     def decorator(self, name: Any) -> Any:
-        """Returns what `@register`, `@register()` or `@register("name")` needs."""
+        """Implements `@register`, `@register()` and `@register("name")`."""
         if callable(name):
             self.add(snake_case(name.__name__), name)
             return name
@@ -104,9 +104,9 @@ class Registry(Generic[Value]):
 
 
 def _refuse_renamed_hooks(value: Any) -> None:
-    """Raises UsageError if a class defines a hook by an old name, where nobody would call it.
+    """Raises UsageError if a class defines a hook under an old name, which is never called.
 
-    A base class lists them: `renamed_hooks = {"old_name": "new_name"}`.
+    A base class lists its renamed hooks: `renamed_hooks = {"old_name": "new_name"}`.
     """
     renamed: dict[str, str] = {}
     for kind in getattr(value, "__mro__", ()):
@@ -134,7 +134,7 @@ def register_problem(name: Any = None) -> Any:
     own = snake_case(name.__name__) if callable(name) else name
     if own and own.endswith(_SUFFIXES):
         raise ValueError(
-            f"problem {own!r}: names ending in _rev or _copy are made from the base problem's"
+            f"problem {own!r}: names ending in _rev or _copy are derived from the base problem's"
         )
     return _problems.decorator(name)
 
@@ -179,7 +179,7 @@ def register_metric(name: Any = None) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ProblemName:
-    """A problem's name taken apart: `translate_ende_x_rev` -> base `translate_ende_x`, reversed."""
+    """A parsed problem name: `translate_ende_x_rev` -> base `translate_ende_x`, reversed."""
 
     base: str
     was_reversed: bool = False
@@ -187,37 +187,37 @@ class ProblemName:
 
     @classmethod
     def parse(cls, name: str) -> "ProblemName":
-        """Splits the `_rev` and `_copy` suffixes off, in any order, one of each at most."""
+        """Splits off the suffixes `_rev` and `_copy`, in any order, at most one of each."""
         base, found = name, set()
         while base.endswith(_SUFFIXES):
             suffix = base[base.rindex("_") :]
             if suffix in found:
-                raise UsageError(f"problem {name!r}: {suffix} may stand there only once")
+                raise UsageError(f"problem {name!r}: {suffix} may occur only once")
             found.add(suffix)
             base = base.removesuffix(suffix)
         return cls(base, "_rev" in found, "_copy" in found)
 
 
 def problem(name: str) -> "Problem":
-    """Builds the problem of that name, with `_rev` and `_copy` understood.
+    """Builds the problem with this name, which may end in `_rev` and `_copy`.
 
     Raises:
-        UsageError: the name is not registered; the message gives the nearest one.
+        UsageError: the name is not registered; the message suggests the closest one.
     """
     parsed = ProblemName.parse(name)
     return _problems[parsed.base](was_reversed=parsed.was_reversed, was_copy=parsed.was_copy)
 
 
 def problem_name(cls: type) -> str:
-    """Returns the name under which a problem class is registered, else the one it would get."""
+    """Returns the name under which a problem class is registered, or else its default name."""
     return next((k for k, v in _problems._entries.items() if v is cls), snake_case(cls.__name__))
 
 
 def model(name: str) -> "type[Seq2Seq]":
-    """Returns the model class of that name.
+    """Returns the model class with this name.
 
     Raises:
-        UsageError: the name is not registered; the message gives the nearest one.
+        UsageError: the name is not registered; the message suggests the closest one.
     """
     value = _models[name]
     if isinstance(value, str):
@@ -228,15 +228,15 @@ def model(name: str) -> "type[Seq2Seq]":
 
 
 def require_model(name: str) -> None:
-    """Raises UsageError unless a model of that name is registered; does not import it."""
+    """Raises UsageError unless a model with this name is registered; does not import it."""
     _models[name]
 
 
 def hparams(name: str) -> "HParams":
-    """Returns a fresh, unfrozen copy of the hparams set of that name.
+    """Returns a fresh, unfrozen copy of the hparams set with this name.
 
     Raises:
-        UsageError: the name is not registered; the message gives the nearest one.
+        UsageError: the name is not registered; the message suggests the closest one.
         TypeError: the set's function returned None (a forgotten `return`).
     """
     made = _hparams[name]()
@@ -283,7 +283,7 @@ def list_metrics() -> list[str]:
 
 
 def registry_help() -> str:
-    """Returns a text that lists everything registered, grouped by the first word of the name."""
+    """Returns a list of everything registered, grouped by the first word of the name."""
     sections = {
         "Problems": list_problems(),
         "Models": list_models(),
@@ -318,12 +318,15 @@ def import_usr_dir(usr_dir: str) -> None:
     init = folder / "__init__.py"
     if not init.is_file():
         raise UserError(
-            f"--t2t_usr_dir={usr_dir}: {init} is not there; it must import the modules "
+            f"--t2t_usr_dir={usr_dir}: {init} is missing; it must import the modules "
             "that register your problems, models, hparams or metrics"
         )
     name = folder.name
     if not name.isidentifier():
-        raise UserError(f"--t2t_usr_dir={usr_dir}: the folder's name {name!r} is no Python name")
+        raise UserError(
+            f"--t2t_usr_dir={usr_dir}: the folder's name {name!r} is not a Python identifier; "
+            "rename the folder"
+        )
     loaded = sys.modules.get(name)
     if loaded is not None:
         if getattr(loaded, "__file__", None) != str(init):
@@ -336,11 +339,11 @@ def import_usr_dir(usr_dir: str) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     for own in (_problems, _models, _hparams, _metrics):
-        own.names()  # this package's names come first, so that a clash shows in the user's module
+        own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-        # Worker processes get this path, and unpickle what the folder defines.
+        # Worker processes inherit this path and unpickle what the folder defines.
         sys.path.append(str(folder.parent))
     except Exception as error:
         del sys.modules[name]

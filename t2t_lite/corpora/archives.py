@@ -1,4 +1,4 @@
-"""Members of tar and zip archives, read as they stream by: nothing is unpacked to disk."""
+"""Members of tar and zip archives, read as a stream: nothing is unpacked to disk."""
 
 import bz2
 import contextlib
@@ -16,16 +16,16 @@ from t2t_lite.errors import DataError, UserError, did_you_mean
 from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
 
-# How each kind of tar archive is opened, by the end of its name.
+# Opens each kind of tar archive, by the suffix of its name.
 _TARS: Mapping[str, Callable[..., Any]] = {
     ".tar": open,
     ".tar.gz": gzip.open,
     ".tgz": gzip.open,
     ".tar.bz2": bz2.open,
 }
-# Bytes read at a time; tarfile's own reader, in Python, is called once for each. Where an archive
-# is cut, what was read of the last ones is lost. Also the longest header of a member: tarfile would
-# read a gigabyte of them at once, and its patterns take time quadratic in it.
+# Bytes per read; each read calls tarfile's reader, which is in Python. If an archive is truncated,
+# the incomplete last buffer is lost. Also the longest member header: tarfile would read a gigabyte
+# of headers at once, and its regular expressions take time quadratic in their size.
 _BUFFER = 1 << 15
 
 _ZIP_METHODS = {
@@ -36,7 +36,7 @@ _ZIP_METHODS = {
 }
 _ENCRYPTED = 1  # bit of a zip member's flags
 
-# The path of a member that is a file, without a leading "./", and what opens it.
+# The path of a member that is a file, without a leading "./", and a function that opens it.
 _Member = tuple[str, Callable[[], IO[bytes] | None]]
 
 
@@ -46,9 +46,9 @@ def iterate_member_lines(
     r"""Yields the lines of a member without their "\n", as `text_files.iterate_lines` does.
 
     Raises:
-        UserError: there is no such archive.
-        DataError: the archive has no such member (names the nearest one), bytes are not UTF-8, or
-            the archive is damaged or cut; names archive, member and line.
+        UserError: the archive does not exist.
+        DataError: the archive has no such member (the message suggests the closest one), the text
+            is not UTF-8, or the archive is damaged or truncated; names archive, member and line.
     """
     name = member_name(path, member)
     return decoded_lines(raw_lines(open_member(path, member), name, bad), name, bad)
@@ -57,18 +57,18 @@ def iterate_member_lines(
 def iterate_members(
     path: str | os.PathLike[str], suffixes: tuple[str, ...], bad: BadInput = STRICT
 ) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yields all members whose names end so, in the order in which they lie in the archive.
+    """Yields all members whose names have one of the suffixes, in the order of the archive.
 
     Args:
-        path: an archive, as `open_member` takes it.
+        path: an archive, as for `open_member`.
         suffixes: such as `(".txt", ".md")`.
-        bad: as `text_files.iterate_lines` takes it; a cut archive ends at its cut.
+        bad: as for `text_files.iterate_lines`; a truncated archive ends where it is cut.
 
     Yields:
-        The name for messages, and the lines; they must be read before the next member is.
+        The member's name for messages, and its lines, to be read before the next member.
 
     Raises:
-        UserError: there is no such archive.
+        UserError: the archive does not exist.
         DataError: as `iterate_member_lines`.
     """
     archive = os.fspath(path)
@@ -85,7 +85,7 @@ def iterate_members(
 
 
 def member_name(path: str | os.PathLike[str], member: str) -> str:
-    """How messages call a member."""
+    """Returns the name of a member in messages."""
     return f"{os.fspath(path)}:{member}"
 
 
@@ -93,15 +93,15 @@ def member_name(path: str | os.PathLike[str], member: str) -> str:
 def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]:
     """Yields the bytes of a member, decompressed if its own name ends in `.gz` or `.bz2`.
 
-    A tar archive is read from its start up to the member; two members may be read side by side by
-    opening it twice.
+    A tar archive is read from its start up to the member; to read two members in parallel, open
+    it twice.
 
     Args:
         path: a `.tar`, `.tar.gz`, `.tgz`, `.tar.bz2` or `.zip` file.
         member: the path inside the archive, without a leading `./`.
 
     Raises:
-        DataError: the archive has no such member, or its name is not that of an archive.
+        DataError: the archive has no such member, or `path` does not have an archive's suffix.
     """
     archive = os.fspath(path)
     names = []
@@ -118,7 +118,7 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
 
 
 def _members(path: str) -> Generator[_Member, None, None]:
-    """Yields the files of an archive, which stays open until then."""
+    """Yields the files of an archive, which stays open meanwhile."""
     open_tar = next((f for suffix, f in _TARS.items() if path.endswith(suffix)), None)
     if open_tar is not None:
         with open_tar(path, "rb") as file:
@@ -126,7 +126,7 @@ def _members(path: str) -> Generator[_Member, None, None]:
             with tarfile.open(fileobj=reads, mode="r:") as tar:
                 for info in tar:
                     if info.isreg():
-                        reads.of_headers = False  # what is read meanwhile is the member's
+                        reads.of_headers = False  # the caller reads the member meanwhile
                         name = posixpath.normpath(info.name)
                         yield name, functools.partial(tar.extractfile, info)
                         reads.of_headers = True
@@ -139,10 +139,10 @@ def _members(path: str) -> Generator[_Member, None, None]:
 
 
 class _TarReads(io.RawIOBase):
-    """What tarfile reads an archive through.
+    """The file object through which tarfile reads an archive.
 
     Attributes:
-        of_headers: whether the next reads are of headers, which are bounded, not of a member.
+        of_headers: whether the next reads are headers, which are bounded, not member contents.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -164,15 +164,15 @@ def _open_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
     """Opens a member of a zip archive.
 
     Raises:
-        DataError: the member is there, but nobody can read it without more.
+        DataError: the member is encrypted or compressed with an unknown method.
     """
     name = member_name(archive.filename or "", entry.filename)
     if entry.flag_bits & _ENCRYPTED:
-        raise DataError(f"{name}: encrypted; unpack the archive and pack it without a password")
+        raise DataError(f"{name}: encrypted; repack the archive without a password")
     if entry.compress_type not in _ZIP_METHODS:
         raise DataError(
-            f"{name}: compressed by method {entry.compress_type}; known are "
-            f"{', '.join(_ZIP_METHODS.values())}: pack it anew"
+            f"{name}: compressed with method {entry.compress_type}; repack the archive with "
+            f"one of {', '.join(_ZIP_METHODS.values())}"
         )
     return archive.open(entry)
 

@@ -1,4 +1,4 @@
-"""Raw corpora: what they consist of upstream, fetching them, and reading their pairs as a stream.
+"""Raw corpora: their upstream files, downloading them, and reading their pairs as a stream.
 
     EUROPARL = RemoteFile("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz")
     corpus = AlignedCorpus(
@@ -8,8 +8,8 @@
     )
     for sample in corpus.pairs(tmp_dir): ...
 
-Corpora are values: a problem lists some, and `chained` reads one after the other. What is wrong in
-them goes to a `BadInput`; a pair of which a side cannot be read is skipped as a whole.
+Corpora are values: a problem lists some, and `chained` reads them in sequence. Errors in the text
+go to a `BadInput`; if it skips one side of a pair, the whole pair is skipped.
 """
 
 import abc
@@ -40,17 +40,17 @@ from t2t_lite.text.text_files import (
 log = logging.getLogger(__name__)
 
 
-# ---- upstream's files
+# ---- upstream files
 
 
 @dataclasses.dataclass(frozen=True)
 class RemoteFile:
-    """A file to be fetched from upstream.
+    """A file to download.
 
     Attributes:
-        url: its address; the last part is its name in `tmp_dir`.
-        size: its bytes, if known; what is downloaded is held to it.
-        file_hash: its SHA-256 or MD5, hexadecimal, if known; likewise.
+        url: the address; its last part is the file's name in `tmp_dir`.
+        size: the expected size in bytes, if known; downloads are checked against it.
+        file_hash: the expected SHA-256 or MD5, hexadecimal, if known; likewise.
     """
 
     url: str
@@ -58,16 +58,16 @@ class RemoteFile:
     file_hash: str | None = None
 
     def path(self, tmp_dir: str) -> pathlib.Path:
-        """Returns where the file lies or will lie: `tmp_dir/name`."""
+        """Returns the file's local path: `tmp_dir/name`."""
         return pathlib.Path(tmp_dir) / self.url.rpartition("/")[2]
 
     def fetch(self, tmp_dir: str) -> pathlib.Path:
-        """Returns the file's path, after downloading it unless it is there.
+        """Downloads the file unless it exists, and returns its path.
 
-        A file that somebody put there is taken as it is; another size than upstream's is logged.
+        An existing file is used as it is; a warning is logged if its size differs from `size`.
 
         Raises:
-            UserError: it cannot be fetched; the message says where to put it by hand.
+            UserError: the download failed; the message says where to put the file by hand.
         """
         path = self.path(tmp_dir)
         if not path.is_file():
@@ -81,32 +81,32 @@ class RemoteFile:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """A text upstream: a file, or one member of an archive.
+    """An upstream text: a file, or one member of an archive.
 
     Attributes:
         file: the file or the archive.
-        member: the path inside the archive; None if `file` is no archive.
+        member: the path inside the archive; None if `file` is not an archive.
     """
 
     file: RemoteFile
     member: str | None = None
 
     def name(self, tmp_dir: str) -> str:
-        """How messages call the text."""
+        """Returns the name of the text in messages."""
         path = self.file.path(tmp_dir)
         return str(path) if self.member is None else member_name(path, self.member)
 
     def open(self, tmp_dir: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        """Returns what opens the file, decompressed; it must have been fetched."""
+        """Opens the downloaded file, decompressed."""
         path = self.file.path(tmp_dir)
         return open_file(path) if self.member is None else open_member(path, self.member)
 
     def pieces(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[bytes]:
-        """Yields the file as it is, in pieces."""
+        """Yields the raw bytes, in pieces."""
         return raw_pieces(self.open(tmp_dir), self.name(tmp_dir), bad)
 
     def lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[str]:
-        """Yields the lines as text; for a `.sgm` file the segments instead."""
+        """Yields the lines as text; for a `.sgm` file, the segments."""
         name = self.name(tmp_dir)
         lines = decoded_lines(raw_lines(self.open(tmp_dir), name, bad), name, bad)
         is_sgm = name.removesuffix(".gz").endswith(".sgm")
@@ -121,25 +121,25 @@ class Corpus(abc.ABC):
     """Pairs of text from upstream.
 
     Attributes:
-        name: for the log.
+        name: the corpus's name in the log.
     """
 
     name: str
 
     def pairs(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
-        """Fetches what is missing, then returns an iterator over the pairs.
+        """Downloads missing files, then returns an iterator over the pairs.
 
-        White space around a text is removed; pairs with an empty side are dropped; the log counts
-        both. Memory does not grow with the corpus.
+        Surrounding white space is stripped; pairs with an empty side are dropped and counted in
+        the log. Memory does not grow with the corpus.
 
         Args:
-            tmp_dir: folder of upstream's files.
-            bad: told of every line or segment that cannot be read, and of a file that is cut.
+            tmp_dir: folder of the upstream files.
+            bad: receives unreadable lines and segments, and truncated files.
 
         Raises:
-            UserError: a file is missing and cannot be fetched.
-            DataError: what `bad` is told; different numbers of lines, unless the shorter file is
-                cut and `bad` skips; no pair at all.
+            UserError: a file is missing and cannot be downloaded.
+            DataError: an error that `bad` does not skip; different numbers of lines, unless the
+                shorter file is truncated and `bad` skips; no pair at all.
         """
         for file in self.files:
             file.fetch(tmp_dir)
@@ -148,21 +148,21 @@ class Corpus(abc.ABC):
     @property
     @abc.abstractmethod
     def texts(self) -> Sequence[Text]:
-        """What the corpus is read from."""
+        """The texts of the corpus."""
 
     @property
     def files(self) -> Sequence[RemoteFile]:
-        """The files that hold the texts, each once."""
+        """The files that contain the texts, each once."""
         return list(dict.fromkeys(text.file for text in self.texts))
 
     @abc.abstractmethod
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
-        """Yields source and target as they stand."""
+        """Yields source and target unchanged."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AlignedCorpus(Corpus):
-    """Two texts, line (or SGM segment) n of one belonging to line n of the other."""
+    """Two texts, aligned line by line (or SGM segment by segment)."""
 
     inputs: Text
     targets: Text
@@ -181,7 +181,7 @@ class AlignedCorpus(Corpus):
 
 @dataclasses.dataclass(frozen=True)
 class TsvCorpus(Corpus):
-    """Two columns, counted from 0, of a table."""
+    """Two columns of a table, counted from 0."""
 
     text: Text
     columns: tuple[int, int] = (0, 1)
@@ -214,19 +214,18 @@ class TmxCorpus(Corpus):
 
 
 def chained(corpora: Iterable[Corpus], tmp_dir: str, bad: BadInput = STRICT) -> Iterator[Sample]:
-    """Fetches all corpora, then returns an iterator over the pairs of one after the other."""
+    """Downloads all corpora, then returns an iterator over their pairs in sequence."""
     return itertools.chain.from_iterable([corpus.pairs(tmp_dir, bad) for corpus in corpora])
 
 
 def spread_sample(samples: Iterable[Sample], max_characters: int) -> list[Sample]:
-    """Returns every n-th pair, n the least power of 2 that keeps to a number of characters.
+    """Returns every n-th pair, n the least power of 2 that fits into `max_characters`.
 
-    One pass, in memory for `max_characters`, without knowing how many pairs there are; the same
-    pairs give the same sample.
+    Takes one pass and memory for `max_characters`. The result is deterministic.
 
     Args:
-        samples: pairs in any number.
-        max_characters: of both sides together; the first pair is kept even if it alone has more.
+        samples: any number of pairs.
+        max_characters: limit for both sides together; the first pair is kept even if it is longer.
     """
     kept: list[Sample] = []
     step, characters = 1, 0
@@ -250,14 +249,14 @@ def _characters(sample: Sample) -> int:
 
 
 def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
-    """Returns `path`, `path.gz` or `path.bz2`, the first that exists; None if none does."""
+    """Returns the first of `path`, `path.gz` and `path.bz2` that exists, or None."""
     plain = pathlib.Path(path)
     candidates = (plain.with_name(plain.name + suffix) for suffix in ("", ".gz", ".bz2"))
     return next((file for file in candidates if file.is_file()), None)
 
 
 def existing_files(paths: Iterable[str | os.PathLike[str]]) -> list[pathlib.Path]:
-    """Returns what `find_file` finds of each."""
+    """Returns the results of `find_file` for those paths that it finds."""
     return [found for path in paths if (found := find_file(path))]
 
 
@@ -266,15 +265,15 @@ def aligned_pairs(
     targets_path: str | os.PathLike[str],
     bad: BadInput = STRICT,
 ) -> Iterator[Sample]:
-    """Yields the pairs of two files of which line n of one belongs to line n of the other.
+    """Yields the pairs of two files that are aligned line by line.
 
-    White space around a line is removed. Pairs with an empty side are dropped and counted in the
+    Surrounding white space is stripped. Pairs with an empty side are dropped and counted in the
     log.
 
     Args:
         inputs_path: UTF-8 file of sources, plain or compressed (`.gz`, `.bz2`).
         targets_path: the same for targets.
-        bad: as `Corpus.pairs` takes it.
+        bad: as for `Corpus.pairs`.
 
     Raises:
         DataError: as `Corpus.pairs`.
@@ -287,17 +286,18 @@ def aligned_pairs(
 def aligned(
     inputs: Iterator[str], targets: Iterator[str], names: str, bad: BadInput = STRICT
 ) -> Iterator[Pair]:
-    """Yields line n of the one with line n of the other.
+    """Yields line n of `inputs` with line n of `targets`.
 
     Args:
         inputs: lines of sources.
         targets: lines of targets.
-        names: of both files, for messages.
-        bad: what reads the lines; where it has skipped the rest of one file, the pairs end.
+        names: the names of both files, for messages.
+        bad: receives the errors of both readers; if it skipped the rest of a truncated file, the
+            pairs end there.
 
     Raises:
-        DataError: one has more lines. Always: nobody knows where in the other a line is missing,
-            and every pair behind that place would be wrong.
+        DataError: different numbers of lines. Never skipped: a line is missing at an unknown
+            place, and every pair after it would be wrong.
     """
     cuts = bad.cuts
     lines = itertools.zip_longest(inputs, targets)
@@ -308,14 +308,14 @@ def aligned(
             shorter, longer = number - 1, number + sum(1 for _ in lines)
             counts = (longer, shorter) if target is None else (shorter, longer)
             raise DataError(
-                f"{names}: {counts[0]} and {counts[1]} lines; they must be equally many, "
+                f"{names}: {counts[0]} and {counts[1]} lines; both must have the same number, "
                 "line n of one belonging to line n of the other"
             )
         yield source, target
 
 
 def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Sample]:
-    """Strips white space and drops pairs with an empty or a skipped side; the log counts."""
+    """Strips white space; drops pairs with an empty or skipped side, and logs their number."""
     kept = empty = 0
     for source, target in bad.counted(pairs, name):
         inputs, targets = source.strip(), target.strip()
@@ -325,7 +325,7 @@ def _with_text(pairs: Iterable[Pair], name: str, bad: BadInput) -> Iterator[Samp
             kept += 1
             yield {"inputs": inputs, "targets": targets}
     if not kept:
-        raise DataError(f"{name}: no pair of lines with text on both sides")
+        raise DataError(f"{name}: no pair of lines has text on both sides")
     if empty:
         log.warning("%s: dropped %d of %d pairs: one side is empty", name, empty, kept + empty)
     log.info("%s: %d pairs", name, kept)

@@ -1,7 +1,7 @@
-"""Fetching files from upstream: checked before they get their name, resumed where they broke off.
+"""Downloads: verified before the file gets its name, and resumed after an interruption.
 
-What has arrived lies in `NAME.partial`, and `NAME.partial.version` says of which version of the
-remote file it is a part: the server's ETag, or the time of its last change.
+`NAME.partial` holds the bytes received so far. `NAME.partial.version` identifies the version of
+the remote file to which they belong: the server's ETag, or the time of its last change.
 """
 
 import email.message
@@ -23,9 +23,9 @@ from t2t_lite.progress import progress
 
 log = logging.getLogger(__name__)
 
-# Seconds without a byte, after which a server counts as gone.
+# Seconds without data after which a connection counts as lost.
 _TIMEOUT = 60.0
-# Connections in all; there is another one only if the one before has brought something.
+# Total number of connections; a new one is opened only if the previous one received data.
 _CONNECTIONS = 10
 _BUFFER = 1 << 18
 
@@ -34,34 +34,34 @@ _CONTENT_RANGE = re.compile(r"bytes (?:([0-9]{1,18})-[0-9]{1,18}|\*)/([0-9]{1,18
 
 
 class _BrokenOffError(Exception):
-    """The connection ended before the file did; the next one may go on from there."""
+    """The connection ended before the file did; the next one may resume."""
 
 
 class _ChangedError(Exception):
-    """What has arrived is not part of what upstream has now."""
+    """The partial file does not belong to the remote file's current version."""
 
 
 class _WrongFileError(Exception):
-    """What upstream has is not the file that is wanted."""
+    """The remote file is not the expected one."""
 
 
 def download(
     url: str, path: pathlib.Path, file_hash: str | None = None, size: int | None = None
 ) -> None:
-    """Fetches a file; it appears whole, with that size and hash if they are given, or not at all.
+    """Downloads a file; it appears only when complete and verified.
 
-    Where the server allows it, a download that broke off goes on from there, also in a later call;
-    a remote file that has changed meanwhile is fetched from its start.
+    If the server supports it, an interrupted download is resumed, even in a later call. A remote
+    file that has changed meanwhile is downloaded from its start.
 
     Args:
-        url: the address. From https no server can redirect to an address that is not.
-        path: the file to write; missing parent folders are made.
-        file_hash: its SHA-256 or MD5, hexadecimal.
-        size: its bytes. Reading stops where a server sends more.
+        url: the address. Redirects from https to other schemes are refused.
+        path: the file to write; missing parent folders are created.
+        file_hash: the expected SHA-256 or MD5, hexadecimal.
+        size: the expected size in bytes. Reading stops if the server sends more.
 
     Raises:
-        UserError: it cannot be fetched; the message says where to put it by hand. Or another
-            process is fetching it.
+        UserError: the download failed, and the message says where to put the file by hand; or
+            another process is downloading it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.with_name(f"{path.name}.lock"), "t2t-datagen", f"is downloading {path}"):
@@ -81,7 +81,7 @@ def download(
 
 
 class _Transfer:
-    """What has arrived of a file, and the connections that bring the rest."""
+    """A partially received file, and the connections that receive the rest."""
 
     def __init__(self, url: str, path: pathlib.Path, size: int | None) -> None:
         self.partial = path.with_name(f"{path.name}.partial")
@@ -92,13 +92,13 @@ class _Transfer:
 
     @property
     def arrived(self) -> int:
-        """Bytes of the partial file."""
+        """Size of the partial file in bytes."""
         return self.partial.stat().st_size if self.partial.exists() else 0
 
     def complete(self) -> None:
-        """Fetches what is missing, over as many connections as it takes."""
+        """Downloads the rest, reconnecting as needed."""
         if not self._version():
-            self.discard()  # nobody knows of what it is a part
+            self.discard()  # its version is unknown
         for connection in range(1, _CONNECTIONS + 1):
             before = self.arrived
             if self.partial.exists() and before == self._size:
@@ -107,33 +107,33 @@ class _Transfer:
                 self._connect()
                 return
             except _ChangedError as error:
-                log.warning("%s: %s; fetching it anew", self._url, error)
+                log.warning("%s: %s; downloading it again", self._url, error)
                 self.discard()
             except (TimeoutError, ConnectionError, http.client.HTTPException, _BrokenOffError):
                 if connection == _CONNECTIONS or not self._version() or self.arrived <= before:
                     raise
-                log.info("%s broke off after %d bytes; going on", self._url, self.arrived)
+                log.info("%s: interrupted after %d bytes; resuming", self._url, self.arrived)
 
     def discard(self) -> None:
-        """Removes what has arrived."""
+        """Removes the partial file."""
         self.partial.unlink(missing_ok=True)
         self._version_file.unlink(missing_ok=True)
 
     def keep_for_resuming(self) -> int:
-        """Returns how many bytes a later call will go on from; removes what it could not use."""
+        """Returns the bytes that a later call can resume from; discards them if it cannot."""
         if not (self._version() and self.arrived):
             self.discard()
         return self.arrived
 
     def _version(self) -> str:
-        """Returns the ETag or the date of what has arrived; "" if nothing can be added to it."""
+        """Returns the ETag or date of the partial file; "" if it cannot be resumed."""
         try:
             return self._version_file.read_text(encoding="ascii")
         except (OSError, ValueError):
             return ""
 
     def _connect(self) -> None:
-        """Asks for what is missing and writes it."""
+        """Requests the missing bytes and writes them."""
         start = self.arrived
         log.info("downloading %s from %s", self._url, f"byte {start}" if start else "its start")
         response = self._open(start)
@@ -143,14 +143,14 @@ class _Transfer:
             length = _length(response.headers)
             total = length
             if start and getattr(response, "status", None) == http.HTTPStatus.PARTIAL_CONTENT:
-                first, total = _content_range(response.headers)  # a part may end before the file
+                first, total = _content_range(response.headers)  # a range may end before the file
                 if first != start:
-                    raise _ChangedError("it sends another part than asked for")
+                    raise _ChangedError("the server sent a different range than requested")
                 if _version_of(response.headers) not in ("", self._version()):
                     raise _ChangedError("it has changed")
                 if total is None and length is not None:
                     total = start + length
-            else:  # all of it: nothing had come, there are no ranges here, or it has changed
+            else:  # the whole file: a first request, no support for ranges, or a changed file
                 start = 0
                 self.discard()
                 if version := _version_of(response.headers):
@@ -158,7 +158,7 @@ class _Transfer:
             self._write(response, start, total)
 
     def _open(self, start: int) -> Any:
-        """Returns the response with the rest, or with all; None if there is no rest."""
+        """Returns a response with the rest or the whole file; None if nothing is missing."""
         request = urllib.request.Request(self._url)
         if start:
             request.add_header("Range", f"bytes={start}-")
@@ -174,7 +174,7 @@ class _Transfer:
             return None
 
     def _write(self, response: Any, start: int, total: int | None) -> None:
-        """Writes a response behind the first `start` bytes of the file, which has `total`."""
+        """Appends a response to the first `start` of the file's `total` bytes."""
         if self._size is not None and total not in (None, self._size):
             raise _WrongFileError(f"it has {total} bytes, expected {self._size}")
         expected = self._size if total is None else total
@@ -200,7 +200,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Follows to https, and from http to http."""
+        """Follows redirects to https, and from http to http."""
         scheme = urllib.parse.urlsplit(newurl).scheme
         if scheme != "https" and (scheme, req.type) != ("http", "http"):
             raise _WrongFileError(f"it redirects to {newurl}, which is not https")
@@ -213,28 +213,28 @@ def _blocks(response: IO[bytes]) -> Iterator[bytes]:
 
 
 def _version_of(headers: email.message.Message) -> str:
-    """Returns what If-Range takes: a strong ETag, or the date of the last change."""
+    """Returns the value for If-Range: a strong ETag, or the date of the last change."""
     tag = headers.get("ETag", "")
     version = tag if tag.startswith('"') else headers.get("Last-Modified", "")
     return version if version.isascii() and version.isprintable() else ""
 
 
 def _length(headers: email.message.Message) -> int | None:
-    """Returns how many bytes the response says that it brings."""
+    """Returns the response's declared length in bytes, if any."""
     text = headers.get("Content-Length", "")
     is_known = re.fullmatch("[0-9]{1,18}", text) and "Transfer-Encoding" not in headers
     return int(text) if is_known else None
 
 
 def _content_range(headers: email.message.Message) -> tuple[int | None, int | None]:
-    """Returns the first byte of the response and the size of the file, as far as it says so."""
+    """Returns the offset of the response and the size of the file, as far as declared."""
     match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
     first, size = match.groups() if match else (None, None)
     return (int(first) if first else None), (int(size) if size and size != "*" else None)
 
 
 def _check(path: pathlib.Path, size: int | None, file_hash: str | None) -> None:
-    """Raises _WrongFileError unless the file has that size and hash."""
+    """Raises _WrongFileError unless the file has the expected size and hash."""
     found = path.stat().st_size
     if size is not None and found != size:
         raise _WrongFileError(f"it has {found} bytes, expected {size}")
@@ -246,7 +246,7 @@ def _check(path: pathlib.Path, size: int | None, file_hash: str | None) -> None:
 
 def _failure(url: str, path: pathlib.Path, error: Exception, kept: int = 0) -> UserError:
     reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-    again = f"run this again to go on from byte {kept}, or " if kept else ""
+    again = f"run this again to resume at byte {kept}, or " if kept else ""
     return UserError(
-        f"cannot download {url} ({reason}); {again}fetch it by other means and put it at {path}"
+        f"cannot download {url} ({reason}); {again}get it by other means and put it at {path}"
     )

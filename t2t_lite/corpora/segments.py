@@ -1,7 +1,7 @@
-"""Segments of text in marked-up files: SGM test sets, TMX memories and TSV tables.
+"""Text segments in marked-up files: SGM test sets, TMX translation memories and TSV tables.
 
-All readers take lines and yield as they go, in time linear in the file, be it well-formed or not; a
-line break inside a segment becomes a space.
+All readers stream, in time linear in the size of the file even if it is malformed; a line break
+inside a segment becomes a space.
 """
 
 import html
@@ -17,33 +17,33 @@ Pair = tuple[str, str]
 
 _SEG_START = re.compile(r"<seg\b", re.IGNORECASE)
 _SEG_MARK = re.compile(r"<seg\b|</seg\s*(?:>|\Z)", re.IGNORECASE)
-# With its semicolon: WMT's files are not valid SGML, and `&` often stands for itself. The longest
-# name of an entity has 31 letters.
+# The semicolon is required: WMT's files are not valid SGML, and often contain a literal `&`. The
+# longest name of an entity has 31 letters.
 _ENTITY = re.compile(r"&#?\w{1,31};")
 
-# Characters of the longest segment, and bytes of the longest tag or comment of XML.
+# Characters of the longest segment, and bytes of the longest XML tag or comment.
 _MAX_SEGMENT = MAX_LINE_BYTES
 _MAX_MARKUP = 2**20
-# Elements inside one another, after which a file is not a translation memory.
+# Greatest nesting depth of elements in a translation memory.
 _MAX_DEPTH = 10_000
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-# TMX 1.4b: their contents are codes of a word processor, not text.
+# TMX 1.4b: elements that contain codes of a word processor, not text.
 _TMX_CODES = {"bpt", "ept", "it", "ph", "ut"}
 
 
 def sgm_segments(lines: Iterable[str], name: str, bad: BadInput = STRICT) -> Iterator[str]:
-    """Yields the contents of the `<seg>` elements in their order, entities decoded.
+    """Yields the contents of the `<seg>` elements in file order, entities decoded.
 
-    WMT's sources and references alike; documents follow each other as in the file.
+    Reads WMT's sources and references alike.
 
     Args:
-        lines: of the file.
-        name: of the file, for messages.
-        bad: told of every segment that does not end before the next one begins, or before the
-            file ends, or for very long; if it skips, such a segment is `UNREADABLE`.
+        lines: lines of the file.
+        name: the file's name, for messages.
+        bad: receives segments that are not closed before the next one, the end of the file or the
+            greatest length; if it skips, such a segment is yielded as `UNREADABLE`.
 
     Raises:
-        DataError: what `bad` is told, with file and line.
+        DataError: an error that `bad` does not skip; names file and line.
     """
     open_segment: _SgmSegment | None = None
     for number, line in enumerate(lines, 1):
@@ -55,7 +55,7 @@ def sgm_segments(lines: Iterable[str], name: str, bad: BadInput = STRICT) -> Ite
                 if start is None:
                     break
                 open_segment, place = _SgmSegment(number), start.end()
-            elif not open_segment.has_text:  # within <seg ...>, which may go over several lines
+            elif not open_segment.has_text:  # within <seg ...>, which may span several lines
                 end = line.find(">", place)
                 open_segment.has_text = end >= 0
                 place = end + 1 or len(line)
@@ -74,11 +74,11 @@ def sgm_segments(lines: Iterable[str], name: str, bad: BadInput = STRICT) -> Ite
 
 
 class _SgmSegment:
-    """A `<seg>` that has begun.
+    """An open `<seg>`.
 
     Attributes:
-        line: number of the line where it did.
-        has_text: whether the end of its tag has been seen.
+        line: number of the line where it begins.
+        has_text: whether its start tag is complete.
         length: characters so far.
     """
 
@@ -93,7 +93,7 @@ class _SgmSegment:
         self.length += len(part)
 
     def text(self) -> str:
-        """Returns all of it on one line, entities decoded."""
+        """Returns the contents on one line, entities decoded."""
         text = "".join(self._parts)
         return _one_line(_ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
 
@@ -109,17 +109,17 @@ def tmx_pairs(
     """Yields the segments of two languages of every translation unit of a TMX file.
 
     Args:
-        pieces: of the file, raw: XML names its own encoding, and needs no line breaks.
-        name: of the file, for messages.
-        languages: of the sources and of the targets; "en" also takes "en-GB" or "EN_US".
-        bad: told where the file stops being well-formed; if it skips, the units up to there are
-            all, as no parser can tell what those behind are part of.
+        pieces: raw pieces of the file: XML declares its own encoding and needs no line breaks.
+        name: the file's name, for messages.
+        languages: of the sources and of the targets; "en" also matches "en-GB" and "EN_US".
+        bad: receives the first error in the XML; if it skips, the units end there, since a parser
+            cannot recover the structure after an error.
 
     Yields:
         Source and target; "" for a language that the unit lacks.
 
     Raises:
-        DataError: what `bad` is told, with file and line.
+        DataError: an error that `bad` does not skip; names file and line.
     """
     units = _TmxUnits(languages)
     parser = ElementTree.XMLParser(target=units)
@@ -133,9 +133,9 @@ def tmx_pairs(
         parser.close()
     except ElementTree.ParseError as error:
         fault = f"line {error.position[0]}: not well-formed XML ({error})"
-    except (ValueError, LookupError) as error:  # of its encoding
+    except (ValueError, LookupError) as error:  # in its encoding
         fault = f"line {line}: not well-formed XML ({error})"
-    except _TmxError as error:  # within the piece that begins there
+    except _TmxError as error:  # somewhere in the piece that begins there
         fault = f"after line {line - 1}: {error}"
     yield from units.take()
     if fault:
@@ -143,11 +143,11 @@ def tmx_pairs(
 
 
 class _TmxError(Exception):
-    """XML, but no translation memory."""
+    """Well-formed XML that is not a translation memory."""
 
 
 class _TmxUnits:
-    """Receives what the parser finds; holds no more of it than the segments of one unit.
+    """Target of the XML parser that collects translation units, in memory for one unit.
 
     Args:
         languages: of the sources and of the targets.
@@ -158,19 +158,19 @@ class _TmxUnits:
         self._done: list[Pair] = []
         self._path: list[str] = []  # tags of the open elements
         self._unit: list[str | None] = [None, None]
-        self._variant = ""  # the language of the <tuv>, with "-" behind it
-        self._segment: list[str] | None = None  # what the open <seg> holds so far
-        self._codes = 0  # open elements within it whose contents are no text
-        self._unread = 0  # bytes since something was received
+        self._variant = ""  # the language of the <tuv>, followed by "-"
+        self._segment: list[str] | None = None  # text of the open <seg> so far
+        self._codes = 0  # open elements within it that contain codes, not text
+        self._unread = 0  # bytes fed since the last event
         self._length = 0
 
     def take(self) -> list[Pair]:
-        """Returns the units that have ended since the last call."""
+        """Returns the units completed since the last call."""
         done, self._done = self._done, []
         return done
 
     def check_size(self, fed: int) -> None:
-        """Raises _TmxError if something is too long to be held, now that so many bytes were fed."""
+        """Counts the bytes fed; raises _TmxError if a tag, comment or segment is too long."""
         self._unread += fed
         if self._unread > _MAX_MARKUP:
             raise _TmxError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
@@ -178,11 +178,11 @@ class _TmxUnits:
             raise _TmxError(f"a segment of more than {_MAX_SEGMENT:,} characters")
 
     def comment(self, _text: str) -> None:
-        """A comment has ended."""
+        """Handles the end of a comment."""
         self._unread = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handles the start of an element."""
         self._unread = 0
         if len(self._path) >= _MAX_DEPTH:
             raise _TmxError(f"elements nested more than {_MAX_DEPTH:,} deep")
@@ -199,7 +199,7 @@ class _TmxUnits:
             self._segment = []
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handles the end of an element."""
         self._unread = 0
         self._path.pop()
         if self._codes:
@@ -211,7 +211,7 @@ class _TmxUnits:
             self._done.append((source, target))
 
     def data(self, text: str) -> None:
-        """Text, or a part of it."""
+        """Handles text, or a part of it."""
         self._unread = 0
         if self._segment is not None and not self._codes:
             self._segment.append(text)
@@ -222,7 +222,7 @@ class _TmxUnits:
         for side, wanted in enumerate(self._wanted):
             if self._unit[side] is None and self._variant.startswith(wanted):
                 self._unit[side] = _one_line(text)
-        self._variant = ""  # of a variant, the first segment counts
+        self._variant = ""  # only the first segment of a variant counts
 
 
 def tsv_pairs(
@@ -231,22 +231,22 @@ def tsv_pairs(
     """Yields two columns of every line of a table.
 
     Args:
-        lines: of the file; tabs separate the columns.
-        name: of the file, for messages.
+        lines: lines of the file, with columns separated by tabs.
+        name: the file's name, for messages.
         columns: of the sources and of the targets, counted from 0.
-        bad: told of every line that has too few columns; if it skips, there is no such pair.
+        bad: receives lines with too few columns; if it skips, they yield no pair.
 
     Yields:
         Source and target; both "" for a blank line.
 
     Raises:
-        DataError: what `bad` is told, with file and line.
+        DataError: an error that `bad` does not skip; names file and line.
     """
     needed = max(columns) + 1
     for number, line in enumerate(lines, 1):
         if not bad.is_usable(line):
             continue  # counted when it was decoded
-        cells = line.split("\t", needed)  # those behind are not looked at
+        cells = line.split("\t", needed)  # the rest is not used
         if not line.strip():
             yield "", ""
         elif len(cells) < needed:
@@ -256,5 +256,5 @@ def tsv_pairs(
 
 
 def _one_line(text: str) -> str:
-    """Joins lines that hold something by single spaces."""
+    """Joins non-empty lines with single spaces."""
     return " ".join(filter(None, (line.strip(" \t\r") for line in text.split("\n")))).strip()

@@ -1,1 +1,1 @@
-"""Text to ids and back, data generation, and the input pipeline."""
+"""Problems, TFRecord files, and the input pipeline."""

@@ -1,7 +1,7 @@
-"""T2T's batching scheme: sentences of similar length together, as many as fit into `batch_size`.
+"""T2T's batching scheme: sentences of similar length, as many as fit into `batch_size`.
 
-A length L (the longer of source and target, EOS counted) belongs to the bucket
-`bisect_right(boundaries, L)`; every bucket has its own number of sentences per batch.
+An example of length L (the longer of source and target, with EOS) belongs to the bucket
+`bisect_right(boundaries, L)`; each bucket has its own number of sentences per batch.
 """
 
 import bisect
@@ -20,9 +20,9 @@ class BatchingScheme:
     """Which sentences share a batch, and how many.
 
     Attributes:
-        boundaries: subwords, rising; bucket i holds lengths below `boundaries[i]`, the last one
-            all the others.
-        batch_sizes: sentences per batch and replica, one number for each bucket.
+        boundaries: subwords, ascending; bucket i holds lengths below `boundaries[i]`, the last
+            bucket all greater lengths.
+        batch_sizes: sentences per batch and replica, for each bucket.
         min_length: subwords; examples whose longer side is shorter are dropped.
         max_length: subwords; examples whose longer side is longer are dropped.
     """
@@ -34,11 +34,11 @@ class BatchingScheme:
 
     @classmethod
     def from_hparams(cls, hparams: BasicHParams, training: bool) -> "BatchingScheme":
-        """Builds the scheme that `hparams` asks for.
+        """Builds the scheme that `hparams` describe.
 
         Evaluation keeps examples of every length unless `eval_drop_long_sequences` is set. Its
-        buckets then go on up to `batch_size`, so that long sentences meet the same budget (in
-        T2T they share the bucket of `max_length`, and may run out of memory).
+        buckets then continue up to `batch_size`, so that long sentences stay within the same
+        budget (in T2T they share the bucket of `max_length` and may exhaust memory).
 
         Raises:
             UsageError: the hparams contradict each other.
@@ -59,14 +59,14 @@ class BatchingScheme:
 
     @property
     def longest(self) -> tuple[int, ...]:
-        """Subwords of the longest example of each bucket."""
+        """Length of the longest example of each bucket, in subwords."""
         return (*(boundary - 1 for boundary in self.boundaries), self.max_length)
 
     @property
     def worst_bucket(self) -> tuple[int, int]:
         """The (sentences, subwords) of the largest batch: if it fits into memory, all do.
 
-        Meaningful for a scheme that drops long sequences; others have no largest batch.
+        Only a scheme that drops long sequences has a largest batch.
         """
         return max(
             zip(self.batch_sizes, self.longest, strict=True),
@@ -85,14 +85,14 @@ def batching_scheme(
     """Computes T2T's scheme (`data_reader.batching_scheme`).
 
     Each bucket gets `batch_size // (its upper boundary)` sentences, rounded down to a divisor of
-    one window that has many of them. No batch exceeds `batch_size` cells a side, but a
-    single sentence that is longer than that.
+    a window size that has many divisors. A batch has at most `batch_size` cells per side, except
+    for a single sentence that is longer than that.
 
     Args:
-        batch_size: subwords per batch and replica, the longer side, padding included.
+        batch_size: subwords per batch and replica, of the longer side with padding.
         max_length: subwords of the longest example; 0: `batch_size`.
-        min_length_bucket: subwords; the first boundary.
-        length_bucket_step: ratio of each boundary to the one before.
+        min_length_bucket: the first boundary, in subwords.
+        length_bucket_step: ratio of each boundary to the previous one.
         min_length: subwords of the shortest example.
         drop_long_sequences: whether examples longer than `max_length` are dropped; otherwise
             they share the last bucket.
@@ -123,14 +123,14 @@ def batching_scheme(
 
 
 def batch_parts(hparams: BasicHParams, replicas: int) -> int:
-    """Returns W, the parts of `batch_size` subwords that make up an update's batch.
+    """Returns W, the number of parts of `batch_size` subwords in the batch of one update.
 
-    Accumulation is `optimizer_multistep_accumulate_steps`, or what brings all replicas together
-    to `effective_batch_size` at least.
+    W is replicas × accumulation steps; the steps are `optimizer_multistep_accumulate_steps`, or
+    as many as all replicas together need to reach `effective_batch_size`.
 
     Raises:
-        UsageError: the hparams say both, or ask for an effective batch of an optimizer that
-            weighs parts equally, whatever they hold.
+        UsageError: the hparams set both, or set `effective_batch_size` for an optimizer that
+            gives all parts the same weight.
     """
     effective = hparams.effective_batch_size
     if not effective:
@@ -139,14 +139,14 @@ def batch_parts(hparams: BasicHParams, replicas: int) -> int:
         raise UsageError(f"hparam effective_batch_size={effective}: at least 1 subword is needed")
     if hparams.accumulate_steps > 1 or hparams.optimizer == "multistep_adam":
         raise UsageError(
-            f"hparam effective_batch_size={effective} decides on accumulation itself: set "
+            f"hparam effective_batch_size={effective} sets the accumulation itself: set "
             "optimizer_multistep_accumulate_steps=0 and optimizer=adam"
         )
     return replicas * math.ceil(effective / (hparams.batch_size * replicas))
 
 
 def _most_divisible(limit: int) -> int:
-    """Returns the number up to `limit` with the most divisors, the smallest one of several.
+    """Returns the smallest of the numbers up to `limit` that have the most divisors.
 
     These are the highly composite numbers, OEIS A002182.
     """

@@ -1,4 +1,4 @@
-"""Reading TFRecord files: what an example becomes, what a corpus holds, which record is broken."""
+"""Reading TFRecord files: parsing examples, counting them, and locating damaged records."""
 
 import contextlib
 import dataclasses
@@ -18,10 +18,10 @@ from t2t_lite.hparams.basic import BasicHParams
 _FEATURES = {
     name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")
 }
-# Records parsed in one call.
+# Records parsed per call.
 _CHUNK = 1024
-# What TensorFlow raises for a file that is gone, for a damaged one and for a record that is no
-# tf.Example, the last one where its own message quotes bytes of the record that are not UTF-8.
+# What TensorFlow raises for a missing file, a damaged file, and a record that is not a tf.Example;
+# UnicodeDecodeError if its message quotes bytes of the record that are not UTF-8.
 _UNREADABLE = (
     tf.errors.NotFoundError,
     tf.errors.DataLossError,
@@ -32,12 +32,12 @@ _UNREADABLE = (
 
 @dataclasses.dataclass(frozen=True)
 class ExampleReader:
-    """How a serialized `tf.Example` becomes a pair of id sequences.
+    """Parses serialized `tf.Example`s into pairs of id sequences.
 
     Attributes:
-        reverse: exchange sources and targets (`_rev` problems); comes before `copy`.
-        copy: let the targets be the sources (`_copy` problems).
-        max_input_length: subwords; longer sources are cut there, their EOS kept; 0: never.
+        reverse: exchange sources and targets (`_rev` problems); applied before `copy`.
+        copy: use the sources as targets (`_copy` problems).
+        max_input_length: subwords to which sources are truncated, EOS kept; 0: no limit.
         max_target_length: the same for targets.
     """
 
@@ -70,13 +70,13 @@ class ExampleReader:
         }
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
-        """Returns the subwords of source and target, int64 `[n, 2]`, of serialized examples."""
+        """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""
         features = self.parse(records)
         return tf.stack([ids.row_lengths() for ids in features.values()], axis=1)
 
 
 def _cut(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
-    """Shortens each row to `limit` ids: its first ones, then its last one, which is EOS."""
+    """Truncates each row to `limit` ids: its first ones and its last one, which is EOS."""
     if not limit:
         return ids
     lengths = ids.row_lengths()
@@ -87,18 +87,18 @@ def _cut(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
 
 @dataclasses.dataclass(frozen=True)
 class DataStatistics:
-    """What a corpus holds; as a string, one line for the log.
+    """Size of a corpus; as a string, one line for the log.
 
     Attributes:
-        examples: how many the scheme keeps.
-        dropped_long: how many are longer than `max_length`.
-        dropped_short: how many are shorter than `min_length`.
-        source_tokens: subwords of the kept sources, EOS counted.
-        target_tokens: subwords of the kept targets, EOS counted.
+        examples: number of examples that the scheme keeps.
+        dropped_long: number of examples longer than `max_length`.
+        dropped_short: number of examples shorter than `min_length`.
+        source_tokens: subwords of the kept sources, with EOS.
+        target_tokens: subwords of the kept targets, with EOS.
         longest: subwords of the longest side of all examples, dropped ones included.
-        by_bucket: how many of the examples are in each bucket.
-        complete: whether all records were looked at.
-        scheme: the scheme that keeps and drops.
+        by_bucket: number of kept examples in each bucket.
+        complete: whether all records were read.
+        scheme: decides which examples are kept.
     """
 
     examples: int
@@ -128,13 +128,13 @@ def count_examples(
     reader: ExampleReader,
     limit: int | None = 100_000,
 ) -> DataStatistics:
-    """Counts what `scheme` keeps and drops.
+    """Counts the examples that `scheme` keeps and drops.
 
     Args:
         paths: the TFRecord files.
         scheme: the lengths to keep.
-        reader: what an example becomes.
-        limit: records to look at; None: all.
+        reader: parses the examples.
+        limit: number of records to read; None: all.
 
     Raises:
         DataError: a record cannot be read or lacks a side, or no example is left.
@@ -165,14 +165,14 @@ def count_examples(
     )
     if not statistics.examples:
         raise DataError(
-            f"{paths[0]} and the files beside it hold no example to use: {statistics}; change "
-            "these hparams, or make the files again with t2t-datagen"
+            f"{paths[0]} and the files beside it have no usable example: {statistics}; change "
+            "these hparams, or regenerate the files with t2t-datagen"
         )
     return statistics
 
 
 def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
-    """Yields subwords of source and target, int64 `[n, 2]`, of one file, chunk by chunk.
+    """Yields the lengths of source and target, int64 `[n, 2]`, in one file, chunk by chunk.
 
     Raises:
         DataError: a record lacks a side, or the file ends early.
@@ -202,7 +202,7 @@ def record_chunks(path: str) -> Iterator[tf.Tensor]:
     for records in tf.data.TFRecordDataset(path).batch(_CHUNK):
         yield records
         size += int(tf.reduce_sum(tf.strings.length(records))) + FRAME_BYTES * len(records)
-    # TensorFlow takes a file that ends inside a record's length for a whole one.
+    # TensorFlow accepts a file that ends inside a record's length.
     if size != os.path.getsize(path):
         _raise_for_damage([path])
 
@@ -214,8 +214,8 @@ def eval_examples(
 
     Args:
         paths: the TFRecord files.
-        reader: what an example becomes.
-        limit: how many to read; None: all.
+        reader: parses the examples.
+        limit: number of examples to read; None: all.
 
     Raises:
         DataError: a record cannot be read.
@@ -231,9 +231,9 @@ def eval_examples(
 
 @contextlib.contextmanager
 def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
-    """Turns TensorFlow's error about damaged data into one that names the file and the record.
+    """Turns TensorFlow's errors about damaged data into one that names the file and the record.
 
-    An error of the same kind that comes from elsewhere passes unchanged.
+    Errors with any other cause pass unchanged.
 
     Raises:
         DataError: the block failed, and one of the files at `paths` has a bad record.
@@ -247,10 +247,7 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
 
 
 def _raise_for_damage(paths: Sequence[str]) -> None:
-    """Reads all records one by one; the first bad one raises a DataError with its number.
-
-    A file that is missing raises a UserError before that.
-    """
+    """Reads all records; raises DataError for the first bad one, UserError for a missing file."""
     for path in paths:
         if not os.path.exists(path):
             raise UserError(f"{path}: no such file")

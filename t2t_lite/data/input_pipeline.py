@@ -1,15 +1,15 @@
-"""Input pipeline: TFRecord files to batches of ids `[W, B, L]`, by tf.data.
+"""Input pipeline: from TFRecord files to batches of ids `[W, B, L]`, with tf.data.
 
     files -> records -> shuffle -> drop and bucket by length -> shuffle batches -> parse and pad
 
-Records stay serialized (2-3 bytes a subword) until their batch goes out, so that the shuffle
-buffers, which an iterator's checkpoint holds, stay small. What comes out is a function of the
-files and the seed (and of `tf.random.set_seed`, where that is called), and an iterator restored
-from a `tf.train.Checkpoint` goes on with the very batch that would have come next, in whatever
-folder the files then lie: the checkpoint knows them by their places in the list of paths.
+Records stay serialized (2-3 bytes per subword) until their batch is complete, so that the shuffle
+buffers, which an iterator's checkpoint contains, stay small. The batches depend only on the files
+and the seed (and on `tf.random.set_seed` if it is called). An iterator restored from a
+`tf.train.Checkpoint` continues with exactly the next batch, even if the files have moved: the
+checkpoint refers to them by their index in the list of paths.
 
-With every record goes its origin, epoch * MOST_EXAMPLES + example, up to where its ids are made:
-examples have numbers of their own, the same in every epoch. (One number is faster than a pair.)
+Until it is parsed, every record carries its origin, epoch * MOST_EXAMPLES + example number; an
+example has the same number in every epoch. (One number is faster than a pair.)
 
 Notation: W parts = replicas × accumulation steps, B sentences each, L = S or T positions.
 """
@@ -21,16 +21,16 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
 
-# Files read at a time, as in T2T, and how many records each gives in its turn.
+# Files read in parallel, as in T2T, and records read from each per turn.
 _INTERLEAVED_FILES = 8
 _INTERLEAVED_RECORDS = 16
-# Records held to be shuffled within an epoch: about 1 MB of serialized sentence pairs.
+# Records in the shuffle buffer of an epoch: about 1 MB of serialized sentence pairs.
 _SHUFFLED_RECORDS = 10_000
-# Records parsed in one call to learn their lengths.
+# Records parsed per call to measure their lengths.
 _MEASURED_RECORDS = 1024
-# Numbers of examples are below it.
+# Upper bound of example numbers.
 MOST_EXAMPLES = 2**36
-# Bytes read at a time, TensorFlow's own default.
+# Bytes per read, TensorFlow's own default.
 _READ_BYTES = 2**18
 
 
@@ -44,20 +44,21 @@ def train_dataset(
     batch_shuffle_size: int,
     epochs: int | None = None,
 ) -> tf.data.Dataset:
-    """Shuffled batches for training, endless by default.
+    """Returns shuffled batches for training, endless by default.
 
-    Every epoch goes through all examples once, in an order given by (seed, epoch). Buckets fill
-    across epochs, so that no example is lost however few there are. If `scheme` drops all
-    examples, the iterator never returns: see `example_reader.count_examples`.
+    Every epoch covers all examples once, in an order given by (seed, epoch). Buckets fill across
+    epochs, so that no example is lost however few there are. If `scheme` drops all examples, the
+    iterator never returns: see `example_reader.count_examples`.
 
     Args:
         paths: the TFRecord files.
         scheme: lengths to keep, and B for each.
-        reader: what an example becomes.
-        parts: W, equal parts of every batch.
-        seed: of all shuffling.
-        batch_shuffle_size: batches of one part held to be shuffled, so that lengths mix; 0: none.
-        epochs: passes over the examples; None: without end.
+        reader: parses the examples.
+        parts: W, the number of equal parts of every batch.
+        seed: seed of all shuffling.
+        batch_shuffle_size: size of the buffer that mixes the lengths of batches, in batches of
+            one part; 0: no buffer.
+        epochs: passes over the examples; None: endless.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
@@ -84,17 +85,17 @@ def train_dataset(
 def eval_dataset(
     paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, parts: int
 ) -> tf.data.Dataset:
-    """Every example that `scheme` keeps, once, grouped by length, in a fixed order.
+    """Returns every example that `scheme` keeps, once, grouped by length, in a fixed order.
 
     Args:
         paths: the TFRecord files.
         scheme: lengths to keep, and the greatest B for each.
-        reader: what an example becomes.
-        parts: W, equal parts of every batch.
+        reader: parses the examples.
+        parts: W, the number of equal parts of every batch.
 
     Returns:
-        A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. A
-        bucket's last batch is filled up with rows of padding until W divides it.
+        A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. The
+        last batch of a bucket is filled with rows of padding to a multiple of W.
     """
     records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
     chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
@@ -102,21 +103,21 @@ def eval_dataset(
 
 
 def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns the fraction of cells of a batch that are padding, both sides together (a scalar)."""
+    """Returns the fraction of a batch's cells that are padding, both sides together (a scalar)."""
     cells = [tf.reshape(ids, [-1]) for ids in features.values()]  # each [W*B*L]
     return tf.math.zero_fraction(tf.concat(cells, axis=0))
 
 
 def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """Returns what gives the two seeds of an epoch's shuffling.
+    """Returns a function that computes the two shuffle seeds of an epoch.
 
-    They are those that `Dataset.shuffle(seed=seed).repeat()` draws one after the other. Its
-    generator would be missing from a checkpoint once the files of an epoch have been opened.
+    They equal the successive draws of `Dataset.shuffle(seed=seed).repeat()`, whose generator
+    would be missing from a checkpoint once the files of an epoch have been opened.
     """
-    low, high = tf.compat.v1.random.get_seed(seed)  # the first is of `tf.random.set_seed`
+    low, high = tf.compat.v1.random.get_seed(seed)  # the first comes from `tf.random.set_seed`
 
     def seeds(epoch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Two numbers for each epoch; Philox gives four at once.
+        # Two numbers per epoch; Philox generates four at once.
         drawn = tf.raw_ops.StatelessRandomUniformFullIntV2(
             shape=[2, 2],
             key=tf.constant([low], tf.uint64),
@@ -133,7 +134,7 @@ def _seeds_by_epoch(seed: int) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tens
 def _shuffled(
     dataset: tf.data.Dataset, size: int, seeds: tuple[tf.Tensor, tf.Tensor]
 ) -> tf.data.Dataset:
-    """Shuffles by both seeds of TensorFlow's operation, of which `Dataset.shuffle` takes one."""
+    """Shuffles with both seeds of TensorFlow's operation; `Dataset.shuffle` accepts only one."""
     specs = tf.nest.flatten(dataset.element_spec)
     variant = tf.raw_ops.ShuffleDataset(
         input_dataset=tf.data.experimental.to_variant(dataset),
@@ -148,16 +149,16 @@ def _shuffled(
 
 
 def _file_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
-    """Returns what makes of a file's place among the `paths` a dataset of (example, record).
+    """Returns a function from a file's index in `paths` to a dataset of (example number, record).
 
-    The number of an example is that which it has if the files are dealt out in turn: it is known
-    without counting the records of the files before it.
+    Examples are numbered as if the files were read round-robin, so that no number depends on the
+    record counts of other files.
     """
     locations = tf.constant(list(paths))
 
     def read(file: tf.Tensor) -> tf.data.Dataset:
         numbers = tf.data.Dataset.range(file, tf.int64.max, len(paths))
-        # Not `tf.data.TFRecordDataset`, whose state holds the path.
+        # Not `tf.data.TFRecordDataset`, whose state contains the path.
         records = tf.raw_ops.TFRecordDataset(
             filenames=locations[file], compression_type="", buffer_size=_READ_BYTES
         )
@@ -173,13 +174,14 @@ def _bucketed(
     """Drops and groups records by length.
 
     Args:
-        chunks: of (epoch, (example numbers `[n]`, records `[n]`)).
+        chunks: a dataset of (epoch, (example numbers `[n]`, records `[n]`)).
         scheme: lengths to keep, and B for each.
-        reader: what an example becomes.
-        parts: W, equal parts of every batch.
+        reader: parses the examples.
+        parts: W, the number of equal parts of every batch.
 
     Returns:
-        A dataset of (origins `[n]`, records `[n]`, their bucket `[n]`), n up to W times its size.
+        A dataset of (origins `[n]`, records `[n]`, their bucket `[n]`), where n is at most W times
+        the bucket's batch size.
     """
     boundaries = tf.constant(scheme.boundaries, tf.int64)
     sizes = tf.constant(scheme.batch_sizes, tf.int64) * parts
@@ -194,11 +196,11 @@ def _bucketed(
         origins = epoch * MOST_EXAMPLES + examples  # [n]
         return tf.gather(origins, kept), tf.gather(records, kept), tf.gather(buckets, kept)
 
-    # `Dataset.bucket_by_sequence_length` does the same at a fifth of the speed: it looks for the
+    # `Dataset.bucket_by_sequence_length` does the same at a fifth of the speed: it finds the
     # bucket of one example at a time.
     return (
         chunks.map(assign)
-        .prefetch(1)  # parsed by a thread of its own
+        .prefetch(1)  # parsed in a separate thread
         .unbatch()
         .group_by_window(
             key_func=lambda origin, record, bucket: bucket,
@@ -209,7 +211,7 @@ def _bucketed(
 
 
 def _padded(batches: tf.data.Dataset, reader: ExampleReader, parts: int) -> tf.data.Dataset:
-    """Makes of `_bucketed`'s batches padded ids `[W, ceil(n / W), L]`."""
+    """Converts the batches of `_bucketed` to padded ids `[W, ceil(n / W), L]`."""
 
     def split(ids: tf.RaggedTensor) -> tf.Tensor:
         dense = tf.cast(ids, tf.int32).to_tensor()  # [n, L]

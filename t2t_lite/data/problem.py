@@ -1,7 +1,7 @@
-"""Problem: what to learn, where its text comes from and which vocabulary it is written in.
+"""Problem: a task, the source of its text, and its vocabulary.
 
-The classes keep T2T's names and members, so that a T2T user's problem ports by changing imports.
-This module imports neither TensorFlow nor Keras: naming problems must stay quick.
+The classes keep T2T's names and members, so that T2T problems port by changing imports. This
+module imports neither TensorFlow nor Keras: listing problems must stay quick.
 """
 
 import abc
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class DatasetSplit:
-    """The parts of a data set; TRAIN is shuffled, EVAL watches training, TEST is reported."""
+    """The parts of a data set: TRAIN is shuffled, EVAL monitors training, TEST is reported."""
 
     TRAIN = "train"
     EVAL = "eval"
     TEST = "test"
 
 
-# What each split is called in file names.
+# The name of each split in file names.
 SPLIT_FILE_NAMES = {
     DatasetSplit.TRAIN: "train",
     DatasetSplit.EVAL: "dev",
@@ -38,31 +38,31 @@ RANDOM_SEED = 429459
 
 
 def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
-    """T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
+    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
     stem = f"{name}-{SPLIT_FILE_NAMES[split]}"
     folder = pathlib.Path(data_dir)
     return [str(folder / f"{stem}-{i:05d}-of-{shards:05d}") for i in range(shards)]
 
 
 def three_splits(train_shards: int) -> list[dict[str, Any]]:
-    """A training split over that many files, and a dev and a test split of one file each."""
+    """Returns a training split of `train_shards` files, and dev and test splits of one each."""
     shards = {DatasetSplit.TRAIN: train_shards, DatasetSplit.EVAL: 1, DatasetSplit.TEST: 1}
     return [{"split": split, "shards": count} for split, count in shards.items()]
 
 
 class Output(NamedTuple):
-    """A target as it is written and scored."""
+    """A target in the form in which it is written and scored."""
 
     text: str  # one line
-    repairs: int = 0  # changes without which what the model wrote is not well-formed
+    repairs: int = 0  # changes needed to make the model's output well-formed
 
 
 class Problem(abc.ABC):
     """A task with its data, from raw text to TFRecords and back to text.
 
     Args:
-        was_reversed: the `_rev` form: sources and targets exchanged when read.
-        was_copy: the `_copy` form: targets are the sources.
+        was_reversed: whether this is the `_rev` form: sources and targets exchanged when read.
+        was_copy: whether this is the `_copy` form: targets are the sources.
 
     Attributes:
         bad_input: receives what `generate_samples` cannot read.
@@ -81,7 +81,7 @@ class Problem(abc.ABC):
 
     @property
     def base_name(self) -> str:
-        """The registered name, without `_rev` and `_copy`: the name of the data files."""
+        """The registered name, without `_rev` and `_copy`, as in the names of the data files."""
         return registry.problem_name(type(self))
 
     @property
@@ -104,7 +104,7 @@ class Problem(abc.ABC):
 
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """The splits and how many files each is spread over."""
+        """The splits and the number of files of each."""
         return [
             {"split": DatasetSplit.TRAIN, "shards": 100},
             {"split": DatasetSplit.EVAL, "shards": 1},
@@ -125,30 +125,30 @@ class Problem(abc.ABC):
         )
 
     def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
-        """Returns the data files of a split, all of which exist.
+        """Returns the data files of a split after checking that all exist.
 
         Raises:
-            UserError: a file is missing; the message names it and the command that makes it.
+            UserError: a file is missing; the message names it and the command that generates it.
         """
         paths = self.filepaths(data_dir, split)
         for path in paths:
             if not pathlib.Path(path).is_file():
                 raise UserError(
-                    f"no data for {self.name!r}: {path} is missing; make it with "
+                    f"no data for {self.name!r}: {path} is missing; generate it with "
                     f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
                 )
         return paths
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the files that a split is read from, those that are there.
+        """Returns those files a split is read from that exist.
 
-        If one changes, the data made from it is refused (`data/fingerprint`). None by default: then
-        a change of the text is noticed only when a part of the files is there to be completed.
+        If one changes, data generated from it is refused (`generation/fingerprint`). None by
+        default: a change of the text is then noticed only when a partial data set is completed.
         """
         return []
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads what of `source_files` is missing, if it can, and returns all of them.
+        """Downloads the missing `source_files` where possible, and returns all of them.
 
         Raises:
             UserError: a file cannot be downloaded.
@@ -158,17 +158,17 @@ class Problem(abc.ABC):
     def generate_data(
         self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
     ) -> None:
-        """Makes the vocabulary and the TFRecord files, for a problem that does so by itself.
+        """Generates the vocabulary and the TFRecord files in a problem that overrides this.
 
-        `t2t_lite.generate_data` calls it in a class that overrides it.
+        `t2t_lite.generate_data` calls the override.
 
         Args:
             data_dir: folder of the results.
-            tmp_dir: folder of the raw files; downloads go there.
+            tmp_dir: folder of the raw files and downloads.
             options: how to generate; None: the defaults.
 
         Raises:
-            UsageError: always, unless overridden; the message names what to call instead.
+            UsageError: not overridden; the message names what to call instead.
         """
         raise UsageError(
             f"{type(self).__name__}.generate_data: call t2t_lite.generate_data(problem, data_dir, "
@@ -179,12 +179,12 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
-        """Loads the encoders of `inputs` and `targets` as they stand in the data files."""
+        """Loads the encoders of `inputs` and `targets`, as named in the data files."""
 
     def get_feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
 
-        Loaded once for each folder.
+        They are loaded once per folder.
         """
         if data_dir not in self._encoders:
             encoders = self.feature_encoders(data_dir)
@@ -196,14 +196,14 @@ class Problem(abc.ABC):
         return self._encoders[data_dir]
 
     def vocab_files(self) -> list[str]:
-        """Names, in the data folder, of the vocabulary files that `feature_encoders` reads."""
+        """Returns the names of the files in the data folder that `feature_encoders` reads."""
         return []
 
     # ---- decoding and evaluation
 
     @property
     def decode_hparams(self) -> str:
-        """Changes to the defaults of `--decode_hparams`, written as there."""
+        """Changes to the defaults of `--decode_hparams`, in its syntax."""
         return ""
 
     @property
@@ -220,31 +220,31 @@ class Problem(abc.ABC):
         return "bleu"
 
     def source(self, line: str) -> str:
-        """Makes of a line that a user wants decoded what stands in the data in its place."""
+        """Converts a raw input line to the form used in training."""
         return line.strip()
 
     @property
     def can_split_sources(self) -> bool:
-        """Whether the targets of a source's pieces, one behind the other, are a target of it."""
+        """Whether the targets of a source's pieces, joined in order, are a target of the source."""
         return True
 
     def postprocess(self, source: str, target: str) -> Output:
-        """Makes what is written and scored of a target, be it the right one or a model's.
+        """Converts a target (reference or model output) to the form that is written and scored.
 
         Args:
-            source: the whole text that it belongs to.
-            target: its text, one line, as the vocabulary gives it.
+            source: the whole source text.
+            target: one line, as decoded by the vocabulary.
         """
         return Output(target)
 
     def reference(self, source: str, line: str) -> str:
-        """Reads a line of `--decode_reference`; returns what `show` makes of the right target.
+        """Converts a line of `--decode_reference` to the form that `postprocess` returns.
 
         Args:
-            source: the line of `--decode_from_file` that it belongs to.
-            line: the right output, as users keep it.
+            source: the corresponding line of `--decode_from_file`.
+            line: the reference, as users store it.
 
         Raises:
-            DataError: this cannot be a target of the source; the caller names file and line.
+            DataError: the line cannot be a target of the source; the caller adds file and line.
         """
         return line

@@ -1,6 +1,6 @@
 """TFRecord files of `tf.train.Example`s: T2T's features `inputs` and `targets`, lists of int64.
 
-TensorFlow is not imported: the processes that write data would each wait seconds for it.
+TensorFlow is not imported: it would cost every process that writes data seconds to start.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ from google.protobuf.message import DecodeError
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.protocol_buffers import message_class, pack, varint
 
-# A record is framed as: length (uint64), its checksum (uint32), the data, their checksum (uint32).
+# A framed record: length (uint64), its checksum (uint32), the data, their checksum (uint32).
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
-# More is no example: the longest line that is read gives a quarter of this.
+# A longer record is not an example: the longest line that is read takes a quarter of this.
 _MAX_RECORD_BYTES = 2**29
 FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 
-# The part of tensorflow/core/example/{example,feature}.proto that holds lists of int64. The reader
-# goes by it; the writer, which data generation waits for, puts the same bytes together by hand.
+# The part of tensorflow/core/example/{example,feature}.proto for lists of int64. The reader uses
+# it; the writer, on whose speed data generation depends, assembles the same bytes by hand.
 _SCHEMA = """
 name: "t2t_lite/example.proto" package: "t2t_lite" syntax: "proto3"
 message_type {
@@ -62,7 +62,7 @@ message_type {
 
 _Example = message_class(_SCHEMA, "t2t_lite.Example")
 
-# What stands before a field of bytes: its number times 8, plus 2. See `_SCHEMA` for the numbers.
+# The tag before a field of bytes: its number times 8, plus 2. See `_SCHEMA` for the numbers.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
 
 
@@ -72,7 +72,7 @@ def serialize(features: Mapping[str, Sequence[int]]) -> bytes:
 
 
 def serialize_packed(features: Mapping[str, bytes]) -> bytes:
-    """Returns the bytes of a `tf.train.Example`, given what `pack` makes of each feature's ids."""
+    """Returns the bytes of a `tf.train.Example`, given the packed ids of each feature."""
     if not features:
         return b""
     entries = b"".join([_head(name, len(ids)) + ids for name, ids in sorted(features.items())])
@@ -81,9 +81,9 @@ def serialize_packed(features: Mapping[str, bytes]) -> bytes:
 
 @functools.lru_cache(maxsize=4096)  # most features are short
 def _head(name: str, size: int) -> bytes:
-    """Returns what stands in an example before a feature's ids, of which there are `size` bytes."""
+    """Returns the bytes that precede a feature's ids in an example; the ids take `size` bytes."""
     key = name.encode()
-    ids = _FIELD_1 + varint(size) if size else b""  # an empty field is left out
+    ids = _FIELD_1 + varint(size) if size else b""  # an empty field is omitted
     int64_list = _FIELD_3 + varint(len(ids) + size) + ids
     feature = _FIELD_2 + varint(len(int64_list) + size) + int64_list
     entry = _FIELD_1 + varint(len(key)) + key + feature
@@ -92,7 +92,7 @@ def _head(name: str, size: int) -> bytes:
 
 @functools.lru_cache(maxsize=2**16)
 def frame(record: bytes) -> bytes:
-    """Returns a record as it stands in a TFRecord file, between its length and its checksum."""
+    """Returns a record as stored in a TFRecord file, between its length and its checksum."""
     return _header(len(record)) + record + masked_crc(record)
 
 
@@ -103,7 +103,7 @@ def _header(length: int) -> bytes:
 
 
 def masked_crc(data: bytes) -> bytes:
-    """CRC-32C, rotated and shifted so that a checksum of checksums is no weaker (TFRecord)."""
+    """Returns TFRecord's checksum: CRC-32C, masked so that it may be part of checksummed data."""
     crc = google_crc32c.value(data)
     return _CHECKSUM.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
@@ -114,7 +114,7 @@ def write_examples(
     """Writes a TFRecord file of examples.
 
     Raises:
-        OSError: the disk is full, say.
+        OSError: writing failed, for example because the disk is full.
     """
     with open(path, "wb") as file:
         file.writelines(frame(serialize(features)) for features in examples)
@@ -125,7 +125,7 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
 
     Raises:
         UserError: a file does not exist.
-        DataError: a file is cut, damaged, or holds something else; names file and record (from 1).
+        DataError: a file is damaged or truncated; the message names file and record (from 1).
     """
     for path in paths:
         name = os.fspath(path)
@@ -143,17 +143,17 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
 
 
 def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """Yields the records of an open TFRecord file, each in its frame.
+    """Yields the framed records of an open TFRecord file.
 
     Raises:
-        DataError: the file is cut or damaged; names it and the record (from 1).
+        DataError: the file is damaged or truncated; the message names file and record (from 1).
     """
     for number in itertools.count(1):
         header = file.read(_HEADER_BYTES)
         if not header:
             return
         length = int.from_bytes(header[: _LENGTH.size], "little")
-        # Before a damaged length is believed.
+        # Checked before the length is used.
         if header != _header(length) or length > _MAX_RECORD_BYTES:
             raise _damaged(name, number)
         record, checksum = file.read(length), file.read(_CHECKSUM.size)
@@ -163,7 +163,7 @@ def framed_records(file: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def split_records(framed: bytes) -> Iterator[bytes]:
-    """Yields records that stand one after the other, each in its frame; checks nothing."""
+    """Splits concatenated framed records; checks nothing."""
     start = 0
     while start < len(framed):
         length = int.from_bytes(framed[start : start + _LENGTH.size], "little")
@@ -174,7 +174,8 @@ def split_records(framed: bytes) -> Iterator[bytes]:
 
 def _damaged(name: str, number: int) -> DataError:
     return DataError(
-        f"{name}, record {number}: damaged or cut file; delete it and run t2t-datagen again"
+        f"{name}, record {number}: the file is damaged or truncated; delete it and run "
+        "t2t-datagen again"
     )
 
 
@@ -183,18 +184,18 @@ def shuffled(
 ) -> Iterator[bytes]:
     """Yields framed records in random order, in bounded memory.
 
-    They are dealt out at random into as many pieces as it takes for each to fit into memory; the
-    pieces are shuffled one after the other.
+    The records are distributed at random over enough temporary files that each fits into memory;
+    these are then shuffled one at a time.
 
     Args:
-        records: each in its frame.
-        size: their bytes in all.
-        seed: equal seeds shuffle equally, if the memory is equal, too.
-        folder: where the pieces are put, if there is more than one.
-        memory: bytes of records to hold at a time, on average; a file is open for each piece.
+        records: framed records.
+        size: their total size in bytes.
+        seed: the order depends on the seed and on `memory`.
+        folder: where temporary files are put if one piece is not enough.
+        memory: bytes of records to hold at a time, on average; each piece takes an open file.
 
     Raises:
-        OSError: the disk is full, say.
+        OSError: writing failed, for example because the disk is full.
     """
     draw = random.Random(seed)
     count = max(1, math.ceil(size / memory))

@@ -1,4 +1,4 @@
-"""The encoders under their old import path, which users' problems have."""
+"""The encoders under their old import path, which users' problems import."""
 
 from t2t_lite.text.text_encoder import (
     EOS_ID,

@@ -1,4 +1,4 @@
-"""Problems that turn text into text: a subclass says where the pairs come from, no more.
+"""Problems that turn text into text: a subclass only says where the pairs come from.
 
     @registry.register_problem
     class MyCorpus(text_problems.Text2TextProblem):
@@ -6,7 +6,7 @@
             for source, target in my_pairs(tmp_dir, dataset_split):
                 yield {"inputs": source, "targets": target}
 
-The members of `Text2TextProblem` say what else a subclass may change.
+The members of `Text2TextProblem` list what else a subclass may change.
 """
 
 import abc
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Text2TextProblem(Problem):
     """Pairs of lines. T2T's members keep their names and meaning."""
 
-    # ---- what a subclass gives
+    # ---- what a subclass provides
 
     @abc.abstractmethod
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
@@ -37,19 +37,19 @@ class Text2TextProblem(Problem):
 
         Args:
             data_dir: folder of the results.
-            tmp_dir: folder of the raw files; downloads go there.
-            dataset_split: a `DatasetSplit`; TRAIN alone if not `is_generate_per_split`.
+            tmp_dir: folder of the raw files and downloads.
+            dataset_split: a `DatasetSplit`; only TRAIN if `is_generate_per_split` is false.
         """
 
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterable[tuple[str, Iterable[Sample]]]:
-        """Yields what `generate_samples` does in parts with names, for `t2t-datagen --report`."""
+        """Yields the samples of `generate_samples` by named corpus, for `t2t-datagen --report`."""
         yield self.base_name, self.generate_samples(data_dir, tmp_dir, dataset_split)
 
     @property
     def is_generate_per_split(self) -> bool:
-        """Whether `generate_samples` makes each split; else one run is dealt out over all."""
+        """Whether `generate_samples` yields each split; else its samples are spread over all."""
         return True
 
     # ---- what a subclass may change
@@ -61,7 +61,7 @@ class Text2TextProblem(Problem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Size of the vocabulary to build; SUBWORD comes near it, SentencePiece meets it."""
+        """Size of the vocabulary to build: approximate for SUBWORD, exact for SentencePiece."""
         return 2**15
 
     @property
@@ -71,39 +71,39 @@ class Text2TextProblem(Problem):
 
     @property
     def max_subtoken_length(self) -> int | None:
-        """Subtokens stay shorter than this, in characters (SUBWORD); None: no limit."""
+        """Upper bound, exclusive, on the characters of a subtoken (SUBWORD); None: no limit."""
         return 200
 
     @property
     def max_samples_for_vocab(self) -> int | None:
-        """How many pairs the vocabulary is built from; None: all."""
+        """Number of pairs the vocabulary is built from; None: all."""
         return None
 
     @property
     def oov_token(self) -> str | None:
-        """What stands for an unknown token (TOKEN)."""
+        """The token that replaces unknown tokens (TOKEN)."""
         return None
 
     @property
     def use_vocab_from_other_problem(self) -> "Text2TextProblem | None":
-        """Another problem whose vocabulary this one is written in."""
+        """Another problem whose vocabulary this problem uses."""
         return None
 
     @property
     def inputs_prefix(self) -> str:
-        """Text put before every source."""
+        """Text prepended to every source."""
         return ""
 
     @property
     def targets_prefix(self) -> str:
-        """Text put before every target."""
+        """Text prepended to every target."""
         return ""
 
     # ---- vocabulary
 
     @property
     def vocab_filename(self) -> str:
-        """T2T's name of the vocabulary file: `vocab.{problem}.{size}.subwords` and the like."""
+        """T2T's name of the vocabulary file, such as `vocab.{problem}.{size}.subwords`."""
         other = self.use_vocab_from_other_problem
         if other is not None:
             return other.vocab_filename
@@ -115,11 +115,11 @@ class Text2TextProblem(Problem):
         return f"{stem}.{VocabType.SUBWORD}"
 
     def vocab_files(self) -> list[str]:
-        """The one vocabulary file; none for bytes."""
+        """Returns the one vocabulary file; none for bytes."""
         return [] if self.vocab_type == VocabType.CHARACTER else [self.vocab_filename]
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
-        """One encoder for both sides; override for two vocabularies."""
+        """Returns one encoder for both sides; override for two vocabularies."""
         encoder = self.load_vocab(data_dir)
         return {"inputs": encoder, "targets": encoder}
 
@@ -136,15 +136,15 @@ class Text2TextProblem(Problem):
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
             raise UserError(
-                f"no vocabulary for {self.name!r}: {path} is missing; make it with "
+                f"no vocabulary for {self.name!r}: {path} is missing; generate it with "
                 f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
                 if self.vocab_type != VocabType.TOKEN
-                else f"no vocabulary for {self.name!r}: put your tokens, one a line, into {path}"
+                else f"no vocabulary for {self.name!r}: put your tokens, one per line, into {path}"
             )
         return vocabularies.load(self.vocab_type, path, oov_token=self.oov_token)
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Reads the vocabulary, after building it from the training text if it is missing."""
+        """Reads the vocabulary; builds it first from the training text if it is missing."""
         from t2t_lite.text import vocabularies
 
         other = self.use_vocab_from_other_problem
@@ -172,9 +172,9 @@ class Text2TextProblem(Problem):
             yield sample["targets"]
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
-        """Returns the files that the vocabulary is made from, those that are there.
+        """Returns those files the vocabulary is built from that exist.
 
-        Those of the training split; none for TOKEN.
+        These are the files of the training split; none for TOKEN.
         """
         if self.vocab_type == VocabType.TOKEN:
             return []
@@ -183,11 +183,11 @@ class Text2TextProblem(Problem):
     # ---- files
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """The entries of `dataset_splits` to generate: all, unless a split's text is optional."""
+        """Returns the entries of `dataset_splits` to generate: all, unless one's text is optional."""
         return self.dataset_splits
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Puts `inputs_prefix` and `targets_prefix` before the text."""
+        """Prepends `inputs_prefix` and `targets_prefix` to the text."""
         inputs, targets = self.inputs_prefix, self.targets_prefix
         if not (inputs or targets):
             return iter(samples)
@@ -198,4 +198,4 @@ class Text2TextProblem(Problem):
 
 
 class TranslateProblem(Text2TextProblem):
-    """Translation: T2T's base class of its translation problems."""
+    """Translation: T2T's base class for translation problems."""
