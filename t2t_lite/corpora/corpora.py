@@ -97,7 +97,7 @@ class Text:
         return str(path) if self.member is None else member_name(path, self.member)
 
     def open(self, tmp_dir: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        """Opens the downloaded file, decompressed."""
+        """Returns a context manager that opens the downloaded text, decompressed."""
         path = self.file.path(tmp_dir)
         return open_file(path) if self.member is None else open_member(path, self.member)
 

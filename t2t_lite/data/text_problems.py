@@ -183,7 +183,7 @@ class Text2TextProblem(Problem):
     # ---- files
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """Returns the entries of `dataset_splits` to generate: all, unless one's text is optional."""
+        """Returns the entries of `dataset_splits` to generate; override if one is optional."""
         return self.dataset_splits
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:

@@ -1,16 +1,16 @@
-"""Data generation as an Apache Beam pipeline: the files of `generator`, byte for byte.
+"""Data generation as an Apache Beam pipeline: the same files as `generator`, byte for byte.
 
-This machine reads the raw text, as ever: that is one pass in order, and little of the work. It
-builds the vocabulary and puts the text, in portions, into the data folder; there the workers of any
-Beam runner find it, which encode it and write the TFRecord files:
+As in `generator`, this machine reads the raw text: one sequential pass, a small part of the work.
+It builds the vocabulary and writes the text, in portions, into the data folder. From there, the
+workers of any Beam runner encode it and write the TFRecord files:
 
     portions of text -> encoded records of each file -> grouped by file -> the file, shuffled
 
-So the raw files and the problem's class are needed here only; workers need the data folder, this
-package and, if its encoder is the user's own, that class. The data folder may be on any file system
-that Beam knows. Each file appears whole; a worker holds one file in memory while writing it
-(Beam's own DirectRunner holds all records of a problem, so for large data it is no match for the
-local way). A run that failed is repeated for the files that are missing.
+So only this machine needs the raw files and the problem's class; workers need the data folder, this
+package and, if the problem defines its own encoder, that class. The data folder may be on any file
+system that Beam supports. Each file appears whole; a worker holds one file in memory while writing
+it (Beam's DirectRunner holds all records of a problem, so `generator` suits large data better).
+After a failure, the next run generates the missing files.
 
 Needs the extra `beam`.
 """
@@ -56,22 +56,22 @@ def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
     """Returns Beam's options.
 
     Args:
-        runner: Beam's name of what runs the pipeline, such as "DirectRunner".
-        arguments: command line of Beam's own options.
+        runner: Beam's name of the runner, such as "DirectRunner".
+        arguments: Beam's own options, as a command line.
 
     Raises:
-        UsageError: there is no such runner, it is not installed, or it lacks an option.
+        UsageError: the runner is unknown or not installed, or a required option is missing.
     """
     given = f"--runner={runner} --beam_options={arguments!r}"
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
             options = PipelineOptions(shlex.split(arguments), runner=runner)
-            options.get_all_options()  # else they are read only when the pipeline starts
+            options.get_all_options()  # otherwise parsed only when the pipeline starts
             beam.Pipeline(options=options)
     except (ValueError, ImportError) as error:
         raise UsageError(f"{given}: {error}") from None
-    except SystemExit:  # argparse has written pages of usage, then what is wrong
+    except SystemExit:  # argparse printed pages of usage, then the error
         raise UsageError(f"{given}: {complaint.getvalue().splitlines()[-1]}") from None
     return options
 
@@ -83,19 +83,19 @@ def generate_problem(
     options: DatagenOptions,
     pipeline: PipelineOptions,
 ) -> None:
-    """Makes the vocabulary and the TFRecord files of every split that are not there yet.
+    """Generates the missing vocabulary and TFRecord files of all splits.
 
     Args:
         problem: what to generate.
-        data_dir: folder of the results, on a file system that Beam knows; made if missing.
+        data_dir: folder of the results, on a file system that Beam supports; created if missing.
         tmp_dir: folder of the raw files, on this machine.
-        options: how to generate; the number of workers is Beam's.
-        pipeline: as `pipeline_options` returns it.
+        options: how to generate; Beam decides the number of workers.
+        pipeline: the result of `pipeline_options`.
 
     Raises:
         DataError: the raw data is unusable or has no samples.
-        UserError: data_dir holds data made from something else, or another process of this machine
-            makes it, or its file system is not installed, or the pipeline failed.
+        UserError: data_dir has data generated from something else, another process on this machine
+            is generating it, its file system is not installed, or the pipeline failed.
         OSError: a file cannot be written.
     """
     _prepare_folder(data_dir, pipeline)
@@ -126,13 +126,13 @@ def generate_problem(
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """What workers do.
+    """The work of Beam's workers.
 
     Attributes:
-        encoder: how samples become examples.
+        encoder: converts samples to examples.
         data_dir: folder of the results.
-        names: of the files that the samples of each run go to, in turn.
-        seeds: of the order in each file that is missing, by name; None: as the samples came.
+        names: names of the files of each group, in the order in which samples are dealt to them.
+        seeds: seed of the order of each missing file, by name; None: the order of the samples.
     """
 
     encoder: ExampleEncoder
@@ -148,7 +148,7 @@ class _Job:
         data_dir: str,
         options: DatagenOptions,
     ) -> "_Job":
-        """Returns the job that makes what is missing of some runs."""
+        """Returns the job that generates the missing files of some groups."""
         seeds = {
             path.name: order_seed(options, path, split)
             for group in groups
@@ -163,11 +163,11 @@ class _Job:
         """Encodes a portion of text.
 
         Args:
-            task: number of its run, and where it is.
+            task: index of the group of files, and path of the portion.
 
         Yields:
-            For each missing file its name, the number of the portion's first sample, and the framed
-            records, maybe none.
+            For each missing file, its name, the number of the portion's first sample, and the
+            framed records, if any.
         """
         group, path = task
         with FileSystems.open(path) as file:
@@ -178,7 +178,7 @@ class _Job:
                 yield name, (chunk.first, b"".join(records))
 
     def write(self, file: tuple[str, Iterable[tuple[int, bytes]]]) -> None:
-        """Writes a file, given its name and all that `encode` yielded for it, in any order."""
+        """Writes a file, given its name and all results of `encode` for it, in any order."""
         name, portions = file
         path = FileSystems.join(self.data_dir, name)
         contents: Iterable[bytes] = [records for _, records in sorted(portions)]
@@ -197,12 +197,12 @@ def _run(job: _Job, tasks: Sequence[tuple[int, str]], options: PipelineOptions) 
             (
                 pipeline
                 | "List the text" >> beam.Create(tasks)
-                | "Spread it over the workers" >> beam.Reshuffle()
+                | "Distribute to workers" >> beam.Reshuffle()
                 | "Encode" >> beam.FlatMap(job.encode)
-                | "Gather by file" >> beam.GroupByKey()
+                | "Group by file" >> beam.GroupByKey()
                 | "Write" >> beam.Map(job.write)
             )
-    except Exception as error:  # runners raise the worker's own exception, or its traceback as text
+    except Exception as error:  # runners raise the worker's exception, or its traceback as text
         *_, reason = str(error).strip().splitlines() or [repr(error)]
         raise UserError(f"the Beam pipeline failed: {reason}") from error
 
@@ -215,7 +215,7 @@ def _put_text(
     tmp_dir: str,
     options: DatagenOptions,
 ) -> Iterator[str]:
-    """Writes the samples of a run into files in data_dir, portion by portion; yields the paths."""
+    """Writes a group's samples to files in data_dir, portion by portion; yields the paths."""
     chunks = []
     count = 0
     with progress(group.title) as advance:
@@ -232,7 +232,7 @@ def _put_text(
     fingerprint.guard_samples(group, str(view), chunks)
 
 
-# ---- files, wherever they are
+# ---- files, local or remote
 
 
 def _prepare_folder(path: str, options: PipelineOptions) -> None:
@@ -247,9 +247,9 @@ def _prepare_folder(path: str, options: PipelineOptions) -> None:
 
 @contextlib.contextmanager
 def _local_view(data_dir: str) -> Iterator[pathlib.Path]:
-    """Yields a folder on this machine that looks like data_dir: that itself if it is here.
+    """Yields a local folder that mirrors data_dir, or data_dir itself if it is local.
 
-    Else it has copies of the small files, and an empty file in the place of every other.
+    The mirror has copies of the small files, and an empty file in place of every other.
     """
     if FileSystems.get_scheme(data_dir) is None:
         yield pathlib.Path(data_dir)
@@ -269,7 +269,7 @@ def _local_view(data_dir: str) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _copied_back(view: pathlib.Path, data_dir: str) -> Iterator[None]:
-    """Copies the small files that the block makes or changes in the view to data_dir."""
+    """Copies to data_dir the small files that the block creates or changes in the view."""
     known = _small_files(view)
     yield
     if FileSystems.get_scheme(data_dir):
@@ -281,7 +281,7 @@ def _copied_back(view: pathlib.Path, data_dir: str) -> Iterator[None]:
 def _small_files(folder: pathlib.Path) -> dict[str, bytes]:
     """Returns the contents of the fingerprints, then of the vocabularies.
 
-    In this order they are made: a fingerprint may be ahead of what it guards, never behind.
+    They are created in this order: a fingerprint must exist before the files that it guards.
     """
     paths = sorted(filter(_is_small, folder.iterdir()), key=lambda path: path.suffix != ".json")
     return {path.name: path.read_bytes() for path in paths}
@@ -292,19 +292,19 @@ def _is_small(path: pathlib.Path) -> bool:
 
 
 def _write_whole(path: str, contents: Iterable[bytes]) -> None:
-    """Writes a file that appears whole, even if runners let two workers write it at once."""
+    """Writes a file atomically, even if a runner lets two workers write it at once."""
     temporary = f"{path}-{uuid.uuid4().hex}{INCOMPLETE}"
     with FileSystems.create(temporary) as file:
         for part in contents:
             file.write(part)
-    if FileSystems.exists(path):  # some file systems do not rename onto a file
+    if FileSystems.exists(path):  # some file systems cannot rename to an existing name
         FileSystems.delete([glob.escape(path)])
     FileSystems.rename([temporary], [path])
 
 
 def _delete(folder: str, pattern: str) -> None:
     if paths := _matches(folder, pattern):
-        FileSystems.delete([glob.escape(path) for path in paths])  # it looks for patterns, too
+        FileSystems.delete([glob.escape(path) for path in paths])  # `delete` expands patterns
 
 
 def _matches(folder: str, pattern: str) -> list[str]:

@@ -1,10 +1,10 @@
 """The work of data generation's processes: samples become chunk files, and these become shards.
 
-A chunk file holds the framed records of some consecutive samples, grouped by the shard that each
-belongs to: (number of shards + 1) offsets as uint64, then the records of one shard after the other;
-the offsets and each shard's records are followed by their checksum. Its name has a digest of the
-samples, so that what a killed run left is used again only if nothing has changed. Nobody waits for
-it to reach the disk: what a crash of the machine has torn is noticed and made anew.
+A chunk file contains the framed records of consecutive samples, grouped by shard: (number of
+shards + 1) offsets as uint64, then the records of each shard in turn; the offsets and each shard's
+records are followed by their checksum. The file's name contains a digest of the samples, so that
+the chunks of a killed run are reused only if nothing has changed. They are not synced to disk: if a
+crash of the machine damages one, the checksum shows it, and the chunk is regenerated.
 """
 
 import contextlib
@@ -33,12 +33,12 @@ _CHECKSUM_SIZE = len(masked_crc(b""))
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Consecutive samples, as `Text2TextProblem.prefixed` gives them.
+    """Consecutive samples, as `Text2TextProblem.prefixed` yields them.
 
     Attributes:
-        first: number of the first one in the whole run, from 0.
-        inputs: of each sample.
-        targets: of each sample.
+        first: number of the first sample within its group of files, from 0.
+        inputs: the input of each sample.
+        targets: the target of each sample.
     """
 
     first: int
@@ -50,7 +50,7 @@ class Chunk:
         return len(self.inputs)
 
     def name(self, shards: int) -> str:
-        """Returns the name of its file: other samples or another number of shards, another name."""
+        """Returns the name of its file, which depends on the samples and the number of shards."""
         lines = (*self.inputs, *self.targets)
         sizes = repr((shards, self.first, *map(len, lines)))
         contents = sizes.encode() + "".join(lines).encode("utf-8", "surrogatepass")
@@ -58,11 +58,11 @@ class Chunk:
 
 
 class ExampleEncoder:
-    """Turns samples into serialized `tf.train.Example`s; picklable if its encoders are.
+    """Converts samples to serialized `tf.train.Example`s; picklable if its encoders are.
 
     Args:
-        problem_name: for errors.
-        encoders: those of `inputs` and `targets`.
+        problem_name: the problem's name, for errors.
+        encoders: the encoders of `inputs` and `targets`.
     """
 
     def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
@@ -70,10 +70,10 @@ class ExampleEncoder:
         self._encoders = encoders
 
     def encode(self, chunk: Chunk) -> list[bytes]:
-        """Returns an example for each sample, EOS appended to both sides.
+        """Returns an example for each sample, with EOS appended to both sides.
 
         Raises:
-            DataError: a side is empty, or holds a lone surrogate.
+            DataError: a side is empty or contains a lone surrogate.
         """
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
@@ -86,13 +86,13 @@ class ExampleEncoder:
                 side = "targets" if source else "inputs"
                 raise DataError(
                     f"{self._problem_name}: sample {chunk.first + number}: {side} is empty; "
-                    "generate_samples should leave out such pairs"
+                    "generate_samples should skip such pairs"
                 )
             examples.append(serialize_packed({"inputs": source + _EOS, "targets": target + _EOS}))
         return examples
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
-        """Returns framed records in a list for each shard; samples go to the shards in turn.
+        """Returns a list of framed records for each shard; samples are dealt round-robin.
 
         Raises:
             DataError: a side is empty.
@@ -108,10 +108,10 @@ class ChunkFile:
     """A chunk on disk.
 
     Attributes:
-        name: of its file.
-        samples: how many it holds.
-        is_new: whether it was not there before.
-        sizes: bytes that it has for each shard.
+        name: name of the file.
+        samples: number of samples.
+        is_new: whether the file did not exist before.
+        sizes: bytes of records for each shard.
     """
 
     name: str
@@ -122,14 +122,14 @@ class ChunkFile:
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """A TFRecord file to make.
+    """A TFRecord file to write.
 
     Attributes:
-        index: its place in the run.
-        path: where it goes.
+        index: its index in the group of files.
+        path: its path.
         size: bytes of its records.
-        chunks: names of all chunk files of the run, in order.
-        seed: decides its order; None: as the samples came.
+        chunks: names of all chunk files of the group, in order.
+        seed: seed of its order; None: the order of the samples.
     """
 
     index: int
@@ -141,12 +141,12 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class ChunkFolder:
-    """The working folder of a run.
+    """The working folder of a group of files.
 
     Attributes:
-        encoder: how samples become examples.
+        encoder: converts samples to examples.
         path: the folder.
-        shards: to how many files the samples go in turn.
+        shards: number of files to which samples are dealt.
     """
 
     encoder: ExampleEncoder
@@ -154,11 +154,11 @@ class ChunkFolder:
     shards: int
 
     def write_chunk(self, chunk: Chunk) -> ChunkFile:
-        """Encodes a chunk into its file, unless that is there and sound.
+        """Encodes a chunk into its file, unless a valid one exists.
 
         Raises:
             DataError: a side of a sample is empty.
-            OSError: the disk is full, say; the file is not there then.
+            OSError: writing failed, for example because the disk is full; no file is left.
         """
         name, count = chunk.name(self.shards), len(chunk)
         path = self.path / name
@@ -176,11 +176,11 @@ class ChunkFolder:
         return ChunkFile(name, count, is_new=True, sizes=[len(group) for group in groups])
 
     def write_shard(self, shard: Shard) -> None:
-        """Puts the records of all chunks that belong to a shard together in its file.
+        """Writes a shard from its records in all chunks.
 
         Raises:
             DataError: a chunk file is damaged.
-            OSError: the disk is full, say; the file is not there then.
+            OSError: writing failed, for example because the disk is full; no file is left.
         """
         with whole_file(shard.path) as temporary, temporary.open("wb") as out:
             if shard.seed is None:
@@ -194,7 +194,7 @@ class ChunkFolder:
             yield from split_records(self._segment(chunk, shard.index))
 
     def _segment(self, chunk: str, index: int) -> bytes:
-        """Returns the records of a chunk file that belong to a shard.
+        """Returns a shard's records in a chunk file.
 
         Raises:
             DataError: the file is damaged.
@@ -208,7 +208,7 @@ class ChunkFolder:
 
     @property
     def _header_size(self) -> int:
-        """Bytes of the offsets in a chunk file and of their checksum."""
+        """Bytes of a chunk file's offsets and their checksum."""
         return _OFFSET.size * (self.shards + 1) + _CHECKSUM_SIZE
 
 
@@ -217,13 +217,13 @@ def _sealed(contents: bytes) -> bytes:
 
 
 def _read_sealed(file: IO[bytes], size: int, path: pathlib.Path) -> bytes:
-    """Returns what was sealed in the next bytes of a file.
+    """Reads the next bytes of a file and verifies their checksum.
 
     Raises:
-        DataError: something else stands there.
+        DataError: the checksum does not match.
     """
     sealed = file.read(size)
     contents = sealed[:-_CHECKSUM_SIZE]
     if len(sealed) != size or sealed != _sealed(contents):
-        raise DataError(f"{path} is damaged; run the command again, which makes it anew")
+        raise DataError(f"{path} is damaged; run the command again to regenerate it")
     return contents

@@ -1,6 +1,6 @@
 """Cleaning of training pairs by named rules, all off by default.
 
-The rules are asked in the order of `RULES`, and a pair counts under the first one that it breaks:
+The rules are applied in the order of `RULES`, and a pair counts under the first one that it breaks:
 
     empty         one side has no text
     identical     both sides are the same text: a copy instead of a translation
@@ -12,8 +12,8 @@ The rules are asked in the order of `RULES`, and a pair counts under the first o
                   (Latn-Hani+Hira+Kana); digits and punctuation belong to every script
     duplicates    the same pair has been kept before
 
-Lengths are words set off by white space, or characters with `unit=char`: what Chinese, Japanese and
-Thai need, which write no spaces. Names follow OpusFilter and OpusCleaner.
+Lengths are in words separated by white space or, with `unit=char`, in characters: for Chinese,
+Japanese and Thai, which are written without spaces. Names follow OpusFilter and OpusCleaner.
 """
 
 import array
@@ -47,7 +47,7 @@ _VALUES: Mapping[str, Callable[[str], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class CleaningRules:
-    """Which pairs to drop; the module's text says what each rule means.
+    """Which pairs to drop; the module's docstring defines each rule.
 
     Attributes:
         empty: drop pairs with an empty side.
@@ -55,11 +55,11 @@ class CleaningRules:
         max_length: words or characters of the longest side to keep; None: any.
         max_ratio: greatest ratio of the lengths to keep, at least 1; None: any.
         script: script codes of sources and targets, such as "Latn-Cyrl"; None: any.
-        duplicates: drop a pair that came before.
-        unit: what lengths count: "word" or "char".
+        duplicates: drop a pair that occurred before.
+        unit: the unit of lengths: "word" or "char".
 
     Raises:
-        UsageError: a value that no rule can have.
+        UsageError: a rule has an invalid value.
     """
 
     empty: bool = False
@@ -82,7 +82,7 @@ class CleaningRules:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`.
+        """Parses a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`.
 
         Raises:
             UsageError: an unknown or repeated rule, or a bad value.
@@ -93,7 +93,7 @@ class CleaningRules:
             name, equals, value = (part.strip() for part in item.partition("="))
             if name not in names:
                 raise UsageError(
-                    f"unknown cleaning rule {name!r}; there are {', '.join(names)}"
+                    f"unknown cleaning rule {name!r}; known rules: {', '.join(names)}"
                     f"{did_you_mean(name, names)}"
                 )
             if name in rules:
@@ -105,11 +105,11 @@ class CleaningRules:
                 rules[name] = _VALUES[name](value) if equals else True
             except ValueError:
                 kind = "whole number" if _VALUES[name] is int else "number"
-                raise UsageError(f"cleaning rule {name}: {value!r} is no {kind}") from None
+                raise UsageError(f"cleaning rule {name}: {value!r} is not a {kind}") from None
         return cls(**rules)
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The rules in the syntax of `parse`."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         chosen = {name: value for name, value in values.items() if value != defaults[name]}
@@ -119,19 +119,19 @@ class CleaningRules:
 
     @property
     def active(self) -> list[str]:
-        """Names of the rules that are on, in the order in which they are asked."""
+        """Names of the active rules, in the order in which they are applied."""
         return [name for name in RULES if getattr(self, name) not in (False, None)]
 
 
 class Cleaner:
-    """Decides on one pair after the other, and counts.
+    """Applies the rules to a sequence of pairs, and counts.
 
     Args:
         rules: which pairs to drop.
 
     Attributes:
-        dropped: pairs by the rule that they broke, in the order of the rules.
-        kept: pairs that broke none.
+        dropped: number of pairs that broke each rule, in the order of the rules.
+        kept: number of pairs that broke none.
     """
 
     def __init__(self, rules: CleaningRules) -> None:
@@ -178,12 +178,12 @@ class Cleaner:
 
 
 def clean(samples: Iterable[Sample], rules: CleaningRules, name: str) -> Iterator[Sample]:
-    """Yields the pairs that break no rule, in their order; the log counts the others.
+    """Yields the pairs that break no rule, in order; logs the number of the others.
 
     Args:
         samples: pairs of text.
-        rules: which to drop.
-        name: of the data, for messages.
+        rules: which pairs to drop.
+        name: the name of the data, for messages.
 
     Raises:
         DataError: no pair is left.
@@ -196,12 +196,12 @@ def clean(samples: Iterable[Sample], rules: CleaningRules, name: str) -> Iterato
     if not cleaner.dropped.total() + cleaner.kept:
         return
     if not cleaner.kept:
-        raise DataError(f"{name}: cleaning left nothing: {cleaner}; loosen the rules of --clean")
+        raise DataError(f"{name}: cleaning left nothing: {cleaner}; relax the rules of --clean")
     log.info("%s: cleaning %s", name, cleaner)
 
 
 def _script_checks(text: str) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
-    """Returns, for sources and targets, what says whether a text is in the wrong script."""
+    """Returns, for sources and targets, a test whether a text is in the wrong script."""
     source, dash, target = text.partition("-")
     if not dash:
         raise UsageError(
@@ -214,13 +214,13 @@ def _script_check(codes: list[str]) -> Callable[[str], bool]:
     # Letters such as U+02BC (apostrophe) and U+30FC (long vowel) are of "Common" script.
     allowed = "".join(rf"\p{{Script={code}}}" for code in [*codes, "Common", "Inherited"])
     try:
-        if not all(map(str.isalpha, codes)):  # regex takes an empty name for one
+        if not all(map(str.isalpha, codes)):  # regex accepts an empty name
             raise regex.error("no code")
         foreign = regex.compile(rf"[^\P{{L}}{allowed}]")  # letters that are none of these
     except regex.error:
         raise UsageError(
-            f"cleaning rule script: {'+'.join(codes)!r} is no ISO 15924 code that Unicode knows; "
-            "examples: Latn, Cyrl, Grek, Arab, Hani, and several as Hani+Hira+Kana"
+            f"cleaning rule script: {'+'.join(codes)!r} is not an ISO 15924 code that Unicode "
+            "knows; examples: Latn, Cyrl, Grek, Arab, Hani, and several as Hani+Hira+Kana"
         ) from None
     takes_ascii = not foreign.search("a")
 
@@ -236,14 +236,13 @@ def _script_check(codes: list[str]) -> Callable[[str], bool]:
 class SeenPairs:
     """The set of pairs seen so far, as 64-bit hashes in a table of limited size (open addressing).
 
-    Two unlike pairs are taken for the same if their hashes agree: among the 41 million pairs of
-    WMT's English-French the chance that this happens to any is 1 in 20,000. The table doubles as
-    it fills, up to 512 MiB (768 while it grows to that), which hold 50 million pairs. From then
-    on no further pair is remembered: a repetition of one of those is still found, one of a later
-    pair is not.
+    Different pairs with equal hashes count as duplicates: among the 41 million pairs of WMT's
+    English-French, the probability of any such collision is 1 in 20,000. The table doubles as it
+    fills, up to 512 MiB (768 while it grows to that), which hold 50 million pairs. After that no
+    pair is added: repetitions of the stored pairs are still found, those of later pairs are not.
 
     Args:
-        max_slots: a power of 2; of the table's slots, 8 bytes each, three quarters are used.
+        max_slots: a power of 2; three quarters of the table's slots, 8 bytes each, are used.
     """
 
     _FIRST_SLOTS = 2**10
@@ -253,8 +252,8 @@ class SeenPairs:
         self._set_table(min(self._FIRST_SLOTS, max_slots))
 
     def add(self, source: str, target: str) -> bool:
-        """Returns whether the pair is new, and remembers it."""
-        # 0xFF occurs in no UTF-8 text, so that each pair has its own bytes.
+        """Adds a pair; returns whether it is new."""
+        # 0xFF does not occur in UTF-8, so that different pairs have different bytes.
         sides = (text.encode("utf-8", "surrogatepass") for text in (source, target))
         pair = b"\xff".join(sides)
         digest = hashlib.blake2b(pair, digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""Options of data generation that hold for every problem; needs no TensorFlow."""
+"""Options of data generation, common to all problems; does not import TensorFlow."""
 
 import dataclasses
 

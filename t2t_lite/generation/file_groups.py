@@ -1,4 +1,4 @@
-"""What there is to generate for a problem: rows of samples, and the files that each goes to."""
+"""The groups of files to generate for a problem, each from one sequence of samples."""
 
 import dataclasses
 import pathlib
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 
-# Name of the one run of a problem that deals its samples out over all splits.
+# Name of the only group of a problem that spreads its samples over all splits.
 ALL_SPLITS = "all"
 
 
 @dataclasses.dataclass(frozen=True)
 class FileGroup:
-    """Files that are made from one row of samples.
+    """Files that are generated from one sequence of samples.
 
     Attributes:
         problem: base name of the problem.
-        name: what the run is called in the problem's fingerprint.
-        source: the split of `generate_samples` that gives the samples.
-        files: the split that each file belongs to, in the order in which samples go to the files.
+        name: the group's name in the problem's fingerprint.
+        source: the split for which `generate_samples` yields the samples.
+        files: the split of each file, in the order in which samples go to the files.
     """
 
     problem: str
@@ -29,7 +29,7 @@ class FileGroup:
 
     @property
     def title(self) -> str:
-        """Problem and splits, for messages."""
+        """The problem and its splits, for messages."""
         return f"{self.problem} {' and '.join(dict.fromkeys(self.files.values()))}"
 
     @property
@@ -39,7 +39,7 @@ class FileGroup:
 
 
 def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[FileGroup]:
-    """Returns what there is to generate: a run for each split, or one for all of them."""
+    """Returns the groups to generate: one per split, or one for all splits."""
     per_split = problem.is_generate_per_split
     splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
     return [

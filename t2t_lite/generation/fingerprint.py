@@ -1,11 +1,11 @@
-"""What the data of a problem was made from, so that changed inputs never meet stale files.
+"""Fingerprints: record what data was generated from, so that stale files are never used.
 
 `{data_dir}/{problem}.fingerprint.json` has an entry for the vocabulary and one for each split (one
-for all if a problem deals its samples out over them). An entry is written before the first of its
-files, so that what a killed run leaves is guarded, too. That of a split has a digest of the
-samples themselves, for problems that do not say which files they read. Files without an entry,
-such as T2T's own data or a vocabulary put there by hand, are taken as they are; whoever deletes the
-fingerprint declares all that is there to be such.
+for all splits if a problem spreads its samples over them). An entry is written before the first of
+its files, so that the files of a killed run are guarded, too. The entry of a split has a digest of
+the samples themselves, for problems that do not declare which files they read. Files without an
+entry, such as T2T's own data or a vocabulary supplied by the user, are used as they are; deleting
+the fingerprint turns all existing files into such files.
 """
 
 import collections
@@ -32,21 +32,21 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class SourceFile:
-    """A file that data is made from."""
+    """A file that data is generated from."""
 
     size: int  # bytes
-    mtime_ns: int  # while it and the size stay, the contents are not read again
+    mtime_ns: int  # the contents are not read again unless this or the size changes
     sha256: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What some files are made from."""
+    """What some files are generated from."""
 
-    sources: dict[str, SourceFile]  # by path, relative to tmp_dir if it lies there
+    sources: dict[str, SourceFile]  # by path, relative to tmp_dir if inside it
     options: dict[str, Any]
     vocabulary: dict[str, str]  # SHA-256 of the vocabulary files, by name; "": not built yet
-    versions: dict[str, str]  # of the packages that have a say
+    versions: dict[str, str]  # of the packages that affect the data
     samples: str = ""  # digest of the samples; "": not known yet
 
 
@@ -62,17 +62,17 @@ _ENTRY_KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """The files that one entry is about.
+    """The files that one entry describes.
 
     Attributes:
-        name: of the entry.
-        patterns: of these files in the data folder, finished or not.
-        is_complete: whether nothing is left to be made.
-        sources: what they are made from, as far as it is there.
-        options: with which they are made.
-        vocabulary: in which they are written, as in `Entry`.
-        dependents: patterns of the files that are made from these.
-        takes_incomplete: whether files without an entry may be completed.
+        name: name of the entry.
+        patterns: glob patterns of these files in the data folder, finished or not.
+        is_complete: whether all of them exist.
+        sources: the files they are generated from, as far as these exist.
+        options: the options they are generated with.
+        vocabulary: the vocabulary they are encoded with, as in `Entry`.
+        dependents: glob patterns of the files that are generated from these.
+        takes_incomplete: whether an incomplete set of files without an entry is accepted.
     """
 
     name: str
@@ -88,13 +88,13 @@ class _Part:
 def guard_vocabulary(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Notes what the vocabulary is made from; to be called before it is made or used.
+    """Records what the vocabulary is built from; call it before building or using one.
 
-    If it is missing, what it is made from is downloaded. A problem that uses another's vocabulary
-    leaves its note with the other.
+    Downloads the vocabulary's sources if it is missing. For a problem that uses another's
+    vocabulary, the entry belongs to the other.
 
     Raises:
-        UserError: it was made from other sources or with other options; the message names them.
+        UserError: it was built from other sources or with other options; the message names them.
     """
     while other := problem.use_vocab_from_other_problem:
         problem = other
@@ -104,7 +104,7 @@ def guard_vocabulary(
         problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
     sources = problem.vocab_source_files(tmp_dir)
     if not names or (problem.vocab_type == VocabType.TOKEN and not sources):
-        return  # there is none, or it is the user's
+        return  # there is no vocabulary, or the user supplies it
     settings = {
         "additional_reserved_tokens": list(problem.additional_reserved_tokens),
         "max_subtoken_length": problem.max_subtoken_length,
@@ -117,7 +117,7 @@ def guard_vocabulary(
         sources=sources,
         options=_options(problem, options) | settings,
         dependents=[f"{problem.base_name}-*"],
-        takes_incomplete=True,  # of two vocabularies one may be the user's
+        takes_incomplete=True,  # the user may supply one of two vocabularies
     )
     _guard(problem.base_name, data_dir, tmp_dir, [part])
 
@@ -125,14 +125,14 @@ def guard_vocabulary(
 def guard_splits(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Notes what the TFRecord files are made from; to be called before any is made or kept.
+    """Records what the TFRecord files are generated from; call it before writing or keeping any.
 
-    What the missing files are made from must be there. A vocabulary that is missing is left out;
-    once it has been built, this is to be called again.
+    The sources of missing files must exist. A missing vocabulary is omitted; once it has been
+    built, call this again.
 
     Raises:
-        UserError: some were made from other sources, with other options or in another vocabulary;
-            the message names them. Or files without an entry are incomplete.
+        UserError: some were generated from other sources, options or vocabularies, which the
+            message names; or files without an entry are incomplete.
     """
     vocabulary = {
         name: files.digest(path) if (path := pathlib.Path(data_dir) / name).is_file() else ""
@@ -160,15 +160,15 @@ def guard_splits(
 
 
 def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
-    """Notes what the samples of a run are; to be called before its first file is written.
+    """Records the digest of a group's samples; call it before writing the first of its files.
 
     Args:
-        group: has an entry if its files are guarded at all.
+        group: the files; they have an entry if they are guarded at all.
         data_dir: folder of the fingerprint.
-        chunks: what `Chunk.name` says of all samples.
+        chunks: `Chunk.name` of all chunks of the samples.
 
     Raises:
-        UserError: some files are there, and not known to be made from these samples.
+        UserError: some files exist that were not generated from these samples.
     """
     path = _path(group.problem, data_dir)
     entries = _read(path)
@@ -179,9 +179,9 @@ def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> Non
         return
     if any(file.is_file() for file in group.files):
         raise UserError(
-            f"{data_dir} holds a part of {group.title} made from other samples than "
-            "generate_samples gives now. Go back to what it read then, or delete "
-            f"{', '.join(_patterns(group))} there (rm -r) to have them made anew, or name another "
+            f"{data_dir} has a part of {group.title} generated from other samples than "
+            "generate_samples yields now. Restore what it read then, or delete "
+            f"{', '.join(_patterns(group))} there (rm -r) to regenerate them, or name another "
             "--data_dir"
         )
     entries[group.name] = dataclasses.replace(entries[group.name], samples=samples)
@@ -189,9 +189,9 @@ def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> Non
 
 
 def training_digest(problem: Problem, data_dir: str) -> str:
-    """Returns a digest of what the training files were made from; "" if no fingerprint says so.
+    """Returns a digest of what the training files were generated from; "" without a fingerprint.
 
-    It stays while they stay: the times of their sources and the other splits have no say.
+    It changes only if they do: it ignores the times of their sources and the other splits.
 
     Raises:
         UserError: the fingerprint cannot be read.
@@ -206,13 +206,13 @@ def training_digest(problem: Problem, data_dir: str) -> str:
 
 
 def _patterns(group: FileGroup) -> list[str]:
-    """Returns patterns of the files of a run, finished or not."""
+    """Returns glob patterns of the files of a group, finished or not."""
     splits = dict.fromkeys(group.files.values())
     return [f"{group.problem}-{SPLIT_FILE_NAMES[split]}-*" for split in splits]
 
 
 def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, Any]:
-    """What every entry notes."""
+    """Returns the options that every entry records."""
     return {
         "problem": type(problem).__qualname__,  # its module may be renamed
         "vocab_type": problem.vocab_type,
@@ -223,7 +223,7 @@ def _options(problem: Text2TextProblem, options: DatagenOptions) -> dict[str, An
 
 
 def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) -> None:
-    """Holds the parts against their entries, then writes those anew."""
+    """Compares the parts with their entries, then updates the entries."""
     folder = pathlib.Path(data_dir)
     path = _path(base_name, data_dir)
     then = _read(path)
@@ -244,7 +244,7 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
                 changes += differences
                 stale += [*part.patterns, *part.dependents]
             _compare_versions(made_from, entry, part, folder)
-            if part.is_complete:  # some sources may be gone, and the options have had their say
+            if part.is_complete:  # some sources may be gone, and the options no longer matter
                 still = {name: sources.get(name, old) for name, old in made_from.sources.items()}
                 entry = dataclasses.replace(made_from, sources=still)
             else:
@@ -252,9 +252,9 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
         now[part.name] = entry
     if changes:
         raise UserError(
-            f"{data_dir} holds data of {base_name} made from something else "
-            f"(there -> now): {'; '.join(dict.fromkeys(changes))}. Go back to that, or delete "
-            f"{', '.join(dict.fromkeys(stale))} there (rm -r) to have them made anew, or name "
+            f"{data_dir} has data of {base_name} generated from something else "
+            f"(there -> now): {'; '.join(dict.fromkeys(changes))}. Restore that, or delete "
+            f"{', '.join(dict.fromkeys(stale))} there (rm -r) to regenerate them, or name "
             "another --data_dir"
         )
     if now != then:
@@ -262,8 +262,8 @@ def _guard(base_name: str, data_dir: str, tmp_dir: str, parts: Iterable[_Part]) 
 
 
 def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
-    """Yields what of an entry is not as it was; versions aside."""
-    # Once all is made, its sources may be deleted, or others put in their place.
+    """Yields the differences between two entries, except versions."""
+    # Once all files are generated, their sources may be deleted or replaced.
     may_differ = is_complete and not there.sources.keys() <= now.sources.keys()
     for name in there.sources | now.sources:
         old, new = there.sources.get(name), now.sources.get(name)
@@ -274,9 +274,9 @@ def _differences(there: Entry, now: Entry, is_complete: bool) -> Iterator[str]:
             yield f"{name}: {old.size} -> {new.size} bytes"
         elif old.sha256 != new.sha256:
             yield f"{name}: other contents"
-    for name, old_value in there.options.items():  # which an older release may not have noted
+    for name, old_value in there.options.items():  # an older release may not have recorded all
         new_value = now.options.get(name)
-        # Where nothing bad was met, skipping it changes nothing.
+        # Data generated without errors is the same with skip_bad.
         if old_value != new_value and (name, new_value) != ("skip_bad", True):
             yield f"{name}: {old_value!r} -> {new_value!r}"
     for name in there.vocabulary | now.vocabulary:
@@ -288,7 +288,7 @@ def _compare_versions(there: Entry, now: Entry, part: _Part, folder: pathlib.Pat
     for package, version in now.versions.items():
         if there.versions.get(package) != version:
             log.warning(
-                "%s in %s: made with %s %s, this is %s",
+                "%s in %s: generated with %s %s, this is %s",
                 ", ".join(part.patterns),
                 folder,
                 package,
@@ -301,16 +301,16 @@ def _take_as_is(part: _Part, folder: pathlib.Path) -> None:
     names = ", ".join(part.patterns)
     if not (part.is_complete or part.takes_incomplete):
         raise UserError(
-            f"{folder}: {names} are not all there, and no fingerprint says what those that are "
-            "were made from; delete them to have them made anew, or name another --data_dir"
+            f"{folder}: {names} are incomplete, and no fingerprint records what the existing "
+            "files were generated from; delete them to regenerate them, or name another --data_dir"
         )
-    log.info("%s in %s: no fingerprint says what they were made from; kept", names, folder)
+    log.info("%s in %s: no fingerprint records their sources; kept", names, folder)
 
 
 def _sources(
     paths: Iterable[pathlib.Path], tmp_dir: str, known: Mapping[str, SourceFile]
 ) -> dict[str, SourceFile]:
-    """Returns the files by name; only those are read that are not known or have changed."""
+    """Returns the files by name; reads only those that are new or have changed."""
     sources = {}
     for path in paths:
         name = str(path.relative_to(tmp_dir) if path.is_relative_to(tmp_dir) else path.absolute())
@@ -343,8 +343,8 @@ def _read(path: pathlib.Path) -> dict[str, Entry]:
         return {name: _entry(path, fields) for name, fields in entries.items()}
     except (ValueError, TypeError, UserError) as error:
         raise UserError(
-            f"{path}: not a fingerprint ({str(error)[:100]}); delete it if the data beside it is "
-            "to be kept, delete both if it is to be made anew"
+            f"{path}: not a fingerprint ({str(error)[:100]}); delete it to keep the data beside "
+            "it, or delete both to regenerate the data"
         ) from None
 
 

@@ -1,10 +1,10 @@
-"""Data generation: samples of a problem become encoded TFRecord files.
+"""Data generation: encodes the samples of a problem into TFRecord files.
 
-Samples go round-robin to the files of a split, as in T2T, so that all files are alike. This process
-reads them in chunks, which it and others encode into chunk files; those are then put together,
-shuffled for training. Neither the number of workers nor an interruption changes a byte: what is
-done stays, and the next run makes the rest. Memory does not grow with the corpus; on disk the
-records take twice their size until a split is finished.
+Samples are dealt round-robin to the files of a split, as in T2T, so that all files are alike. This
+process reads them in chunks, which it and worker processes encode into chunk files; these are then
+merged, and shuffled for training. Neither the number of workers nor an interruption changes a byte:
+finished work is kept, and the next run completes it. Memory does not grow with the corpus; on disk,
+the records take twice their size until a split is finished.
 """
 
 import itertools
@@ -33,24 +33,24 @@ from t2t_lite.text.sample import Sample
 
 log = logging.getLogger(__name__)
 
-# Samples that a worker encodes at a time: many, since each chunk becomes a file.
+# Samples per chunk: many, since each chunk becomes a file.
 _CHUNK = 2048
 
 
 def generate_data(
     problem: Problem, data_dir: str, tmp_dir: str, options: DatagenOptions | None = None
 ) -> None:
-    """Makes the vocabulary and the TFRecord files of a problem that are not there yet.
+    """Generates the missing vocabulary and TFRecord files of a problem.
 
     Args:
         problem: what to generate; if its class overrides `generate_data`, that is called.
-        data_dir: folder of the results; made if missing.
-        tmp_dir: folder of the raw files; downloads go there.
+        data_dir: folder of the results; created if missing.
+        tmp_dir: folder of the raw files and downloads.
         options: how to generate; None: the defaults.
 
     Raises:
-        UserError: a raw file cannot be had; what is there was made from something else; another
-            process makes it; or a worker process died.
+        UserError: a raw file is not available; existing data was generated from something else;
+            another process is generating it; or a worker process died.
         DataError: the raw data is unusable.
         OSError: a file cannot be written.
     """
@@ -71,18 +71,18 @@ def has_own_generation(problem: Problem) -> bool:
 def prepare_data(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Does all of `generate_data` that comes before the TFRecord files.
+    """Does the part of `generate_data` that precedes the TFRecord files.
 
-    Downloads the raw files, builds the vocabulary, and notes what the data is made from.
+    Downloads the raw files, builds the vocabulary, and records what the data is generated from.
 
     Raises:
-        UserError: a file cannot be had, or what is there was made from something else.
+        UserError: a file is not available, or existing data was generated from something else.
     """
     problem.bad_input = BadInput(skip=options.skip_bad)
     for entry in problem.splits_to_generate(tmp_dir):
         paths = problem.filepaths(data_dir, entry["split"])
         if not all(pathlib.Path(path).is_file() for path in paths):
-            # A file that cannot be had shows now, not after hours of work on the training data.
+            # An unavailable file is reported now, not after hours of work on the training data.
             problem.fetch_sources(tmp_dir, entry["split"])
     fingerprint.guard_vocabulary(problem, data_dir, tmp_dir, options)
     fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
@@ -96,7 +96,7 @@ def prepare_data(
 def read_samples(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
 ) -> Iterator[Sample]:
-    """Yields the samples of a split as they are encoded: cleaned for training, and prefixed."""
+    """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed."""
     seed_random(options, split)
     samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
@@ -105,9 +105,9 @@ def read_samples(
 
 
 def seed_random(options: DatagenOptions, split: str) -> None:
-    """Seeds Python's and numpy's global random numbers, which some problems draw samples from.
+    """Seeds Python's and NumPy's global random numbers, which some problems use.
 
-    To be called before a split is read, so that it does not depend on what was drawn before.
+    Call it before reading a split, so that the split does not depend on earlier draws.
     """
     seed = f"{options.random_seed}/{split}"
     random.seed(seed)
@@ -117,17 +117,17 @@ def seed_random(options: DatagenOptions, split: str) -> None:
 def generate_problem(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Writes the TFRecord files that are not there yet.
+    """Writes the missing TFRecord files.
 
     Args:
-        problem: its vocabulary exists already.
+        problem: what to generate; its vocabulary must exist.
         data_dir: folder of the results.
         tmp_dir: folder of the raw files.
         options: how to generate.
 
     Raises:
         DataError: the raw data is unusable, has no samples or one with an empty side.
-        UserError: a worker process died, or some files are made from other samples.
+        UserError: a worker process died, or some files were generated from other samples.
         OSError: a file cannot be written.
     """
     encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
@@ -146,10 +146,10 @@ def generate_problem(
 def _generate(
     group: FileGroup, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
 ) -> None:
-    """Writes the files of a run that are missing."""
+    """Writes the missing files of a group."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
     if found:
-        log.info("%s: %d chunks of %d samples are there already", group.title, found, _CHUNK)
+        log.info("%s: found %d finished chunks of %d samples", group.title, found, _CHUNK)
     with Workers(folder, folder.path, options.num_workers) as workers:
         chunks = []
         count = 0
@@ -173,7 +173,7 @@ def _generate(
 
 
 def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
-    """Yields the samples in the portions that are encoded at a time."""
+    """Yields the samples in chunks."""
     for first in itertools.count(0, _CHUNK):
         with garbage_collector_paused():
             block = list(itertools.islice(samples, _CHUNK))
@@ -185,22 +185,22 @@ def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
 
 
 def check_count(group: FileGroup, count: int) -> None:
-    """Raises DataError if a split gets no sample."""
+    """Raises DataError if a split receives no sample."""
     splits = list(group.files.values())
     for split in dict.fromkeys(splits):
         if count <= splits.index(split):
             raise DataError(
-                f"{group.title}: {count} samples are too few, the {split} split stays empty"
+                f"{group.title}: {count} samples are too few: the {split} split would be empty"
             )
 
 
 def order_seed(options: DatagenOptions, path: pathlib.Path, split: str) -> str | None:
-    """Returns the seed of a file's order; None: as the samples came."""
+    """Returns the seed of a file's order; None: the order of the samples."""
     return f"{options.random_seed}/{path.name}" if split == DatasetSplit.TRAIN else None
 
 
 def _remove_remains(group: FileGroup) -> None:
-    """Removes half-written files of a killed run, be it one into another number of files."""
+    """Removes partial files of a killed run, even one with another number of files."""
     for path in group.files:
         stem = path.name.rsplit("-", maxsplit=3)[0]  # without "-00000-of-00010"
         for remains in path.parent.glob(f"{stem}-*-of-*{INCOMPLETE}"):

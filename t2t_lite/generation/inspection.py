@@ -1,7 +1,7 @@
-"""What a data folder holds, for a person to read: counts, lengths, faults, and the first records.
+"""Inspection of a data folder: counts, lengths, faults, and the first records.
 
-The first thing to look at when a model does not learn. The records are those that the model gets:
-`_rev` and `_copy` problems show theirs.
+This is the first thing to check when a model does not learn. The records are shown as the model
+receives them, also for `_rev` and `_copy` problems.
 """
 
 import dataclasses
@@ -20,18 +20,18 @@ from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
 # Records shown of each split.
 _SHOWN = 3
 _BAR = 24
-# Greatest length of each bar of the histogram: two for each doubling.
+# Greatest length of each bar of the histogram: two bars per doubling.
 _UP_TO = np.array([n << power for power in range(2, 30) for n in (2, 3)])
 
 
 @dataclasses.dataclass
 class SideStatistics:
-    """Lengths of one side, in subwords, EOS counted.
+    """Lengths of one side, in subwords with EOS.
 
     Attributes:
         subwords: their sum.
-        longest: the greatest.
-        histogram: examples for each bar.
+        longest: their maximum.
+        histogram: number of examples in each bar.
     """
 
     subwords: int = 0
@@ -50,14 +50,14 @@ class SideStatistics:
 
 @dataclasses.dataclass
 class SplitInspection:
-    """What the files of a split hold.
+    """The contents of a split's files.
 
     Attributes:
-        files: how many there are.
-        examples: how many of them could be read.
+        files: number of existing files.
+        examples: number of readable examples.
         sides: statistics of `inputs` and `targets`.
-        faults: what is wrong with how many examples, and where first; a damaged or missing file is
-            a fault of its own.
+        faults: number of examples with each fault, and the first place; a damaged or missing file
+            is a separate fault.
         first: the ids of the first examples.
     """
 
@@ -70,20 +70,20 @@ class SplitInspection:
     first: list[dict[str, list[int]]] = dataclasses.field(default_factory=list)
 
     def add_faults(self, fault: str, where: Sequence[str]) -> None:
-        """Notes examples that have a fault, if any; of all places the first is kept."""
+        """Counts examples with a fault, if any; keeps the first place."""
         if where:
             count, first = self.faults.get(fault, (0, where[0]))
             self.faults[fault] = (count + len(where), first)
 
 
 def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspection]]:
-    """Reads the data of a problem, one split after the other; memory does not grow with it.
+    """Reads the data of a problem, split by split, in bounded memory.
 
     Yields:
-        The name of a split in file names, and what it holds; splits without any file are left out.
+        The name of a split in file names, and its contents; splits without files are omitted.
 
     Raises:
-        UserError: the vocabulary is missing or damaged, or there is no data file at all.
+        UserError: the vocabulary is missing or damaged, or no data file exists.
     """
     encoders = problem.get_feature_encoders(data_dir)
     reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
@@ -95,7 +95,7 @@ def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspect
             found = True
             yield SPLIT_FILE_NAMES[entry["split"]], inspect_split(paths, reader, sizes)
     if not found:
-        # The message names the first file that is missing, and how to make it.
+        # The error names the first missing file and the command that generates it.
         problem.existing_filepaths(data_dir, problem.dataset_splits[0]["split"])
 
 
@@ -105,9 +105,9 @@ def inspect_split(
     """Reads files of one split.
 
     Args:
-        paths: the TFRecord files, present or not.
-        reader: what an example becomes.
-        vocab_sizes: number of ids of `inputs` and `targets`.
+        paths: the TFRecord files, existing or not.
+        reader: parses the examples.
+        vocab_sizes: vocabulary sizes of `inputs` and `targets`.
     """
     found = SplitInspection()
     for path in paths:
@@ -118,14 +118,14 @@ def inspect_split(
         try:
             _add_file(found, path, reader, vocab_sizes)
         except DataError as error:
-            found.add_faults("files damaged, not counted to their end", [str(error)])
+            found.add_faults("files damaged, counted only in part", [str(error)])
     return found
 
 
 def _add_file(
     found: SplitInspection, path: str, reader: ExampleReader, vocab_sizes: Mapping[str, int]
 ) -> None:
-    """Adds what a file holds; a damaged one raises DataError after the whole chunks before."""
+    """Adds the contents of a file; DataError for a damaged one, after its preceding chunks."""
     name = pathlib.Path(path).name
     number = 1  # of the next record
     for features in _chunks(path, reader):
@@ -147,7 +147,7 @@ def _chunks(path: str, reader: ExampleReader) -> Iterator[dict[str, tf.RaggedTen
     """Yields the ids `[n, (length)]` of the examples of a file.
 
     Raises:
-        DataError: the file is damaged or cut; names file and record.
+        DataError: the file is damaged or truncated; names file and record.
     """
     with naming_bad_file([path]):
         for records in record_chunks(path):
@@ -180,7 +180,7 @@ def describe(
     for side, statistics in found.sides.items():
         mean = statistics.subwords / max(found.examples, 1)
         yield (
-            f"  {side:<8}{statistics.subwords:>14,} subwords, EOS counted: "
+            f"  {side:<8}{statistics.subwords:>14,} subwords with EOS: "
             f"{mean:.1f} on average, {statistics.longest:,} at most"
         )
     yield from _histogram(found)
@@ -193,7 +193,7 @@ def describe(
 
 
 def _histogram(found: SplitInspection) -> Iterator[str]:
-    """Yields a line for each bar between the first and the last that is not empty."""
+    """Yields a line for each bar from the first to the last non-empty one."""
     histograms = [statistics.histogram for statistics in found.sides.values()]
     used = np.flatnonzero(sum(histograms))
     if not len(used):

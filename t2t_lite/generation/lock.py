@@ -1,4 +1,4 @@
-"""One process at a time makes the files of a problem."""
+"""Locks of data generation: only one process at a time generates the files of a problem."""
 
 import contextlib
 import pathlib
@@ -10,16 +10,16 @@ from t2t_lite.lock import locked
 
 @contextlib.contextmanager
 def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
-    """Keeps other processes from making files of a problem, or of one whose vocabulary it uses.
+    """Keeps other processes from generating a problem, and one whose vocabulary it uses.
 
-    Where nothing can be locked, the log says so.
+    On a file system without locks, a warning is logged.
 
     Args:
-        problem: whose files are made within the block.
-        data_dir: their folder; made if missing.
+        problem: the problem whose files are generated within the block.
+        data_dir: their folder; created if missing.
 
     Raises:
-        UserError: another process makes them.
+        UserError: another process is generating them.
     """
     folder = pathlib.Path(data_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,6 +29,6 @@ def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
         names.append(problem.base_name)
     with contextlib.ExitStack() as locks:
         for name in dict.fromkeys(names):
-            doing = f"is making {name} in {folder}"
+            doing = f"is generating {name} in {folder}"
             locks.enter_context(locked(folder / f".{name}.lock", "t2t-datagen", doing))
         yield

@@ -1,8 +1,7 @@
-"""What a problem's text is like, before training on it: the tables of `t2t-datagen --report`.
+"""Statistics of a problem's text before training: the tables of `t2t-datagen --report`.
 
-The raw text is read again, as data generation would read it; nothing is written. Memory holds
-counters, whatever the size of the corpus. Tokens are ids as training sees them: the end of the
-sentence is one of them.
+Reads the raw text as data generation does, and writes nothing. Memory does not grow with the
+corpus. Tokens are ids as in training, with EOS.
 """
 
 import collections
@@ -31,15 +30,15 @@ if TYPE_CHECKING:
 _SIDES = ("inputs", "targets")
 # Pairs encoded at a time.
 _BLOCK = 4096
-# Different unknown characters or tokens that are remembered; beyond it the rarer half is forgotten.
+# Distinct unknown characters or tokens to keep; beyond this, the rarer half is dropped.
 _MAX_UNKNOWN = 100_000
 _NAMED_UNKNOWN = 10
-# The rows of vocabulary coverage: ids that occur at least so often.
+# The columns of vocabulary coverage: least occurrences of an id.
 _OCCURRENCES = (1, 10, 100)
 _BINS = 10
 _BAR = 20  # characters
 
-# How many pairs have these lengths of source and target.
+# Number of pairs with each (source length, target length).
 Lengths = collections.Counter[tuple[int, int]]
 
 
@@ -50,29 +49,29 @@ def report(
     options: DatagenOptions,
     hparams: BasicHParams | None,
 ) -> Iterator[str]:
-    """Yields the report as blocks of text for a terminal, split after split.
+    """Yields the report as blocks of text for a terminal, split by split.
 
     Args:
-        problem: whose text to read.
-        data_dir: folder of the vocabulary; what needs it is left out if it is not there.
-        tmp_dir: folder of the raw files; downloads go there.
+        problem: the problem whose text to read.
+        data_dir: folder of the vocabulary; tables that need it are omitted if it is missing.
+        tmp_dir: folder of the raw files and downloads.
         options: how the data would be generated.
-        hparams: what the batches of training depend on; None: leave them out.
+        hparams: determine the batches of training; None: omit them.
 
     Raises:
         UsageError: the hparams contradict each other.
-        UserError: a raw file is missing and cannot be fetched.
+        UserError: a raw file is missing and cannot be downloaded.
         DataError: the raw text or the vocabulary is unusable.
     """
     if hparams is not None:
-        BatchingScheme.from_hparams(hparams, training=True)  # its errors show before the work
+        BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
     files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]
     missing = [path for path in files if not path.is_file()]
     encoders = {} if missing else problem.feature_encoders(data_dir)
     if missing:
         yield (
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
-            f"are left out; run t2t-datagen --problem={problem.base_name} first\n"
+            f"are omitted; run t2t-datagen --problem={problem.base_name} first\n"
         )
     groups = file_groups(problem, data_dir, tmp_dir)
     for group in groups:
@@ -101,7 +100,7 @@ def _read(
     statistics: "TextStatistics",
     advance: Callable[[int], None],
 ) -> str:
-    """Adds all pairs that `cleaner` keeps to `statistics`; returns the table of what it counted."""
+    """Adds all pairs that `cleaner` keeps to `statistics`; returns the table of its counts."""
     rows = [["corpus", "pairs", *cleaner.dropped, "kept"]]
 
     def add_row(name: str, dropped: Mapping[str, int], kept: int) -> None:
@@ -125,11 +124,11 @@ class TextStatistics:
     """Counts over pairs of text.
 
     Args:
-        encoders: of inputs and targets; none: words alone are counted.
+        encoders: the encoders of inputs and targets; if empty, only words are counted.
 
     Attributes:
-        words: the pairs' lengths in words set off by white space.
-        tokens: the pairs' lengths in tokens.
+        words: lengths of the pairs in words separated by white space.
+        tokens: lengths of the pairs in tokens.
     """
 
     def __init__(self, encoders: Mapping[str, "TextEncoder"]) -> None:
@@ -150,7 +149,7 @@ class TextStatistics:
             self.tokens.update(zip(*tokens, strict=True))
 
     def _encode(self, side: str, lines: Sequence[str]) -> list[int]:
-        """Counts the ids of some lines and what has none; returns the tokens of each line."""
+        """Counts the ids and unknown parts of some lines; returns the tokens of each line."""
         encoder, counts = self._encoders[side], self._ids[side]
         encoded = encoder.encode_lines(lines)
         ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)
@@ -165,7 +164,7 @@ class TextStatistics:
         return [len(ids) + 1 for ids in encoded]
 
     def describe(self) -> Iterator[str]:
-        """Yields tables of the lengths, and what the vocabulary cannot write."""
+        """Yields tables of the lengths, and the characters unknown to the vocabulary."""
         units = {"words": self.words, "tokens": self.tokens}
         counted = {unit: lengths for unit, lengths in units.items() if lengths}
         rows = [["per line", "mean", "median", "95 %", "max"]]
@@ -181,7 +180,7 @@ class TextStatistics:
             yield f"unknown to the vocabulary: {self._unknown_in_all:,}{named and f' ({named})'}\n"
 
     def describe_vocabulary(self) -> str:
-        """Returns a table of how much of each vocabulary occurs in the text."""
+        """Returns a table of the share of each vocabulary that occurs in the text."""
         encoders = list(self._encoders.values())
         counted = dict(self._ids)
         if len(encoders) == 2 and encoders[0] is encoders[1]:
@@ -197,13 +196,13 @@ class TextStatistics:
 
 
 def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
-    """Returns a table of what training makes of these pairs: drops, padding and steps per epoch.
+    """Returns a table of dropped pairs, padding and steps per epoch in training.
 
-    Padding is what random batches are expected to hold.
+    Padding is the expected share in random batches.
 
     Args:
         tokens: the pairs by their lengths in tokens.
-        hparams: decide the batches; one replica is assumed.
+        hparams: determine the batches; one replica is assumed.
 
     Raises:
         UsageError: the hparams contradict each other.
@@ -242,7 +241,7 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
 
 
 def _expected_maximum(values: np.ndarray, weights: np.ndarray, draws: int) -> float:
-    """Returns the mean of the greatest of so many draws from a weighted sample."""
+    """Returns the expected maximum of `draws` draws from a weighted sample."""
     order = values.argsort()
     up_to = weights[order].cumsum() / weights.sum()  # P(one draw <= value)
     return float(values[order] @ np.diff(up_to**draws, prepend=0))
@@ -260,7 +259,7 @@ def _arrays(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> int:
-    """Returns the least value that `share` of the weight does not exceed."""
+    """Returns the weighted quantile: the least value that `share` of the weight does not exceed."""
     order = values.argsort()
     up_to = weights[order].cumsum()
     return int(values[order][np.searchsorted(up_to, share * up_to[-1])])
@@ -273,7 +272,7 @@ def _moments(values: np.ndarray, weights: np.ndarray) -> list[str]:
 
 
 def _histogram(unit: str, lengths: Lengths) -> str:
-    """Returns the lines of each side by length; the last bin is open, and holds 1 % or less."""
+    """Returns a histogram of each side's lengths; the last bin is open, with 1 % or less."""
     both, pairs = _arrays(lengths)
     usual = max(_quantile(both[:, side], pairs, 0.99) for side in range(2))
     round_numbers = (n * 10**power for power in itertools.count() for n in (1, 2, 5))
@@ -296,7 +295,7 @@ def _spelled(text: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Returns aligned columns, those in `left` to the left, and an empty line."""
+    """Returns aligned columns, those in `left` flush left, and an empty line."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(

@@ -1,8 +1,8 @@
-"""Processes that work through an endless row of tasks, a bounded number of them at a time.
+"""Worker processes for a possibly endless sequence of tasks, a bounded number at a time.
 
-The caller's process is one of them: it gives the others enough to do and does the rest itself, so
-that no core waits and that work does not travel. The others are started fresh ("spawn"): a fork
-would copy the locks and threads of whatever library the caller has loaded.
+The caller's process is one of the workers: it keeps the others busy and does the remaining tasks
+itself, which saves copying them to another process. The others are started with "spawn", since a
+fork would copy the locks and threads of the libraries that the caller has loaded.
 """
 
 import collections
@@ -29,24 +29,24 @@ Job = TypeVar("Job")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# One to work at, and two that bridge the time in which the caller's process makes and does one.
+# One in progress, and two to bridge the time in which the caller's process prepares and does one.
 _TASKS_PER_WORKER = 3
 
-# That may wait for an earlier one: so much is done here while the other processes start.
+# Results that may wait for an earlier one; the caller's process goes this far while others start.
 _RESULTS_PER_WORKER = 32
 
 
 class Workers(Generic[Job]):
-    """Calls methods of one object, here and in worker processes that each hold a copy of it.
+    """Calls methods of an object, here and in worker processes that each have a copy of it.
 
         with Workers(job, folder, 4) as workers:
             for result in workers.map(Job.method, tasks): ...
 
     Args:
         job: the object; picklable if there is more than one worker.
-        folder: where processes find the job, in a file that this one removes unless it is killed,
-            and the next one with the same folder writes over; made if missing.
-        num_workers: how many processes, this one counted; 0: one for each core.
+        folder: where a temporary file passes the job to the processes; after a kill, the file is
+            overwritten by the next use of the folder. Created if missing.
+        num_workers: number of processes, including this one; 0: one per core.
     """
 
     def __init__(self, job: Job, folder: pathlib.Path, num_workers: int = 0) -> None:
@@ -71,21 +71,22 @@ class Workers(Generic[Job]):
     def map(
         self, method: Callable[[Job, Task], Result], tasks: Iterable[Task], here: bool = False
     ) -> Iterator[Result]:
-        """Yields `method(job, task)` of each task, in their order.
+        """Yields `method(job, task)` for each task, in order.
 
         Processes are started as soon as there are two tasks. Tasks are taken from the iterator
-        only as the work goes on, about 32 a process ahead of a missing result at most; one is
-        done here when each of the others has its share before it.
+        only as needed, at most about 32 per process ahead of a pending result; this process does a
+        task when each of the others has enough of them.
 
         Args:
-            method: a function at the top of a module, or of a class there; its results are small.
-            tasks: picklable.
-            here: the tasks are too small for other processes.
+            method: a function at the top level of a module, or of a class there, with small
+                results.
+            tasks: picklable tasks.
+            here: whether the tasks are too small for other processes.
 
         Raises:
             UserError: a worker process died, or the job is not picklable.
-            Exception: whatever the method or the iterator raises, after the results of all tasks
-                before.
+            Exception: whatever the method or the iterator raises, after the results of all earlier
+                tasks.
         """
         failures: list[Exception] = []
         remaining = _until_failure(tasks, failures)
@@ -101,18 +102,18 @@ class Workers(Generic[Job]):
     def _share_out(
         self, method: Callable[[Job, Task], Result], tasks: Iterator[Task]
     ) -> Iterator[Result]:
-        """As `map`, by all processes."""
+        """Implements `map` with all processes."""
         pool = self._started_pool()
         others = self._num_workers - 1
         most = _RESULTS_PER_WORKER * self._num_workers
-        own: collections.deque[Task] = collections.deque()  # not given away yet
+        own: collections.deque[Task] = collections.deque()  # not assigned yet
         results: collections.deque[Future[Result]] = collections.deque()
         try:
             while True:
                 own.extend(itertools.islice(tasks, _TASKS_PER_WORKER - len(own)))
                 if not own:
                     break
-                # The last tasks are given away one by one, so that all processes end together.
+                # The last tasks are assigned one by one, so that all processes end together.
                 share = _TASKS_PER_WORKER if len(own) == _TASKS_PER_WORKER else 1
                 if sum(not result.done() for result in results) < share * others:
                     results.append(pool.submit(_call, method, own.popleft()))
@@ -125,9 +126,9 @@ class Workers(Generic[Job]):
         except BrokenProcessPool:
             raise UserError(
                 "a worker process died: it was killed, perhaps because memory ran out, or could "
-                "not start; run the command again, it goes on from here (fewer --num_workers take "
-                "less memory). A script of your own must start the work below "
-                "`if __name__ == '__main__':`, or with num_workers=1"
+                "not start; run the command again to continue from here (fewer --num_workers take "
+                "less memory). In your own script, start the work below "
+                "`if __name__ == '__main__':`, or use num_workers=1"
             ) from None
 
     def _started_pool(self) -> ProcessPoolExecutor:
@@ -136,11 +137,11 @@ class Workers(Generic[Job]):
                 pickled = pickle.dumps(self._job)
             except (AttributeError, TypeError, pickle.PicklingError) as error:
                 raise UserError(
-                    f"worker processes need what cannot be pickled ({error}); make the encoders "
-                    "picklable, or give --num_workers=1"
+                    f"cannot send the encoders to worker processes ({error}); make them picklable, "
+                    "or use --num_workers=1"
                 ) from None
-            # By a file: a process that dies as it starts leaves this one waiting for ever if what
-            # it was to be told is more than a pipe holds.
+            # Passed in a file: this process would hang if another died at its start and the job
+            # exceeded the capacity of a pipe.
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_bytes(pickled)
             self._pool = ProcessPoolExecutor(
@@ -153,7 +154,7 @@ class Workers(Generic[Job]):
 
 
 def available_cores() -> int:
-    """Returns how many cores this process may use."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -161,10 +162,10 @@ def available_cores() -> int:
 
 @contextlib.contextmanager
 def garbage_collector_paused() -> Iterator[None]:
-    """Leaves the search for reference cycles until the end.
+    """Suspends the search for reference cycles during the block.
 
-    What makes lists by the thousand and keeps them makes none, but Python goes through all of them
-    again and again: a third of the time of encoding.
+    Encoding creates and keeps thousands of lists, none in cycles, but Python would scan them again
+    and again: a third of the time of encoding.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -176,7 +177,7 @@ def garbage_collector_paused() -> Iterator[None]:
 
 
 def _until_failure(tasks: Iterable[Task], failures: list[Exception]) -> Iterator[Task]:
-    """Yields tasks up to an error of their iterator, which `failures` gets."""
+    """Yields tasks up to an error of their iterator, which is added to `failures`."""
     try:
         yield from tasks
     except Exception as error:
@@ -189,7 +190,7 @@ def _do(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Result:
 
 
 def _done(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Future[Result]:
-    """Calls the method here; an error waits for its turn among the results."""
+    """Calls the method here; an error is raised when its result is due."""
     future: Future[Result] = Future()
     try:
         future.set_result(_do(method, job, task))
@@ -206,12 +207,12 @@ _job_path = pathlib.Path()
 def _start(job_path: pathlib.Path) -> None:
     global _job_path
     _job_path = job_path
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent sees to the end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent is gone: the queue of tasks would block for ever."""
+    """Ends this process with its parent; otherwise it would wait for tasks forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -220,7 +221,7 @@ def _end_with_parent() -> None:
 
 @functools.cache
 def _job() -> Any:
-    """Loaded by the first task and not at the start, so that its errors reach the caller."""
+    """Loads the job at the first task, not at the start, so that errors reach the caller."""
     return pickle.loads(_job_path.read_bytes())
 
 

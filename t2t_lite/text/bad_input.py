@@ -1,9 +1,9 @@
-"""Bad input: an error that names file and line or, where the user chose so, skipped and counted.
+"""Bad input: raised as an error that names file and line or, at the user's choice, skipped.
 
-Every reader takes a `BadInput` and calls it with what is wrong. A line that is skipped is not left
-out where lines are counted: a parallel file or a bracket would slip. Its undecodable bytes become
-lone surrogates instead (PEP 383), which no UTF-8 text can hold, and whatever that text becomes a
-part of, a pair or a tree, is left out as a whole.
+Every reader takes a `BadInput` and calls it with each error. A skipped line still counts as a line,
+so that parallel files stay aligned and brackets balanced. Its undecodable bytes become lone
+surrogates (PEP 383), which no UTF-8 text contains, and the pair or tree that contains them is
+dropped.
 """
 
 import logging
@@ -17,24 +17,24 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-# Of each file or corpus, so many lines are named in the log; the others are only counted.
+# Number of bad lines that the log names per file or corpus; the others are only counted.
 _NAMED = 10
 
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
-# Stands where text is expected and none could be read.
+# Placeholder for text that could not be read.
 UNREADABLE = "\udc80"
 
 
 class BadInput:
-    """Decides about input that cannot be read.
+    """Policy for input that cannot be read.
 
     Args:
-        skip: whether to log, count and go on; else a call raises its error.
+        skip: whether to log and count errors; if not, a call raises its error.
 
     Attributes:
-        skipped: how much was skipped: lines, trees, segments, and files after their cut.
-        cuts: how many files ended early.
+        skipped: number of skipped lines, trees, segments, and ends of truncated files.
+        cuts: number of truncated files.
     """
 
     def __init__(self, skip: bool = False) -> None:
@@ -52,23 +52,23 @@ class BadInput:
         if number <= _NAMED:
             log.warning("skipped: %s", error)
         elif number == _NAMED + 1:
-            log.warning("more is skipped; from here on it is only counted")
+            log.warning("more lines are skipped; from here on they are only counted")
 
     def cut(self, error: DataError) -> None:
-        """The same for a file of which the rest is lost."""
+        """Like a call, for a file of which the rest is lost."""
         self(error)
         self.cuts += 1
 
     def is_usable(self, *texts: str) -> bool:
-        """Whether nothing that was skipped is in these texts."""
+        """Whether these texts contain nothing that was skipped."""
         return not (self.skip and any(map(_UNDECODABLE.search, texts)))
 
     def counted(self, items: Iterable[_T], name: str) -> Iterator[_T]:
-        """Yields the items; then the log says how much was skipped while they were read.
+        """Yields the items, then logs how many lines were skipped while they were read.
 
         Args:
-            items: what a reader to which this object was given yields.
-            name: of the file or corpus, for the log.
+            items: the results of a reader that uses this object.
+            name: the name of the file or corpus, for the log.
         """
         self._skipped_before = before = self.skipped
         yield from items

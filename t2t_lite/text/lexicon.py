@@ -1,7 +1,7 @@
-"""Which tags each word of a treebank takes: a tag dictionary, as taggers use it (Ratnaparkhi 1996).
+"""Tag dictionary: the tags that each word of a treebank takes, as in taggers (Ratnaparkhi 1996).
 
-A file has one word a line, a tab, and its tags with spaces between them. The first line is of no
-word: its tags are those of all words that the file does not name.
+A file has one word per line, a tab, and the word's tags separated by spaces. The word of the first
+line is empty: its tags are those of all unlisted words.
 """
 
 import collections
@@ -14,11 +14,11 @@ from t2t_lite.text.text_encoder import TokenTextEncoder
 from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
 
-UNKNOWN = ""  # stands for every word that is not named
+UNKNOWN = ""  # the entry of all unlisted words
 
-# A word that is seen less often may have tags that it was not seen with.
+# Least count of a listed word: a rarer one may have tags with which it was not seen.
 _KNOWN_FROM = 3
-# Words held while counting; beyond, those seen once are forgotten (they count as unknown anyway).
+# Words held while counting; beyond it, words seen once are dropped (they count as unknown anyway).
 _MAX_WORDS = 2**20
 
 
@@ -36,11 +36,11 @@ class TagCounts:
             self._tags.setdefault(word, collections.Counter())[tag] += 1
         if len(self._tags) > self._room:
             self._forget(seen_less_than=2)
-            # If most are seen again, looking through them for every tree would take for ever.
+            # If most words are frequent, scanning them all for every tree would be too slow.
             self._room = max(_MAX_WORDS, 2 * len(self._tags))
 
     def write(self, path: pathlib.Path) -> None:
-        """Writes the dictionary, whole or not at all; the counts are used up."""
+        """Writes the dictionary atomically; consumes the counts."""
         self._forget(seen_less_than=_KNOWN_FROM)
         entries = {UNKNOWN: self._rare or set().union(*self._tags.values()), **self._tags}
         lines = (f"{word}\t{' '.join(sorted(entries[word]))}\n" for word in sorted(entries))
@@ -53,10 +53,10 @@ class TagCounts:
 
 
 class TreeSymbolEncoder(TokenTextEncoder):
-    """The symbols of linearised trees, and which of them a word takes as its tag.
+    """Encoder of the symbols of linearised trees, with the tags that each word takes.
 
     Args:
-        path: the symbols, one a line.
+        path: the symbols, one per line.
         lexicon_path: the tag dictionary.
 
     Raises:
@@ -83,5 +83,6 @@ def _read(path: pathlib.Path) -> dict[str, list[str]]:
 
 def _damaged(path: pathlib.Path, line: int) -> DataError:
     return DataError(
-        f"{path}, line {line}: no word with its tags; delete the file and run t2t-datagen again"
+        f"{path}, line {line}: expected a word, a tab and its tags; delete the file and run "
+        "t2t-datagen again"
     )

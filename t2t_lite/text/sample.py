@@ -1,4 +1,4 @@
-"""What a problem is made of: pairs of texts."""
+"""The pairs of texts that make up a problem."""
 
 # {"inputs": source, "targets": target}, one line each.
 Sample = dict[str, str]

@@ -2,9 +2,9 @@ r"""SentencePiece subwords (BPE and unigram), trained so that every line decodes
 
 Text is not normalised, all white space is kept, and characters outside the vocabulary fall back
 to bytes. One character needs care: SentencePiece writes a space as U+2581 and would read a real
-U+2581 back as a space. So the model carries two rules, U+2581 -> "\u2582b" and U+2582 ->
-"\u2582a", and their inverse for decoding. They live in the model file: sentencepiece,
-tensorflow-text and whatever else loads it agree.
+U+2581 back as a space. So the model contains two rules, U+2581 -> "\u2582b" and U+2582 ->
+"\u2582a", and their inverse for decoding. They are part of the model file, so that sentencepiece,
+tensorflow-text and any other program that loads it agree.
 """
 
 import hashlib
@@ -68,37 +68,37 @@ _Model = message_class(_SCHEMA, "t2t_lite.ModelProto")
 _ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
 _UNESCAPE_RULES = "2582 62\t2581\n2582 61\t2582\n"
 
-# What SentencePiece makes of the first: models with other rules may join words.
-_ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b70a1"  # SHA-256
+# SHA-256 of the compiled escape rules: models with other rules may join words.
+_ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b70a1"
 _BPE = 2  # of TrainerSpec.ModelType
 
-# Words held with their ids, of each of the two kinds that there are.
+# Words held in each of the two caches: first words of lines, and others.
 _CACHED_WORDS = 2**16
 
-# The trainer passes over lines with these: NUL, and U+2585, which it uses itself.
+# Characters that make the trainer skip a line: NUL, and U+2585, which it uses internally.
 _UNTRAINABLE = {0x0: " ", 0x2585: " "}
 
-# It drops lines of more than 4,192 bytes, and unigram's time is quadratic in a line's length. No
-# piece spans a space other than at its start, so that a cut before one loses nothing.
+# The trainer drops lines of more than 4,192 bytes, and unigram takes time quadratic in the length
+# of a line. No piece contains a space except at its start, so splitting before one loses nothing.
 _CUT = re.compile(r".{1,1000}(?= |\Z)|.{1,1000}", re.DOTALL)
 
-# A larger corpus is sampled down to this many (cut) lines, always the same, to bound memory.
+# A larger corpus is sampled, deterministically, to this many (split) lines, to bound memory.
 _MAX_TRAINING_LINES = 10_000_000
 
-# A model of a million pieces has some 20 MB; more is not read of what is no model.
+# Limit on what is read of a file that may not be a model; a million pieces take about 20 MB.
 _MAX_MODEL_BYTES = 2**28
 
-_LOG_NOTHING = 3  # errors come as exceptions
+_LOG_NOTHING = 3  # errors are raised as exceptions
 
 
 class SentencePieceEncoder(TextEncoder):
-    """Encodes with a SentencePiece model, of either kind.
+    """Encodes with a SentencePiece model, BPE or unigram.
 
     Args:
         path: a model file with pad 0 and EOS 1.
 
     Raises:
-        UserError: there is no such file.
+        UserError: the file does not exist.
         DataError: the file is damaged, or its pad and EOS have other ids.
     """
 
@@ -115,11 +115,11 @@ class SentencePieceEncoder(TextEncoder):
             self._splits_at_spaces = _splits_at_spaces(self._model, self._processor)
         except (RuntimeError, UnicodeDecodeError, DecodeError):
             raise DataError(
-                f"{path} is not a SentencePiece model, or damaged: copy or build it again"
+                f"{path} is not a SentencePiece model, or is damaged: copy or build it again"
             ) from None
-        self._known: set[str] = set()  # characters that were looked up and have pieces
+        self._known: set[str] = set()  # characters already found to have pieces
         self._first_words = WordCache(self._processor.encode, _CACHED_WORDS)
-        self._other_words = WordCache(self._encode_behind_space, _CACHED_WORDS)
+        self._other_words = WordCache(self._encode_after_space, _CACHED_WORDS)
         if (pad, eos) != (PAD_ID, EOS_ID):
             raise DataError(
                 f"{path}: expected pad {PAD_ID} and EOS {EOS_ID}, got {pad} and {eos}; train it "
@@ -133,7 +133,7 @@ class SentencePieceEncoder(TextEncoder):
 
     @property
     def tokens(self) -> Sequence[str]:
-        """The pieces by id, pad, EOS and unknown included."""
+        """The pieces by id, with pad, EOS and unknown."""
         return self._tokens
 
     def encode(self, text: str) -> list[int]:
@@ -141,11 +141,11 @@ class SentencePieceEncoder(TextEncoder):
         return self._processor.encode(text)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, computed on one core: data generation uses processes."""
+        """Returns the ids of each line, on one core: data generation runs several processes."""
         return self._processor.encode(list(lines), num_threads=1)
 
     def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
-        """Returns the packed ids of each line; word by word, which is several times faster."""
+        """Returns the packed ids of each line; word by word if possible, which is much faster."""
         if not self._splits_at_spaces:
             return super().pack_lines(lines)
         split = (line.split(" ") for line in lines)
@@ -153,7 +153,7 @@ class SentencePieceEncoder(TextEncoder):
             self._first_words.pack(words[:1]) + self._other_words.pack(words[1:]) for words in split
         ]
 
-    def _encode_behind_space(self, word: str) -> list[int]:
+    def _encode_after_space(self, word: str) -> list[int]:
         return self._processor.encode(f" {word}")
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -171,23 +171,23 @@ class SentencePieceEncoder(TextEncoder):
         return not any(i == self._processor.unk_id() or self._processor.is_byte(i) for i in ids)
 
     def graph_tokenizer(self) -> Any:
-        """Returns the `tensorflow_text.SentencepieceTokenizer` that does the same in a graph.
+        """Returns the equivalent `tensorflow_text.SentencepieceTokenizer`, for use in a graph.
 
-        `tokenize([N] strings)` gives ragged `[N, None]` int32 ids, `detokenize` the strings.
+        `tokenize([N] strings)` returns ragged `[N, None]` int32 ids, `detokenize` the strings.
         A SavedModel that uses it loads only after `import tensorflow_text`.
         """
         import tensorflow as tf
         import tensorflow_text
 
-        # Not FastSentencepieceTokenizer: it gives other ids for BPE.
+        # Not FastSentencepieceTokenizer: its ids differ for BPE.
         return tensorflow_text.SentencepieceTokenizer(self._model, out_type=tf.int32)
 
 
 def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bool:
-    """Tells whether a line's ids are those of its words one by one, each with the space before it.
+    """Whether encoding each word with the space before it gives the same ids as the whole line.
 
-    They are if no piece spans a space but at its start, if the rules are ours, which look at single
-    characters, and if pieces are merged by BPE: unigram's choice depends on rounding over the line.
+    True if no piece contains a space except at its start, the rules are ours, which apply to single
+    characters, and pieces are merged by BPE: unigram's choice depends on rounding over the line.
     """
     proto = _Model.FromString(model)
     rules = proto.normalizer_spec
@@ -200,16 +200,16 @@ def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProces
 
 
 def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:
-    """Trains a model and writes it, whole or not at all; the same lines give the same bytes.
+    """Trains a model and writes it atomically; the same lines give the same bytes.
 
-    If the text has too few distinct pieces the vocabulary is smaller, with a warning. The 256
-    bytes and nearly all characters of the text are part of it.
+    If the text has too few distinct pieces, the vocabulary is smaller and a warning is logged. The
+    vocabulary contains the 256 bytes and nearly all characters of the text.
 
     Args:
         model_type: "bpe" or "unigram".
         path: the model file to write.
         lines: the text.
-        vocab_size: how many ids, pad, EOS and unknown included.
+        vocab_size: number of ids, with pad, EOS and unknown.
 
     Raises:
         DataError: `vocab_size` is too small for the bytes and the characters of the text.
@@ -227,9 +227,9 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
             raise
         raise DataError(
             f"cannot build {path}: bytes and characters alone take {too_small[1]} ids, "
-            f"and approx_vocab_size is {vocab_size}; raise it"
+            f"but approx_vocab_size is {vocab_size}; increase it"
         ) from None
-    # The rules themselves are compiled in; the names of their files would differ each time.
+    # The model contains the compiled rules; the names of the rule files differ each time.
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     model.denormalizer_spec.ClearField("normalization_rule_tsv")
     if len(model.pieces) < vocab_size:
@@ -239,7 +239,7 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
 
 
 def _trainable(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """Yields lines fit for the trainer, which would turn an error of theirs into its own."""
+    """Yields lines fit for the trainer; notes their error, which the trainer would replace."""
     try:
         for line in lines:
             yield from _CUT.findall(line.translate(_UNTRAINABLE))

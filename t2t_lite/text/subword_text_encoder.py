@@ -1,11 +1,11 @@
-r"""T2T's subwords: its `.subwords` files are read, written, built and applied as T2T does.
+r"""T2T's subwords: reads, writes, builds and applies `.subwords` files as T2T does.
 
-Text is split by `tokenizer`. A token is escaped so that it ends in "_" and holds no other one, and
-holds only characters of the vocabulary's alphabet: `\` becomes `\\`, `_` becomes `\u`, any other
-character outside the alphabet `\NNN;` (its number, decimal). Then, from the left, the longest
-subtoken that fits is taken. Nothing is ever unknown, and every line decodes to itself.
+Text is split by `tokenizer`. A token is escaped so that it ends in "_", contains no other "_", and
+consists of characters of the vocabulary's alphabet: `\` becomes `\\`, `_` becomes `\u`, any other
+character outside the alphabet `\NNN;` (its decimal code). Then the longest matching subtoken is
+taken repeatedly, from the left. No text is unknown, and every line decodes to itself.
 
-A file has one subtoken a line, in quotes; the line number, from 0, is the id.
+A file has one quoted subtoken per line; the line number, from 0, is the id.
 """
 
 import bisect
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
-_UNDEFINED = "\u3013"  # T2T's stand-in for a number that is no character
+_UNDEFINED = "\u3013"  # T2T's replacement for a code that is not a character
 _QUOTES = ("'", '"')
 _CACHED_TOKENS = 2**20
-# Characters of the longest subtoken that is looked for: the time grows with them.
+# Characters of the longest candidate subtoken: the time grows with them.
 _LONGEST_SUBTOKEN = 500
 _DAMAGED = "the vocabulary is damaged: copy or build it again"
 
@@ -37,8 +37,8 @@ class SubwordTextEncoder(TextEncoder):
     """Encodes with a list of subtokens.
 
     Args:
-        subtokens: escaped subtokens by id; the first two stand for pad and EOS, and every
-            character in any of them, or used in escapes, is there as a subtoken.
+        subtokens: escaped subtokens by id; the first two are pad and EOS. Every character of any
+            subtoken or escape must be a subtoken itself.
     """
 
     def __init__(self, subtokens: Sequence[str]) -> None:
@@ -54,13 +54,13 @@ class SubwordTextEncoder(TextEncoder):
         """Reads a `.subwords` file, with quotes or without.
 
         Raises:
-            UserError: there is no such file.
-            DataError: the file is damaged or no subword vocabulary; names file and line.
+            UserError: the file does not exist.
+            DataError: the file is damaged or not a subword vocabulary; names file and line.
         """
         return cls(_read_subtokens(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a `.subwords` file, whole or not at all."""
+        """Writes a `.subwords` file atomically."""
         files.write_text(path, "".join(f"'{subtoken}'\n" for subtoken in self._subtokens))
 
     @property
@@ -77,7 +77,7 @@ class SubwordTextEncoder(TextEncoder):
         return [self._packed.pack(tokenizer.encode(line)) for line in lines]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text; works for any ids, as a model may emit them."""
+        """Returns the text; accepts any ids that a model may emit."""
         escaped = "".join([self._subtokens[i] for i in self._text_ids(ids)])
         tokens = (_unescape(token) for token in escaped.split("_"))
         return tokenizer.decode(token for token in tokens if token)
@@ -86,7 +86,7 @@ class SubwordTextEncoder(TextEncoder):
         r"""Returns the characters that are escaped as `\NNN;`."""
         if self._alphabet.issuperset(text):
             return []
-        tokens = tokenizer.encode(text)  # without the spaces that are left out
+        tokens = tokenizer.encode(text)  # omits implied spaces
         return [c for token in tokens for c in token if c not in self._alphabet]
 
     def _token_ids(self, token: str) -> list[int]:
@@ -102,7 +102,7 @@ class SubwordTextEncoder(TextEncoder):
         ids = []
         start = 0
         while start < len(escaped):
-            # Lengths that occur, not all up to the longest: one very long subtoken costs nothing.
+            # Only lengths that occur, so that one very long subtoken costs nothing.
             fitting = bisect.bisect_right(self._lengths, len(escaped) - start)
             for length in reversed(self._lengths[:fitting]):
                 if escaped[start : start + length] in self._ids:
@@ -123,15 +123,15 @@ class SubwordTextEncoder(TextEncoder):
         max_subtoken_length: int | None = None,
         num_iterations: int = 4,
     ) -> "SubwordTextEncoder":
-        """Builds the vocabulary whose size comes nearest to a target, as T2T's bisection finds it.
+        """Builds the vocabulary whose size is closest to a target, by T2T's bisection.
 
         Args:
-            target_size: number of subtokens to aim at; 1% off is near enough.
-            token_counts: how often each token occurs.
+            target_size: desired number of subtokens; the search stops within 1% of it.
+            token_counts: occurrences of each token.
             min_val: smallest `min_count` to try.
             max_val: largest `min_count` to try.
             reserved_tokens: tokens that get the ids after EOS.
-            max_subtoken_length: subtokens stay shorter than this many characters.
+            max_subtoken_length: upper bound, exclusive, on the characters of a subtoken.
             num_iterations: passes of `build_from_token_counts`.
         """
         tried = []
@@ -165,16 +165,16 @@ class SubwordTextEncoder(TextEncoder):
         reserved_tokens: Sequence[str] = (),
         max_subtoken_length: int | None = None,
     ) -> "SubwordTextEncoder":
-        """Builds the vocabulary of all substrings that pay their way.
+        """Builds the vocabulary of sufficiently frequent substrings: see `subword_vocabulary`.
 
-        They are ordered by count, then by themselves, descending; `subword_vocabulary` says which.
+        They are ordered by count, then by text, both descending.
 
         Args:
-            token_counts: how often each token occurs.
-            min_count: how often a subtoken must occur at least.
-            num_iterations: how many passes; the first splits into characters.
+            token_counts: occurrences of each token.
+            min_count: least occurrences of a subtoken.
+            num_iterations: number of passes; the first splits words into characters.
             reserved_tokens: tokens that get the ids after EOS.
-            max_subtoken_length: subtokens stay shorter than this many characters.
+            max_subtoken_length: upper bound, exclusive, on the characters of a subtoken.
         """
         min_count = max(min_count, 1)
         reserved = [*RESERVED_TOKENS, *reserved_tokens]
@@ -191,7 +191,7 @@ class SubwordTextEncoder(TextEncoder):
 
 
 def count_tokens(lines: Iterable[str]) -> collections.Counter[str]:
-    """Returns how often each token occurs in the text."""
+    """Counts the tokens of the text."""
     counts: collections.Counter[str] = collections.Counter()
     for line in lines:
         counts.update(tokenizer.encode(line))
@@ -199,7 +199,7 @@ def count_tokens(lines: Iterable[str]) -> collections.Counter[str]:
 
 
 def _alphabet(texts: Iterable[str]) -> set[str]:
-    # A line end cannot stand in a line of the file: it is always escaped.
+    # A line of the file cannot contain a line end, so it is always escaped.
     return set().union(_ESCAPE_CHARACTERS, *texts) - {"\n"}
 
 
@@ -219,7 +219,7 @@ def _unescaped(match: re.Match[str]) -> str:
     if number is None:
         return "_" if match[0] == "\\u" else "\\"
     code = int(number) if len(number) < 9 else -1
-    is_character = 0 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF  # surrogates are none
+    is_character = 0 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF  # not a surrogate
     return chr(code) if is_character else _UNDEFINED
 
 
@@ -245,8 +245,8 @@ def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
         if not known.issuperset(subtoken):
             missing = next(c for c in subtoken if c not in known)
             raise DataError(
-                f"{path}, line {number}: {quoted(subtoken)} has {missing!r}, which is missing as a "
-                f"subtoken of its own; {_DAMAGED}"
+                f"{path}, line {number}: {quoted(subtoken)} contains {missing!r}, which is not a "
+                f"subtoken itself; {_DAMAGED}"
             )
     if not known.issuperset(_ESCAPE_CHARACTERS):
         missing = min(_ESCAPE_CHARACTERS - known)

@@ -1,13 +1,13 @@
-"""Which substrings of a text become T2T's subtokens.
+"""Selects the substrings of a text that become T2T's subtokens.
 
-In each pass every word is split by the subtokens so far, and each substring that starts where a
-subtoken does is a candidate. Longest first, a candidate that occurs often enough is taken, and its
-occurrences no longer count for its prefixes.
+Each pass splits every word into the current subtokens; the candidates are all substrings that
+start where a subtoken starts. Longest first, each candidate that occurs often enough is chosen,
+and its occurrences no longer count for its prefixes.
 
-T2T counts all substrings. But none is more frequent than its prefixes, and what is rare in all
-places is rare where subtokens start: only `_Substrings` that are frequent, found one length after
-the other, can matter. Each knows its prefix; so the longest at a place stands for all that start
-there, and all words move on at once.
+T2T counts all substrings. But no substring is more frequent than its prefixes, and one that is rare
+everywhere is rare where subtokens start: only frequent `_Substrings`, found length by length,
+matter. Each is linked to its prefix, so the longest one at a place represents all that start there,
+and all words are processed in parallel.
 
 Shapes: C places (characters) of all words, N substrings.
 """
@@ -20,15 +20,15 @@ import numpy as np
 
 
 class _Text(NamedTuple):
-    """Words, one after the other.
+    """Concatenated words.
 
     Attributes:
-        characters: `[C]`, a number below `alphabet_size` for each.
-        alphabet_size: how many characters there are.
+        characters: `[C]`, the number of each character, below `alphabet_size`.
+        alphabet_size: number of distinct characters.
         starts: `[words]`, first place of each word.
-        ends: `[C]`, place after the last of the word that a place belongs to.
-        counts: `[C]`, how often that word occurs.
-        joined: the same as a string.
+        ends: `[C]`, end (exclusive) of the word that contains the place.
+        counts: `[C]`, occurrences of that word.
+        joined: the words as one string.
     """
 
     characters: np.ndarray
@@ -61,10 +61,10 @@ class _Substrings(NamedTuple):
 
     Attributes:
         bounds: those of length n have the numbers `bounds[n - 1]` to `bounds[n] - 1`.
-        counts: `[N]`, how often each occurs.
-        places: `[N]`, a place where it does.
-        prefixes: `[N]`, the number of the substring without its last character; 0 for characters.
-        longest_at: `[C]`, the longest substring that starts at each place.
+        counts: `[N]`, occurrences of each.
+        places: `[N]`, one place where each occurs.
+        prefixes: `[N]`, number of the substring without its last character; 0 for characters.
+        longest_at: `[C]`, number of the longest substring that starts at each place.
     """
 
     bounds: list[int]
@@ -74,7 +74,7 @@ class _Substrings(NamedTuple):
     longest_at: np.ndarray
 
     def by_length(self) -> list[slice]:
-        """Returns where the substrings of each length are, from 1 character up."""
+        """Returns the range of the substrings of each length, from 1 character up."""
         return [slice(*bounds) for bounds in itertools.pairwise(self.bounds)]
 
 
@@ -88,13 +88,13 @@ def choose_subtokens(
     """Returns the subtokens of two or more characters, and the characters, with their counts.
 
     Args:
-        words: escaped tokens and how often they occur.
+        words: escaped tokens with their occurrences.
         reserved: escaped tokens that are subtokens however rare they are.
-        min_count: how often a subtoken must occur at least; characters may be rarer.
-        num_iterations: how many passes; the first splits into characters.
+        min_count: least occurrences of a subtoken; characters may be rarer.
+        num_iterations: number of passes; the first splits words into characters.
         longest: characters of the longest subtoken.
     """
-    # Matching must be able to reach the reserved tokens: they are words, if need be of count 0.
+    # Reserved tokens must be among the substrings, so they are added as words of count 0.
     reserved_words = dict.fromkeys(reserved, 0)
     text = _Text.of({**reserved_words, **words})
     substrings = _frequent_substrings(text, len(reserved_words), min_count, longest)
@@ -114,11 +114,11 @@ def choose_subtokens(
 
 
 def _frequent_substrings(text: _Text, reserved: int, min_count: int, longest: int) -> _Substrings:
-    """Finds what occurs `min_count` times; also characters, and prefixes of the first words."""
+    """Finds substrings that occur `min_count` times, characters, and prefixes of reserved words."""
     needed = np.zeros(len(text.characters), np.int64)
     needed[text.starts[:reserved]] = 1  # a prefix has the same start
     longest_at = np.zeros_like(needed)
-    active = np.arange(len(needed))  # places where a frequent substring of that length starts
+    active = np.arange(len(needed))  # places where a frequent substring of this length starts
     bounds = [0]
     found = []
     for length in itertools.count(1):
@@ -144,17 +144,17 @@ def _frequent_substrings(text: _Text, reserved: int, min_count: int, longest: in
 
 
 def _count_at_subtokens(text: _Text, substrings: _Substrings, subtokens: np.ndarray) -> np.ndarray:
-    """Splits words into the longest subtokens that fit, counts what starts at a split.
+    """Splits words into the longest matching subtokens and counts substrings at their starts.
 
     Args:
         text: the words.
-        substrings: what to count.
-        subtokens: bool `[N]`, which of them to split into; all characters are among them.
+        substrings: the substrings to count.
+        subtokens: bool `[N]`, which of them are subtokens; includes all characters.
 
     Returns:
         int64 `[N]`.
     """
-    advance = np.zeros_like(substrings.counts)  # length of the longest subtoken that fits
+    advance = np.zeros_like(substrings.counts)  # length of the longest matching subtoken
     for length, numbers in enumerate(substrings.by_length(), 1):
         shorter = advance[substrings.prefixes[numbers]]
         advance[numbers] = np.where(subtokens[numbers], length, shorter)
@@ -178,7 +178,7 @@ def _select(
     """Picks the subtokens of two to `longest` characters, longest first.
 
     Returns:
-        Which substrings are chosen, bool `[N]`, and `counts` less the occurrences inside longer
+        Which substrings are chosen, bool `[N]`, and `counts` minus the occurrences inside longer
         chosen ones, int64 `[N]`.
     """
     chosen = np.zeros(len(counts), bool)

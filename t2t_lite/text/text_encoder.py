@@ -1,7 +1,7 @@
-"""Text to ids and back: the encoders' common face, bytes, and tokens from a list.
+"""Text to ids and back: the encoders' interface, bytes, and tokens from a list.
 
-The subword encoders have modules of their own, imported when one is asked for. All encoders agree
-on pad = 0 and EOS = 1. This module does not import TensorFlow.
+The subword encoders are in separate modules, imported on demand. All encoders use pad = 0 and
+EOS = 1. This module does not import TensorFlow.
 """
 
 import abc
@@ -18,22 +18,22 @@ RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
 
 
 class VocabType:
-    """How text becomes ids. pad is 0 and EOS is 1 in all of them."""
+    """Types of vocabularies; pad is 0 and EOS is 1 in all of them."""
 
     SUBWORD = "subwords"  # T2T's SubwordTextEncoder
     CHARACTER = "character"  # UTF-8 bytes
-    TOKEN = "tokens"  # white space, from a file that the user gives
+    TOKEN = "tokens"  # separated by white space, listed in a file of the user's
     SENTENCEPIECE_BPE = "bpe"
     SENTENCEPIECE_UNIGRAM = "unigram"
 
 
 class TextEncoder(abc.ABC):
-    """Turns a line of text into ids, and ids into text."""
+    """Converts a line of text to ids, and ids to text."""
 
     @property
     @abc.abstractmethod
     def vocab_size(self) -> int:
-        """Number of ids, pad and EOS included."""
+        """Number of ids, with pad and EOS."""
 
     @abc.abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -41,36 +41,36 @@ class TextEncoder(abc.ABC):
 
     @abc.abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text; pad, EOS and ids outside the vocabulary stand for none."""
+        """Returns the text; skips pad, EOS and ids outside the vocabulary."""
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line, as `encode` does."""
         return [self.encode(line) for line in lines]
 
     def pack_lines(self, lines: Sequence[str]) -> list[bytes]:
-        """Returns the ids of each line as they stand in an example: see `protocol_buffers.pack`."""
+        """Returns the packed ids of each line, as in an example: see `protocol_buffers.pack`."""
         return [pack(ids) for ids in self.encode_lines(lines)]
 
     def unknown(self, text: str) -> list[str]:
-        """Returns what in a line has no id to stand for it, in the text's order.
+        """Returns the parts of a line that have no id, in order.
 
-        Characters, where subwords spell them as bytes or numbers; for TOKEN, tokens. None by
-        default.
+        For subwords, the characters that are spelled as bytes or codes; for TOKEN, tokens. None
+        by default.
         """
         return []
 
     def _text_ids(self, ids: Sequence[int]) -> list[int]:
-        """Returns, as Python integers, those ids that stand for text."""
+        """Returns the ids that represent text, as Python integers."""
         size = self.vocab_size
         return [int(i) for i in ids if EOS_ID < i < size]
 
 
 class WordCache:
-    """Remembers what words are as packed ids: they come again and again.
+    """Caches the packed ids of words.
 
     Args:
-        encode: gives the ids of any word.
-        size: how many words it holds; a full cache starts anew.
+        encode: returns the ids of a word.
+        size: capacity in words; a full cache is cleared.
     """
 
     def __init__(self, encode: Callable[[str], list[int]], size: int) -> None:
@@ -79,8 +79,8 @@ class WordCache:
         self._packed: dict[str, bytes] = {}
 
     def pack(self, words: Sequence[str]) -> bytes:
-        """Returns the ids of some words, one after the other."""
-        try:  # all in one go, as nearly always
+        """Returns the concatenated packed ids of some words."""
+        try:  # nearly always, all are cached
             return b"".join(map(self._packed.__getitem__, words))
         except KeyError:
             return b"".join([self._packed.get(word) or self._pack(word) for word in words])
@@ -112,18 +112,18 @@ class ByteTextEncoder(TextEncoder):
 
 
 class TokenTextEncoder(TextEncoder):
-    """Tokens set off by white space, each known by a file that the user gives.
+    """Tokens separated by white space and listed in a file of the user's.
 
-    Ids follow the file, after pad and EOS: the file may name those two (`<pad>`, `<EOS>`) or leave
-    them out.
+    Ids follow the order of the file, after pad and EOS, which the file may list (`<pad>`, `<EOS>`)
+    or omit.
 
     Args:
-        path: the vocabulary, one token a line.
-        oov_token: the token of the file that stands for every unknown one.
+        path: the vocabulary, one token per line.
+        oov_token: a token of the file that replaces unknown tokens.
 
     Raises:
-        DataError: a line does not hold exactly one token, a token stands there twice, or
-            `oov_token` is missing.
+        DataError: a line does not contain exactly one token, a token occurs twice, or `oov_token`
+            is missing.
     """
 
     def __init__(self, path: pathlib.Path, oov_token: str | None = None) -> None:
@@ -136,35 +136,35 @@ class TokenTextEncoder(TextEncoder):
             if len(token.split()) != 1:
                 raise DataError(f"{path}, line {number}: expected one token, got {quoted(line)}")
             if token in named:
-                raise DataError(f"{path}, line {number}: token {quoted(token)} stands there twice")
+                raise DataError(f"{path}, line {number}: token {quoted(token)} occurs twice")
             named.add(token)
             self._ids.setdefault(token, len(self._ids))
         if not named:
-            raise DataError(f"{path} is empty; put your tokens there, one a line")
+            raise DataError(f"{path} is empty; put your tokens there, one per line")
         if oov_token is not None and oov_token not in self._ids:
-            raise DataError(f"{path} does not hold the oov_token {oov_token!r}; add it")
+            raise DataError(f"{path} does not contain the oov_token {oov_token!r}; add it")
         self._tokens = list(self._ids)
 
     @property
     def tokens(self) -> Sequence[str]:
-        """The tokens by id, pad and EOS included."""
+        """The tokens by id, with pad and EOS."""
         return self._tokens
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens, pad and EOS included."""
+        """Number of tokens, with pad and EOS."""
         return len(self._tokens)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the tokens of a line.
 
         Raises:
-            DataError: a token is unknown, and there is no `oov_token`.
+            DataError: a token is unknown and there is no `oov_token`.
         """
         return [self._id(token) for token in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the tokens with a space between them."""
+        """Returns the tokens, separated by spaces."""
         return " ".join(self._tokens[i] for i in self._text_ids(ids))
 
     def unknown(self, text: str) -> list[str]:
@@ -183,16 +183,16 @@ class TokenTextEncoder(TextEncoder):
 
 
 def require_characters(text: str, name: str) -> str:
-    """Returns the text.
+    """Returns the text unchanged.
 
     Raises:
-        DataError: it holds a lone surrogate, which is not a character and has no bytes in UTF-8.
+        DataError: it contains a lone surrogate, which UTF-8 cannot encode.
     """
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{name} holds the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
-            "character: generate_samples should read its files as UTF-8, and strictly"
+            f"{name} contains the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
+            "character: generate_samples should read its files as strict UTF-8"
         ) from None
     return text

@@ -1,7 +1,6 @@
-r"""Text files, line by line: UTF-8, plain or compressed, lines end at "\n" and nowhere else.
+r"""Text files, line by line: UTF-8, plain or compressed; lines end only at "\n".
 
-U+2028, U+0085 and their like stay inside a line, so that parallel files never slip against each
-other.
+U+2028, U+0085 and similar characters do not end a line, so that parallel files stay aligned.
 """
 
 import bz2
@@ -23,15 +22,15 @@ from typing import BinaryIO, cast
 from t2t_lite.errors import DataError, UserError, first_line
 from t2t_lite.text.bad_input import STRICT, BadInput
 
-# Bytes of the longest line. No more is held of a file without line ends, be it compressed.
+# Bytes of the longest line, and of what is held of a file without line ends, even if compressed.
 MAX_LINE_BYTES = 2**24
 
-# Bytes of the longest piece of `raw_pieces`. Parsers look at unfinished markup again with each.
+# Bytes of the longest piece of `raw_pieces`. Parsers rescan unfinished markup at each piece.
 _PIECE = 2**16
 
 # What the readers of compressed files and archives raise if bytes are missing or wrong; `OSError`
-# (bz2) and its subclass `gzip.BadGzipFile` then have no errno. The last line is of headers whose
-# numbers and names are none: Python's tarfile and zipfile pass these on, and recurse over some.
+# (bz2) and its subclass `gzip.BadGzipFile` then have no errno. The exceptions of the last line stem
+# from malformed numbers and names in headers: tarfile and zipfile pass them on or recurse too deep.
 DAMAGE = (
     *(EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
     *(ValueError, RuntimeError, LookupError, ArithmeticError, struct.error),
@@ -39,19 +38,19 @@ DAMAGE = (
 
 
 def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[str]:
-    r"""Yields the lines of a file without their "\n", reading as it goes.
+    r"""Yields the lines of a file without their "\n", as a stream.
 
     Args:
         path: a UTF-8 file; compressed if its name ends in `.gz` or `.bz2`. A byte order mark is
             dropped.
-        bad: told of bytes that are not UTF-8, and of a cut file. If it skips, those bytes become
-            lone surrogates (see `BadInput.is_usable`), and a cut file ends at its cut.
+        bad: receives bytes that are not UTF-8, and truncated files. If it skips, those bytes
+            become lone surrogates (see `BadInput.is_usable`), and a truncated file ends at its cut.
 
     Raises:
-        UserError: there is no such file.
-        DataError: what `bad` is told, with file and line; also a damaged file, UTF-16, or a line
-            of more than `MAX_LINE_BYTES`.
-        OSError: the file may not be read.
+        UserError: the file does not exist.
+        DataError: an error that `bad` does not skip, with file and line; also a damaged file,
+            UTF-16, or a line of more than `MAX_LINE_BYTES`.
+        OSError: the file cannot be read.
     """
     name = os.fspath(path)
     return decoded_lines(raw_lines(open_file(path), name, bad), name, bad)
@@ -64,17 +63,17 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
 
 @contextlib.contextmanager
 def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yields the bytes of a file, decompressed by the suffix of its name."""
+    """Yields a binary file, decompressed according to the suffix of its name."""
     with open(path, "rb") as file:
         yield decompressed(file, os.fspath(path))
 
 
 def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
-    """Returns what reads `file` through gzip or bzip2, if the suffix of `name` says so."""
+    """Returns `file`, read through gzip or bzip2 if the suffix of `name` says so."""
     if not name.endswith((".gz", ".bz2")):
         return file
     if not file.peek(1):
-        raise EOFError("it is empty")  # gzip and bz2 would read it as no lines
+        raise EOFError("it is empty")  # gzip and bz2 would accept it as a file without lines
     return cast(BinaryIO, gzip.open(file) if name.endswith(".gz") else bz2.open(file))
 
 
@@ -84,9 +83,9 @@ def raw_lines(
     r"""Yields the lines of an opened file with their "\n"; errors as in `iterate_lines`.
 
     Args:
-        opened: entered when the first line is asked for, left after the last.
-        name: of the file, for messages.
-        bad: told of a cut file; if it skips, the lines up to there are all.
+        opened: entered before the first line, exited after the last.
+        name: the file's name, for messages.
+        bad: receives truncated files; if it skips, the lines end at the cut.
     """
     return _guarded(opened, name, bad, functools.partial(bounded_lines, name=name))
 
@@ -94,7 +93,7 @@ def raw_lines(
 def raw_pieces(
     opened: contextlib.AbstractContextManager[BinaryIO], name: str, bad: BadInput = STRICT
 ) -> Iterator[bytes]:
-    """Yields an opened file in pieces of whatever size: for formats that need no lines."""
+    """Yields an opened file in pieces of any size, for formats that are not line-based."""
     return _guarded(opened, name, bad, _pieces)
 
 
@@ -102,8 +101,8 @@ def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     r"""Yields lines with their "\n", in bounded memory.
 
     Raises:
-        DataError: a line of more than `MAX_LINE_BYTES`, whatever is skipped elsewhere: nobody knows
-            what it stands for.
+        DataError: a line has more than `MAX_LINE_BYTES`; never skipped, since the file is probably
+            not text.
     """
     # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
     lines = iter(functools.partial(file.readline, MAX_LINE_BYTES + 1), b"")
@@ -117,12 +116,12 @@ def overlong_line(name: str, number: int) -> DataError:
     """Returns the error of a line of more than `MAX_LINE_BYTES`."""
     return DataError(
         f"{name}, line {number}: longer than {MAX_LINE_BYTES:,} bytes; expected text with one "
-        "sentence a line"
+        "sentence per line"
     )
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    # Not `read`: where a file is cut, it would lose what came before.
+    # Not `read`: in a truncated file, it would lose the bytes before the cut.
     return iter(functools.partial(cast(io.BufferedReader, file).read1, _PIECE), b"")
 
 
@@ -132,7 +131,7 @@ def _guarded(
     bad: BadInput,
     pieces: Callable[[BinaryIO], Iterator[bytes]],
 ) -> Iterator[bytes]:
-    """Yields what `pieces` makes of the file; damage is told with the number of whole lines."""
+    """Yields the results of `pieces`; reports damage with the number of complete lines."""
     number = 0
     try:
         with opened as file:
@@ -146,15 +145,15 @@ def _guarded(
 
 
 def handle_damage(place: str, error: Exception, bad: BadInput) -> None:
-    """Tells `bad` of one of `DAMAGE` if it is a cut, else raises a DataError.
+    """Passes an exception of `DAMAGE` to `bad` if the file is truncated; else raises DataError.
 
-    What was read before a cut is sound. Wrong bytes show only after they were read as wrong lines,
-    too many or too few of them, so that nothing of such a file can be used.
+    What was read before a cut is valid. Corruption is detected only after it may have changed
+    lines or their number, so that nothing in such a file can be used.
     """
-    # A damaged archive can make its reader go to a place that no file has.
+    # EINVAL: a damaged archive can make its reader seek to an invalid position.
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         raise error  # the file system is at fault
-    damage = DataError(f"{place}: damaged or cut ({first_line(error)}); fetch it again")
+    damage = DataError(f"{place}: damaged or truncated ({first_line(error)}); download it again")
     if not isinstance(error, (EOFError, tarfile.ReadError)):
         raise damage from None
     bad.cut(damage)

@@ -1,6 +1,6 @@
 """T2T's invertible tokenizer: runs of letters and digits, and runs of everything else.
 
-A single space between two alphanumeric tokens is implied and makes no token of its own:
+A single space between two alphanumeric tokens is implied and not a token:
 
     "Dude - that's so cool."  <->  ["Dude", " - ", "that", "'", "s", "so", "cool", "."]
 """
@@ -8,28 +8,28 @@ A single space between two alphanumeric tokens is implied and makes no token of 
 import re
 from collections.abc import Iterable
 
-# Python's `\w` less the underscore is exactly Unicode's letters (L*) and numbers (N*). A single
-# space before a word is passed over, but not at the start of the text: no other word implies it.
+# Python's `\w` without the underscore is exactly Unicode's letters (L*) and numbers (N*). A single
+# space before a word is skipped, except at the start of the text, where no word precedes it.
 _TOKEN = re.compile(r"[^\W_]+|(?!(?<!\A) [^\W_])[\W_]+")
 
 
 def encode(text: str) -> list[str]:
-    """Splits text into tokens; `decode` undoes it for every text.
+    """Splits text into tokens; `decode` is its inverse for every text.
 
     Args:
         text: any text.
 
     Returns:
-        Tokens, none of them empty.
+        Non-empty tokens.
     """
     return _TOKEN.findall(text)
 
 
 def decode(tokens: Iterable[str]) -> str:
-    """Joins tokens, with a space between two that both start alphanumeric.
+    """Joins tokens, with a space between two that both start with a letter or digit.
 
     Args:
-        tokens: non-empty tokens, from `encode` or put together by a model.
+        tokens: non-empty tokens, from `encode` or from a model.
 
     Returns:
         The text.

@@ -1,8 +1,8 @@
 """Constituency trees: from bracketed text to the symbols that a model learns, and back.
 
 A tree is linearised as in Vinyals et al. 2015 (arXiv:1412.7449) and T2T: `X` where a phrase begins,
-`/X` where it ends, a tag for each word, and neither the words nor the outermost bracket. Trees may
-be nested as deep as memory allows: nothing here recurses.
+`/X` where it ends, a tag for each word, without the words and the outermost bracket. Only memory
+limits the depth of trees: no function recurses.
 """
 
 import collections
@@ -28,14 +28,14 @@ _PHRASE_LABEL = re.compile(
     "SBARQ|SINV|SQ|TITLE|UCP|VP|WHADJP|WHADVP|WHNP|WHPP|X"
 )
 
-# ASCII white space alone separates: words of CRAFT hold U+2009 and U+200A.
+# Only ASCII white space separates: words of CRAFT contain U+2009 and U+200A.
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 _WORD = re.compile(r"\S+", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, slots=True)
 class Tree:
-    """A labelled bracket: a phrase over other trees, or a pre-terminal: a tag over one word.
+    """A labelled bracket: a phrase over other trees, or a pre-terminal (a tag over one word).
 
     Attributes:
         label: a phrase label or a part-of-speech tag; empty for the LDC's outer bracket.
@@ -52,7 +52,7 @@ class Tree:
         return first if isinstance(first, str) else None
 
     def walk(self) -> Iterator[tuple["Tree", bool]]:
-        """Yields the brackets of the tree in the order of the text.
+        """Traverses the brackets of the tree in the order of the text.
 
         Yields:
             `(phrase, True)` where a phrase begins, `(phrase, False)` where it ends, and
@@ -75,7 +75,7 @@ class Tree:
         return [tree.label for tree, _ in self.walk() if tree.word is not None]
 
     def __str__(self) -> str:
-        """One line of brackets; a round bracket in a word or label is written -LRB- or -RRB-."""
+        """The tree in brackets, on one line; round brackets inside words and labels are escaped."""
         parts = []
         for tree, begins in self.walk():
             if tree.word is not None:
@@ -87,7 +87,7 @@ class Tree:
     def __repr__(self) -> str:
         return f"parse_tree({str(self)!r})"
 
-    # The methods that a dataclass would have for these recurse.
+    # A dataclass's own versions of these methods would recurse.
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Tree) else NotImplemented
@@ -99,16 +99,16 @@ class Tree:
         return tuple((tree.label, tree.word, begins) for tree, begins in self.walk())
 
 
-# Phrases that have begun and not ended: their labels and children so far.
+# Stack of open phrases: their labels and children so far.
 _Open = list[tuple[str, list[Tree | str]]]
 
 
 def parse_tree(text: str) -> Tree:
-    """Reads one bracketed tree, on one line or several.
+    """Parses one bracketed tree, on one line or several.
 
     Raises:
-        DataError: there is no tree, text before or after it, a bracket too few or too many, one
-            inside without a label, a word that is not alone in its bracket, or no word at all.
+        DataError: there is not exactly one tree; there is text outside it, an unbalanced bracket,
+            an inner bracket without a label, a word that is not alone in its bracket, or no word.
     """
     stack: _Open = [("", [])]
     previous = ""
@@ -120,7 +120,7 @@ def parse_tree(text: str) -> Tree:
             stack.append(("", []))
         elif len(stack) == 1:
             raise DataError(
-                "a closing bracket too many; remove it"
+                "an extra closing bracket; remove it"
                 if token == ")"
                 else f"text outside the tree: {quoted(token)}; remove it"
             )
@@ -147,18 +147,18 @@ def parse_tree(text: str) -> Tree:
 
 
 def read_trees(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[Tree]:
-    """Yields the trees of a file, reading as it goes.
+    """Yields the trees of a file, as a stream.
 
-    A tree stands on one line, or goes over several of which all but the first are indented, as in
-    the LDC's `.mrg` files.
+    A tree takes one line, or several of which all but the first are indented, as in the LDC's
+    `.mrg` files.
 
     Args:
-        path: a UTF-8 file, plain or compressed, as `iterate_lines` takes it.
-        bad: told of every malformed tree, by its first line, and of what `iterate_lines` tells.
+        path: a UTF-8 file, plain or compressed, as for `iterate_lines`.
+        bad: receives malformed trees, by their first line, and the errors of `iterate_lines`.
 
     Raises:
-        UserError: there is no such file.
-        DataError: what `bad` is told, with file and line.
+        UserError: the file does not exist.
+        DataError: an error that `bad` does not skip; names file and line.
     """
     return trees_of_lines(iterate_lines(path, bad), os.fspath(path), bad)
 
@@ -169,13 +169,13 @@ def trees_of_lines(
     bad: BadInput = STRICT,
     form: Callable[[Tree], Tree] = lambda tree: tree,
 ) -> Iterator[Tree]:
-    """Yields the trees of the lines of a file; see `read_trees`.
+    """Yields the trees in the lines of a file; see `read_trees`.
 
     Args:
-        lines: of the file.
-        name: of the file, for messages.
-        bad: told of every malformed tree, and of those that `form` refuses.
-        form: what is made of each tree, such as `normalise`.
+        lines: lines of the file.
+        name: the file's name, for messages.
+        bad: receives malformed trees, and those that `form` refuses.
+        form: transforms each tree, such as `normalise`.
     """
     for number, text in _tree_texts(lines):
         if not bad.is_usable(text):
@@ -194,13 +194,13 @@ def trees_of_pairs(
     bad: BadInput = STRICT,
     form: Callable[[Tree], Tree] = lambda tree: tree,
 ) -> Iterator[Tree]:
-    """Yields the trees of lines of words and of their symbols, as `linearize` makes them.
+    """Yields trees from lines of words and lines of symbols, as `linearize` returns them.
 
     Args:
         pairs: line n of the words and line n of the symbols; both may be blank.
-        names: of both files, for messages.
-        bad: told of every pair that is no tree, such as one with more tags than words.
-        form: as in `trees_of_lines`.
+        names: the names of both files, for messages.
+        bad: receives pairs that do not form a tree, such as one with more tags than words.
+        form: as for `trees_of_lines`.
     """
     for number, (text, tags) in enumerate(pairs, 1):
         words, symbols = split_words(text), split_words(tags)
@@ -215,11 +215,11 @@ def trees_of_pairs(
 
 
 def _tree_texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yields the number of the first line and the text of each tree, complete or not."""
+    """Yields the first line's number and the text of each tree, complete or not."""
     first, depth, size = 0, 0, 0
     pending: list[str] = []
     for number, line in enumerate(lines, 1):
-        # A tree that is never closed must not swallow all that follow.
+        # An unclosed tree must not absorb all following ones.
         if pending and (depth <= 0 or line.startswith("(") or size > MAX_LINE_BYTES):
             yield first, "\n".join(pending)
             pending, depth, size = [], 0, 0
@@ -234,18 +234,18 @@ def _tree_texts(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a line of words or symbols where `parse_tree` would: at ASCII white space only."""
+    """Splits a line of words or symbols as `parse_tree` does: at ASCII white space only."""
     return _WORD.findall(text)
 
 
 def normalise(tree: Tree) -> Tree:
-    """Returns the tree that parsers are usually trained on and scored by.
+    """Returns the form of a tree on which parsers are usually trained and scored.
 
-    Function tags and indices are removed (`NP-SBJ-1` becomes `NP`), so are traces and the phrases
-    that hold nothing else; phrases over a single phrase are kept. The outermost bracket is `TOP`.
+    Removes function tags and indices (`NP-SBJ-1` becomes `NP`), traces, and phrases that contain
+    only traces; keeps phrases over a single phrase. The outermost bracket becomes `TOP`.
 
     Raises:
-        DataError: only traces, no words.
+        DataError: the tree has only traces, no words.
     """
     stack: _Open = [("", [])]
     for node, begins in tree.walk():
@@ -270,22 +270,22 @@ def normalise(tree: Tree) -> Tree:
 def phrases(tree: Tree) -> Iterator[Tree]:
     """Yields the phrases inside a tree, each under `TOP`.
 
-    Left out are those of a single word, and those of as many words as the one around them.
+    Omits phrases of a single word, and those with as many words as their parent.
     """
     sizes = _sizes(tree)
     stack = [tree]
     while stack:
         node = stack.pop()
-        around = sizes.get(id(node), 1)  # the whole tree may be a single word
+        size = sizes.get(id(node), 1)  # the whole tree may be a single word
         inner = [child for child in node.children if isinstance(child, Tree) and child.word is None]
-        yield from (Tree(TOP, (child,)) for child in inner if 1 < sizes[id(child)] < around)
+        yield from (Tree(TOP, (child,)) for child in inner if 1 < sizes[id(child)] < size)
         stack += reversed(inner)
 
 
 def _sizes(tree: Tree) -> dict[int, int]:
-    """Returns the number of words of each phrase by its `id`: hashing a tree reads all of it."""
+    """Returns the number of words of each phrase, by `id`: hashing a tree traverses it."""
     sizes: dict[int, int] = {}
-    before: list[int] = []  # words before each phrase that has begun
+    before: list[int] = []  # number of words before each open phrase
     words = 0
     for node, begins in tree.walk():
         if node.word is not None:
@@ -300,24 +300,23 @@ def _sizes(tree: Tree) -> dict[int, int]:
 def linearize(tree: Tree) -> tuple[list[str], list[str]]:
     """Returns the words of a tree, and its symbols as T2T's `wsj_parsing` writes them.
 
-    `(TOP (S (NP (PRP I)) (VP (VBP am))))` gives `I am` and `S NP PRP /NP VP VBP /VP /S`. The
-    outermost bracket is left out whatever its label. `delinearize` inverts this for normalised
-    trees, if no label begins with a slash and no phrase label is also a tag in the same tree.
+    `(TOP (S (NP (PRP I)) (VP (VBP am))))` becomes `I am` and `S NP PRP /NP VP VBP /VP /S`. The
+    outermost bracket is omitted, whatever its label. `delinearize` inverts this for normalised
+    trees if no label begins with a slash and no phrase label is also a tag in the same tree.
     """
     symbols = [node.label if begins else f"/{node.label}" for node, begins in tree.walk()]
     return tree.words(), symbols[1:-1]
 
 
 def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int]:
-    """Makes a tree over exactly these words from whatever symbols a decoder wrote.
+    """Builds a tree over exactly these words from any symbols that a decoder wrote.
 
     A closing symbol also closes the phrases inside its own; one whose label is not open closes the
-    innermost phrase, but never the outermost. Tags beyond the last word are dropped, and so are
-    phrases without words. At the end, words without a tag get `UNKNOWN_TAG` and go into the
-    outermost phrase that is open.
+    innermost phrase, but never the outermost. Extra tags and phrases without words are dropped. At
+    the end, words without a tag get `UNKNOWN_TAG` and are added to the outermost open phrase.
 
     Args:
-        words: the sentence; without white space inside the words.
+        words: the sentence; no word contains white space.
         symbols: the decoder's output.
 
     Returns:
@@ -349,13 +348,13 @@ def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int
 
 
 def _whole_tree(words: Sequence[str], symbols: Sequence[str]) -> Tree:
-    """Inverts `linearize`; DataError where `delinearize` would mend."""
+    """Inverts `linearize`; raises DataError where `delinearize` would repair."""
     tree, repairs = delinearize(words, symbols)
     tags = _leaf_count(symbols, _closed_labels(symbols))
     if tags != len(words):
         raise DataError(f"{len(words)} words but {tags} tags; there must be one tag for each word")
     if repairs:
-        raise DataError(f"the symbols are not those of a tree: {repairs} would have to be mended")
+        raise DataError(f"the symbols do not form a tree: {repairs} repairs would be needed")
     return tree
 
 
@@ -364,11 +363,11 @@ def _is_closing(symbol: str) -> bool:
 
 
 def _phrase_labels(symbols: Sequence[str], word_count: int) -> set[str]:
-    """Returns those symbols that begin a phrase; the others are tags."""
+    """Returns the symbols that begin a phrase; the other opening symbols are tags."""
     labels = _closed_labels(symbols)
     if _leaf_count(symbols, labels) == word_count:
         return labels
-    # Some closing symbols may be missing: what is commonly a phrase is one here.
+    # Some closing symbols may be missing: common phrase labels count as phrases.
     return labels | {s for s in symbols if _PHRASE_LABEL.fullmatch(_without_function(s))}
 
 
@@ -381,12 +380,12 @@ def _leaf_count(symbols: Sequence[str], phrase_labels: set[str]) -> int:
 
 
 def _close_labelled(stack: _Open, begun: Mapping[str, list[int]], label: str) -> int:
-    """Closes the innermost phrase of that label, or mends; returns the number of repairs.
+    """Closes the innermost phrase with a label, or repairs; returns the number of repairs.
 
     Args:
         stack: the open phrases.
-        begun: where in the stack the phrases of each label were put; some are closed by now.
-        label: of the phrase to close.
+        begun: stack indices of the phrases of each label, some of them closed by now.
+        label: the label to close.
     """
     places = begun.get(label, [])
     while places and (places[-1] >= len(stack) or stack[places[-1]][0] != label):
@@ -401,7 +400,7 @@ def _close_labelled(stack: _Open, begun: Mapping[str, list[int]], label: str) ->
 
 
 def _close_or_drop(stack: _Open) -> int:
-    """Closes the innermost phrase, but drops it if it is empty; returns how many were dropped."""
+    """Closes the innermost phrase, or drops it if empty; returns the number dropped."""
     if stack[-1][1]:
         _close(stack)
         return 0
@@ -410,23 +409,23 @@ def _close_or_drop(stack: _Open) -> int:
 
 
 def _without_function(label: str) -> str:
-    """`NP-SBJ-1` and `NP=2` without what follows the `NP`; `-LRB-` and its like as they are."""
+    """Reduces `NP-SBJ-1` and `NP=2` to `NP`; keeps labels such as `-LRB-`."""
     return label.partition("-")[0].partition("=")[0] or label
 
 
 def _beside_word(label: str) -> DataError:
     return DataError(
-        f"bracket {quoted(label)} holds a word beside other things; a word needs a bracket of its "
-        "own"
+        f"bracket {quoted(label)} contains a word and something else; put each word into its own "
+        "bracket"
     )
 
 
 def _close(stack: _Open) -> None:
-    """Ends the innermost phrase: it becomes a child of the one around it."""
+    """Closes the innermost phrase, which becomes a child of its parent."""
     label, children = stack.pop()
     stack[-1][1].append(Tree(label, tuple(children)))
 
 
 def escape_brackets(text: str) -> str:
-    """Writes round brackets as treebanks write them in words and labels: -LRB- and -RRB-."""
+    """Replaces round brackets by -LRB- and -RRB-, as treebanks do in words and labels."""
     return text.replace("(", "-LRB-").replace(")", "-RRB-")

@@ -1,6 +1,6 @@
-"""Vocabulary files: built from text, and read as encoders.
+"""Building vocabulary files from text, and loading them as encoders.
 
-The subword encoders are imported when one is asked for.
+The subword encoders are imported on demand.
 """
 
 import itertools
@@ -23,11 +23,11 @@ def load(vocab_type: str, path: pathlib.Path, oov_token: str | None = None) -> T
     Args:
         vocab_type: a `VocabType`.
         path: the vocabulary file; not read for CHARACTER.
-        oov_token: what stands for an unknown token (TOKEN).
+        oov_token: replaces unknown tokens (TOKEN).
 
     Raises:
-        UserError: there is no such type or file.
-        DataError: the file is damaged; the message names it, and the line of a text file.
+        UserError: the type is unknown, or the file does not exist.
+        DataError: the file is damaged; the message names it and, in a text file, the line.
     """
     if vocab_type == VocabType.CHARACTER:
         return ByteTextEncoder()
@@ -41,7 +41,7 @@ def load(vocab_type: str, path: pathlib.Path, oov_token: str | None = None) -> T
         from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 
         return SentencePieceEncoder(path)
-    raise _unknown(vocab_type)
+    raise _unknown_type(vocab_type)
 
 
 def build(
@@ -53,20 +53,20 @@ def build(
     reserved_tokens: Sequence[str] = (),
     max_subtoken_length: int | None = None,
 ) -> None:
-    """Builds a vocabulary from text and writes its file, whole or not at all.
+    """Builds a vocabulary from text and writes its file atomically.
 
     Args:
         vocab_type: a `VocabType` that is built from text: SUBWORD or one of SentencePiece's.
         path: the vocabulary file to write.
-        lines: the text; empty lines add nothing.
-        approx_vocab_size: how many ids to aim at; SUBWORD comes near, SentencePiece meets it
+        lines: the text; empty lines are ignored.
+        approx_vocab_size: desired number of ids: approximate for SUBWORD, exact for SentencePiece
             unless the text is too small.
         reserved_tokens: tokens that get the ids after EOS (SUBWORD).
-        max_subtoken_length: subtokens stay shorter than this many characters (SUBWORD).
+        max_subtoken_length: upper bound, exclusive, on the characters of a subtoken (SUBWORD).
 
     Raises:
-        UserError: there is no such type, or it is not built from text.
-        DataError: the text is empty, or holds a lone surrogate, or the size is too small for
+        UserError: the type is unknown or not built from text.
+        DataError: the text is empty or contains a lone surrogate, or the size is too small for
             SentencePiece.
     """
     nonempty = (require_characters(line, "the training text") for line in lines if line)
@@ -90,12 +90,12 @@ def build(
     elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN):
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:
-        raise _unknown(vocab_type)
+        raise _unknown_type(vocab_type)
 
 
-def _unknown(vocab_type: str) -> UserError:
+def _unknown_type(vocab_type: str) -> UserError:
     known = [value for name, value in vars(VocabType).items() if name.isupper()]
     return UserError(
         f"unknown vocab_type {vocab_type!r}{did_you_mean(vocab_type, known)}; "
-        f"known are {', '.join(known)}"
+        f"known types: {', '.join(known)}"
     )
