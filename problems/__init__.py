@@ -1,4 +1,4 @@
-"""Registered problems, one module a family."""
+"""Registered problems, one module per family."""
 
 from t2t_lite.problems import (
     algorithmic,

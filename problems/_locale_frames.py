@@ -1,8 +1,8 @@
 """The sentence frames of the embedded data set: English, German and French, with blanks to fill.
 
 `{kind:style}` is a blank of a kind in `_locale_slots.SLOTS`, shown in one of its styles. German
-frames ask for the nominative, the accusative, or forms that equal them. French is written with
-plain spaces before its high punctuation; `french_spaces` makes them unbreakable.
+frames need the nominative, the accusative, or forms that equal them. The French frames have plain
+spaces before high punctuation; `french_spaces` turns them into no-break spaces.
 """
 
 import re
@@ -18,7 +18,7 @@ class Frame(NamedTuple):
     fr: str
 
     def kinds(self) -> list[str]:
-        """Returns the kinds of its blanks, each once, in English order."""
+        """Returns the kinds of its blanks, each once, in the order of the English text."""
         fields = string.Formatter().parse(self.en)
         return list(dict.fromkeys(kind for _, kind, _, _ in fields if kind))
 

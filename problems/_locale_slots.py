@@ -1,6 +1,6 @@
-"""What fills the blanks of the embedded data set: values drawn, and as CLDR writes them.
+"""Random values for the blanks of the embedded data set, and their formatting by CLDR.
 
-Imports Babel; `t2t_lite.problems.locale` imports this module only when it generates.
+Imports Babel; `t2t_lite.problems.locale` imports this module only to generate data.
 """
 
 import calendar
@@ -29,7 +29,7 @@ LANGUAGES = _words(
 CURRENCIES = _words("AUD CAD CHF CZK DKK EUR GBP HUF JPY NOK NZD PLN SEK USD")
 MONTHS = range(1, 13)
 WEEKDAYS = range(7)
-# CLDR knows cities as examples of time zones.
+# CLDR has names of cities as examples of time zones.
 CITIES = _words(
     "Africa/Nairobi America/Chicago America/Los_Angeles America/Mexico_City America/New_York "
     "America/Toronto America/Vancouver Asia/Bangkok Asia/Seoul Asia/Shanghai Asia/Singapore "
@@ -41,7 +41,7 @@ CITIES = _words(
     "Europe/Vilnius Europe/Warsaw Europe/Zagreb Europe/Zurich"
 )
 
-# The French preposition of place that a country's name takes; it says "in" and "to" alike.
+# The French preposition of place for each country, which means both "in" and "to".
 FRENCH_PLACE = {
     country: preposition
     for preposition, countries in {
@@ -54,7 +54,7 @@ FRENCH_PLACE = {
     for country in countries.split()
 }
 COUNTRIES = sorted(FRENCH_PLACE)
-# Every other country of the pool goes without article: "in", "nach" and its name.
+# All other countries take no article: "in" or "nach" and the name.
 GERMAN_PLACE = {
     "CH": {"in": "in der Schweiz", "to": "in die Schweiz"},
     "GB": {"in": "im Vereinigten Königreich", "to": "ins Vereinigte Königreich"},
@@ -67,8 +67,8 @@ GERMAN_PLACE = {
 }
 ENGLISH_WITH_ARTICLE = ("GB", "NL", "US")
 
-# Units of each kind of measure, each with its smallest and largest value. Those shown short are
-# not 1: Babel mixes up the German long and short forms of the singular ("1 Meilen").
+# Units of each kind of measure, with their smallest and largest value. Values of units that are
+# shown in short form are never 1: Babel confuses the German long and short singular ("1 Meilen").
 MEASURES = {
     "area": (("area-square-meter", 20, 900), ("area-square-foot", 200, 3000)),
     "distance": (("length-kilometer", 20, 900), ("length-mile", 20, 600)),
@@ -87,7 +87,7 @@ MEASURES = {
     "walk": (("length-meter", 50, 900), ("length-kilometer", 2, 20), ("length-mile", 2, 12)),
     "weight": (("mass-gram", 50, 999), ("mass-kilogram", 1, 60), ("mass-pound", 1, 99)),
 }
-# Durations: a unit's seconds, and the most of them that CLDR does not round to the next unit.
+# Durations: seconds of a unit, and the greatest number that CLDR does not round to the next unit.
 WAITS = ((60, 45), (3600, 20))
 PERIODS = ((86400, 5), (7 * 86400, 3), (30 * 86400, 10), (365 * 86400, 10))
 
@@ -97,8 +97,8 @@ class Slot:
     """A kind of blank.
 
     Attributes:
-        draw: returns a value, the same in every language.
-        show: writes a value in a locale, in the style that the frame asks for ("" by default).
+        draw: returns a random value, independent of the language.
+        show: formats a value for a locale, in the frame's style ("" by default).
     """
 
     draw: Callable[[random.Random], Any]
@@ -107,7 +107,7 @@ class Slot:
 
 @dataclasses.dataclass(frozen=True)
 class Filled:
-    """A value in one locale, for `str.format`: `{date:long}` writes it in the style "long"."""
+    """A value in one locale, for `str.format`: `{date:long}` formats it in the style "long"."""
 
     slot: Slot
     value: Any
@@ -123,7 +123,7 @@ def draw(kinds: Iterable[str], rng: random.Random) -> dict[str, Any]:
 
 
 def fill(text: str, values: Mapping[str, Any], locale: Locale) -> str:
-    """Fills the blanks of a frame's text with the values, as they are written in the locale."""
+    """Fills the blanks of a frame's text with the values, formatted for the locale."""
     blanks = {kind: Filled(SLOTS[kind], value, locale) for kind, value in values.items()}
     return text.format(**blanks)
 
@@ -157,7 +157,7 @@ def _draw_order(rng: random.Random) -> str:
 
 
 def _draw_date(rng: random.Random) -> datetime.date:
-    """Any day but the first of a month, which CLDR does not write as French does ("1er")."""
+    """Draws any day but the first of a month, which CLDR does not format correctly in French."""
     year, month = rng.randint(2000, 2035), rng.randint(1, 12)
     return datetime.date(year, month, rng.randint(2, calendar.monthrange(year, month)[1]))
 
@@ -226,7 +226,7 @@ def _measure(pool: tuple[tuple[str, int, int], ...]) -> Callable[[random.Random]
     return draw
 
 
-# ---- CLDR's ways to write them
+# ---- formatting by CLDR
 
 
 def _show_text(value: str, locale: Locale, style: str) -> str:
@@ -236,7 +236,7 @@ def _show_text(value: str, locale: Locale, style: str) -> str:
 def _show_date(value: datetime.date, locale: Locale, style: str) -> str:
     if style in ("short", "medium", "long", "full"):
         return dates.format_date(value, style, locale=locale)
-    # The skeleton's pattern needs a time of day, though none of them shows it.
+    # Formatting by skeleton needs a time of day, even if the pattern does not show it.
     midnight = datetime.datetime.combine(value, datetime.time())
     return dates.format_skeleton(style, midnight, locale=locale)
 
@@ -318,7 +318,7 @@ def _show_language(value: str, locale: Locale, style: str) -> str:
 
 
 def _show_city(value: str, locale: Locale, style: str) -> str:
-    # CLDR leaves out the names that equal the zone's.
+    # CLDR omits names that equal the zone's.
     zone = locale.time_zones.get(value, {})
     return zone.get("city") or value.rpartition("/")[2].replace("_", " ")
 

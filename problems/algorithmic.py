@@ -1,6 +1,6 @@
-"""T2T's algorithmic tasks: copying and reversing random symbols; a model that learns must do them.
+"""T2T's algorithmic tasks: copying and reversing random symbols, a basic test of learning.
 
-A sample's text is its symbols as numbers between spaces, such as `3 1 4`.
+A sample's text is its symbols as numbers separated by spaces, such as `3 1 4`.
 """
 
 import abc
@@ -17,10 +17,10 @@ from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder
 
 
 class NumberTextEncoder(TextEncoder):
-    """Symbols 0 to `num_symbols - 1`, written as numbers, get the ids after padding and EOS.
+    """Encodes symbols 0 to `num_symbols - 1`, written as numbers; ids follow padding and EOS.
 
     Args:
-        num_symbols: how many symbols there are.
+        num_symbols: number of symbols.
     """
 
     def __init__(self, num_symbols: int) -> None:
@@ -30,35 +30,35 @@ class NumberTextEncoder(TextEncoder):
 
     @property
     def vocab_size(self) -> int:
-        """The symbols, padding and EOS."""
+        """Number of symbols, plus padding and EOS."""
         return len(self._ids) + len(RESERVED_TOKENS)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of numbers between white space.
+        """Returns the ids of numbers separated by white space.
 
         Raises:
-            DataError: something that is not one of the symbols.
+            DataError: a word is not one of the symbols.
         """
         try:
             return [self._ids[word] for word in text.split()]
         except KeyError as error:
             raise DataError(
                 f"{error} in {text!r} is not a symbol: write numbers from 0 to "
-                f"{len(self._ids) - 1} with spaces between"
+                f"{len(self._ids) - 1}, separated by spaces"
             ) from None
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the numbers with a space between them."""
+        """Returns the numbers, separated by spaces."""
         return " ".join(self._words[id_] for id_ in self._text_ids(ids))
 
 
 class AlgorithmicProblem(Text2TextProblem):
-    """Random symbols in, what `solve` makes of them out; always the same for the same problem."""
+    """Maps random symbols to the result of `solve`; a problem's samples are always the same."""
 
     @property
     @abc.abstractmethod
     def num_symbols(self) -> int:
-        """How many symbols there are."""
+        """Number of symbols."""
 
     @abc.abstractmethod
     def solve(self, symbols: list[int]) -> list[int]:
@@ -66,12 +66,12 @@ class AlgorithmicProblem(Text2TextProblem):
 
     @property
     def train_length(self) -> int:
-        """Lengths of training inputs are drawn from 1 to this."""
+        """Greatest length of training inputs; lengths are drawn from 1 to this."""
         return 40
 
     @property
     def dev_length(self) -> int:
-        """Lengths of evaluation and test inputs are drawn from 1 to this."""
+        """Greatest length of evaluation and test inputs; lengths are drawn from 1 to this."""
         return 400
 
     @property
@@ -81,7 +81,7 @@ class AlgorithmicProblem(Text2TextProblem):
 
     @property
     def dev_size(self) -> int:
-        """Number of evaluation samples, and of test samples."""
+        """Number of samples in each of the evaluation and test splits."""
         return 10_000
 
     @property
@@ -90,7 +90,7 @@ class AlgorithmicProblem(Text2TextProblem):
         return three_splits(10)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the samples of a split; each split has random numbers of its own."""
+        """Yields the samples of a split; each split has its own random numbers."""
         is_training = dataset_split == DatasetSplit.TRAIN
         max_length = self.train_length if is_training else self.dev_length
         draw = random.Random(f"{self.base_name}/{dataset_split}")
@@ -102,7 +102,7 @@ class AlgorithmicProblem(Text2TextProblem):
             }
 
     def vocab_files(self) -> list[str]:
-        """None: the vocabulary follows from `num_symbols`."""
+        """Returns none: the vocabulary follows from `num_symbols`."""
         return []
 
     def load_vocab(self, data_dir: str) -> TextEncoder:
@@ -124,7 +124,7 @@ class AlgorithmicIdentityBinary40(AlgorithmicProblem):
         return 2
 
     def solve(self, symbols: list[int]) -> list[int]:
-        """The inputs themselves."""
+        """Returns the inputs."""
         return symbols
 
 
@@ -144,7 +144,7 @@ class AlgorithmicReverseBinary40(AlgorithmicProblem):
 
     @property
     def can_split_sources(self) -> bool:
-        """The pieces of the reverse come in reverse."""
+        """No: reversing a sequence also reverses the order of its pieces."""
         return False
 
     @property
@@ -153,7 +153,7 @@ class AlgorithmicReverseBinary40(AlgorithmicProblem):
         return 2
 
     def solve(self, symbols: list[int]) -> list[int]:
-        """The inputs from last to first."""
+        """Returns the inputs from last to first."""
         return symbols[::-1]
 
 

@@ -32,12 +32,12 @@ _SHA256 = {
 
 
 class TranslateMulti30k(TranslateProblem):
-    """English into `targets_language`: 29,000 pairs to train, 1,014 to watch, 1,000 to test.
+    """English to `targets_language`: 29,000 training, 1,014 evaluation and 1,000 test pairs.
 
-    The files are looked for in `tmp_dir/multi30k` and `tmp_dir`, compressed or not, and downloaded
-    if they are not there. Source: the raw files of task 1 at github.com/multi30k/dataset (Elliott
-    et al. 2016, arXiv:1605.00459; French: Elliott et al. 2017, arXiv:1710.07177). Licence: for
-    research and education, non-commercial use only.
+    Uses the files in `tmp_dir/multi30k` or `tmp_dir`, compressed or not, and downloads missing
+    ones. Source: the raw files of task 1 at github.com/multi30k/dataset (Elliott et al. 2016,
+    arXiv:1605.00459; French: Elliott et al. 2017, arXiv:1710.07177). Licence: for research and
+    education, non-commercial use only.
     """
 
     targets_language: ClassVar[str]
@@ -58,12 +58,12 @@ class TranslateMulti30k(TranslateProblem):
         return three_splits(10)
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Both languages."""
+        """Returns the existing files of both languages."""
         found = [_find_raw_file(tmp_dir, name) for name in self._names(dataset_split)]
         return [path for path in found if path]
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads the files that are not there; sources first."""
+        """Downloads missing files; returns the file of the sources, then that of the targets."""
         return [_raw_file(tmp_dir, name) for name in self._names(dataset_split)]
 
     def _names(self, dataset_split: str) -> list[str]:
@@ -73,7 +73,7 @@ class TranslateMulti30k(TranslateProblem):
         """Yields the pairs of a split.
 
         Raises:
-            UserError: a file is not there and cannot be downloaded.
+            UserError: a file is missing and cannot be downloaded.
         """
         inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
@@ -94,7 +94,7 @@ class TranslateEnfrMulti30k(TranslateMulti30k):
 
 
 def _raw_file(tmp_dir: str, name: str) -> pathlib.Path:
-    """Returns the path of `train.en` or the like, after downloading it if need be."""
+    """Returns the path of a file such as `train.en`; downloads it if it is missing."""
     found = _find_raw_file(tmp_dir, name)
     if found:
         return found

@@ -1,4 +1,4 @@
-"""Constituency parsing as translation: a sentence in, its linearised tree out (`data/trees`)."""
+"""Constituency parsing as translation: from a sentence to its linearised tree (`text/trees`)."""
 
 import abc
 import itertools
@@ -19,23 +19,23 @@ from t2t_lite.text.trees import Tree
 
 
 class ParsingProblem(Text2TextProblem):
-    """Trees; words and symbols are set off by single spaces.
+    """Base class of parsing; words and symbols are separated by single spaces.
 
-    Outputs are shown as trees over the words and scored by bracketing F1. The `_rev` and `_copy`
+    Outputs are written as trees over the words and scored by bracketing F1. The `_rev` and `_copy`
     forms are not parsing: their outputs are plain text, scored by BLEU.
     """
 
     @abc.abstractmethod
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of a split as they are to be learned.
+        """Yields the trees of a split in the form to be learned.
 
         Raises:
-            UserError: a file is missing; the message says what to put where.
-            DataError: a malformed tree or an unreadable file, unless `bad_input` skips it.
+            UserError: a file is missing; the message says which file to put where.
+            DataError: a tree is malformed or a file unreadable, and `bad_input` does not skip it.
         """
 
     def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields what samples are made from: `trees`, to which a subclass may add others."""
+        """Yields the trees of the samples: `trees`, to which a subclass may add others."""
         return self.trees(tmp_dir, dataset_split)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
@@ -46,7 +46,7 @@ class ParsingProblem(Text2TextProblem):
             yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
 
     def normalise(self, tree: Tree) -> Tree:
-        """Returns a treebank's tree as `trees` would yield it, its outermost bracket `TOP`.
+        """Converts a treebank's tree to the form of `trees`, with the outermost bracket `TOP`.
 
         Raises:
             DataError: no words are left.
@@ -59,27 +59,27 @@ class ParsingProblem(Text2TextProblem):
 
     @property
     def decode_hparams(self) -> str:
-        """The search of section 6.3 of arXiv:1706.03762; there are two to three symbols a word."""
+        """The search of section 6.3 of arXiv:1706.03762; each word takes two to three symbols."""
         if not self._writes_trees:
             return super().decode_hparams
         return "beam_size=21,alpha=0.3,extra_length=300"
 
     @property
     def metric(self) -> str:
-        """Bracketing F1 if outputs are trees."""
+        """Bracketing F1 if outputs are trees, else BLEU."""
         return "bracketing_f1" if self._writes_trees else super().metric
 
     @property
     def can_split_sources(self) -> bool:
-        """Trees of pieces are no tree."""
+        """No, if outputs are trees: the trees of the pieces do not form one."""
         return not self._writes_trees
 
     def source(self, line: str) -> str:
-        """Sets words off by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
+        """Separates words by single spaces; round brackets become -LRB- and -RRB-, as in trees."""
         return trees.escape_brackets(" ".join(trees.split_words(line)))
 
     def postprocess(self, source: str, target: str) -> Output:
-        """Makes a bracketed tree over the words of the source, mending the symbols."""
+        """Builds a bracketed tree over the words of the source, repairing the symbols."""
         if not self._writes_trees:
             return super().postprocess(source, target)
         words, symbols = trees.split_words(source), trees.split_words(target)
@@ -87,7 +87,7 @@ class ParsingProblem(Text2TextProblem):
         return Output(str(tree), repairs)
 
     def reference(self, source: str, line: str) -> str:
-        """Reads a treebank's tree; only a sentence without words may have none.
+        """Parses a treebank's tree; only a sentence without words may lack one.
 
         Raises:
             DataError: the tree is malformed, or its words are not those of the source.
@@ -108,12 +108,12 @@ class ParsingProblem(Text2TextProblem):
 
 @registry.register_problem
 class WsjParsing(ParsingProblem):
-    """T2T's problem of that name: your own trees, taken as they are.
+    """T2T's problem of this name: your own trees, unchanged.
 
-    Put `wsjTrain.trees` and `wsjEval.trees` into `--tmp_dir`, plain or `.gz`, one tree a line, each
-    within an outermost bracket such as `(TOP ...)`, which is not learned. Function tags and traces
-    are learned if they are there. As in T2T, words and symbols share a subword vocabulary from the
-    first 1,000 pairs; T2T reads those from two more files that hold the same pairs as text
+    Put `wsjTrain.trees` and `wsjEval.trees` into `--tmp_dir`, plain or `.gz`, one tree per line,
+    each within an outermost bracket such as `(TOP ...)`, which is not learned. Function tags and
+    traces are learned if present. As in T2T, words and symbols share a subword vocabulary, built
+    from the first 1,000 pairs; T2T reads these from two more files with the same pairs as text
     (`wsj.train.text.txt`, `wsj.train.tags.txt`), which are not needed here.
     """
 
@@ -128,74 +128,74 @@ class WsjParsing(ParsingProblem):
         return 1000
 
     def normalise(self, tree: Tree) -> Tree:
-        """Returns the tree as it is, but for the outermost label, which is not learned."""
+        """Returns the tree, unchanged except for the outermost label, which is not learned."""
         return Tree(trees.TOP, tree.children)
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The one file."""
+        """Returns the one file, if it exists."""
         return corpora.existing_files([pathlib.Path(tmp_dir) / self._FILES[dataset_split]])
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The one file, which must be there before anything is made."""
+        """Returns the one file, which must exist before data is generated."""
         return [self._file(tmp_dir, dataset_split)]
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of a file as they are."""
+        """Yields the trees of a file, unchanged."""
         return trees.read_trees(self._file(tmp_dir, dataset_split), self.bad_input)
 
     def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
         path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
         found = corpora.find_file(path)
         if found is None:
-            raise UserError(f"{path} is missing; it should hold bracketed trees, one a line")
+            raise UserError(f"{path} is missing; it should contain bracketed trees, one per line")
         return found
 
 
 class TreebankProblem(ParsingProblem):
-    """Normalised trees and two vocabularies: SentencePiece BPE for words, whole symbols."""
+    """Normalised trees with two vocabularies: SentencePiece BPE for words, and whole symbols."""
 
     @property
     def vocab_type(self) -> str:
-        """SentencePiece BPE, of the words alone."""
+        """SentencePiece BPE, for the words only."""
         return VocabType.SENTENCEPIECE_BPE
 
     @property
     def symbols_filename(self) -> str:
-        """The vocabulary of the targets, one symbol a line."""
+        """Name of the targets' vocabulary, one symbol per line."""
         return f"vocab.{self.base_name}.symbols.{VocabType.TOKEN}"
 
     @property
     def decode_hparams(self) -> str:
-        """The search is among well-formed trees, since every symbol is a word of the targets."""
+        """Restricts the search to well-formed trees, which whole symbols as targets allow."""
         default = super().decode_hparams
         return f"{default},well_formed=true" if self._writes_trees else default
 
     @property
     def lexicon_filename(self) -> str:
-        """The tags that each word takes."""
+        """Name of the file with the tags of each word."""
         return f"vocab.{self.base_name}.lexicon.tsv"
 
     def vocab_files(self) -> list[str]:
-        """The vocabulary of the words, that of the symbols, and the tags of words."""
+        """Returns the vocabulary of the words, that of the symbols, and the tags of words."""
         return [self.vocab_filename, self.symbols_filename, self.lexicon_filename]
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
-        """Those of every split, since the symbols are from all of them."""
+        """Returns the files of all splits, since the symbols come from all of them."""
         splits = [entry["split"] for entry in self.dataset_splits]
         return [path for split in splits for path in self.source_files(tmp_dir, split)]
 
     def feature_encoders(self, data_dir: str) -> dict[str, text_encoder.TextEncoder]:
-        """One encoder for the words, one for the symbols."""
+        """Returns an encoder of the words and one of the symbols."""
         words = self.load_vocab(data_dir)
         folder = pathlib.Path(data_dir)
         symbols = TreeSymbolEncoder(folder / self.symbols_filename, folder / self.lexicon_filename)
         return {"inputs": words, "targets": symbols}
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
-        """Makes the vocabularies that are missing; returns that of the words.
+        """Builds the missing vocabularies; returns that of the words.
 
-        The symbols are those of every split: labels belong to a treebank's guidelines, and a rare
-        one must not make a development tree unreadable. The tags of words are those in training.
+        The symbols come from every split: labels are part of a treebank's guidelines, and a rare
+        one must not make a development tree unreadable. The tags of words come from training.
         """
         symbols_path = pathlib.Path(data_dir) / self.symbols_filename
         lexicon_path = pathlib.Path(data_dir) / self.lexicon_filename

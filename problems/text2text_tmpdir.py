@@ -1,9 +1,9 @@
-"""Your own aligned text files, without a line of code.
+"""Your own aligned text files, without any code.
 
 Put `inputs.train.txt`, `targets.train.txt`, `inputs.eval.txt` and `targets.eval.txt` into the
-folder `--tmp_dir`, one sentence a line, line n of the targets belonging to line n of the inputs;
-`inputs.test.txt` and `targets.test.txt` may be there too. Each may be compressed (`.gz`, `.bz2`).
-Pairs with an empty side are dropped.
+folder `--tmp_dir`, one sentence per line, line n of the targets belonging to line n of the inputs;
+`inputs.test.txt` and `targets.test.txt` are optional. Each may be compressed (`.gz`, `.bz2`). Pairs
+with an empty side are dropped.
 """
 
 import pathlib
@@ -23,15 +23,15 @@ from t2t_lite.text.text_files import iterate_lines
 
 @registry.register_problem
 class Text2textTmpdir(Text2TextProblem):
-    """T2T's problem of that name: a subword vocabulary, 100 training files."""
+    """T2T's problem of this name: a subword vocabulary, 100 training files."""
 
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """Training, evaluation and, if its files are there, test."""
+        """Training, evaluation and, if its files exist, test."""
         return [*super().dataset_splits, {"split": DatasetSplit.TEST, "shards": 1}]
 
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
-        """All splits, but no test split if neither of its files is there."""
+        """Returns all splits, except a test split without any file."""
         has_test = any(map(corpora.find_file, self._text_files(tmp_dir, DatasetSplit.TEST)))
         return [
             entry
@@ -40,26 +40,26 @@ class Text2textTmpdir(Text2TextProblem):
         ]
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Both sides."""
+        """Returns the existing files of both sides."""
         return corpora.existing_files(self._text_files(tmp_dir, dataset_split))
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns both sides.
+        """Returns the files of both sides.
 
         Raises:
-            UserError: a file is not there.
+            UserError: a file is missing.
         """
         inputs, targets = self._text_files(tmp_dir, dataset_split)
         return [
-            _existing(inputs, "the sources, one sentence a line"),
-            _existing(targets, "the targets, one sentence a line"),
+            _existing(inputs, "the sources, one sentence per line"),
+            _existing(targets, "the targets, one sentence per line"),
         ]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the pairs of a split.
 
         Raises:
-            UserError: a file is not there.
+            UserError: a file is missing.
             DataError: different numbers of lines, no pair at all, or an unreadable line.
         """
         inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
@@ -72,7 +72,7 @@ class Text2textTmpdir(Text2TextProblem):
 
 @registry.register_problem
 class Text2textTmpdirBpe(Text2textTmpdir):
-    """The same with a SentencePiece BPE vocabulary: the choice for new work."""
+    """The same with a SentencePiece BPE vocabulary, recommended for new work."""
 
     @property
     def vocab_type(self) -> str:
@@ -81,42 +81,42 @@ class Text2textTmpdirBpe(Text2textTmpdir):
 
     @property
     def approx_vocab_size(self) -> int:
-        """A size that suits some ten thousand to some hundred thousand pairs."""
+        """A size for tens to hundreds of thousands of pairs."""
         return 8_000
 
 
 @registry.register_problem
 class Text2textTmpdirTokens(Text2textTmpdir):
-    """The same with words between white space as tokens, listed in `vocab.txt` in `--tmp_dir`.
+    """The same with words separated by white space, listed in `vocab.txt` in `--tmp_dir`.
 
-    One token a line; padding, end of sentence and `<UNK>` for all other words are added.
+    The list has one token per line; padding, EOS and `<UNK>` for unlisted words are added.
     """
 
     @property
     def vocab_type(self) -> str:
-        """White space separates the tokens."""
+        """Tokens separated by white space."""
         return VocabType.TOKEN
 
     @property
     def oov_token(self) -> str:
-        """T2T's token for words that are not listed."""
+        """T2T's token for unlisted words."""
         return "<UNK>"
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
-        """The list of tokens."""
+        """Returns the list of tokens, if it exists."""
         return corpora.existing_files([_user_list(tmp_dir)])
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
-        """Reads the vocabulary, after making it from the user's list if it is missing.
+        """Reads the vocabulary; builds it first from the user's list if it is missing.
 
         Raises:
-            UserError: there is no list.
-            DataError: a line of it does not hold one token, or one that stood there before.
+            UserError: the list is missing.
+            DataError: a line of the list does not contain one token, or a repeated one.
         """
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
-            user_list = _existing(_user_list(tmp_dir), "your tokens, one a line")
-            text_encoder.TokenTextEncoder(user_list)  # whatever is wrong with it is said now
+            user_list = _existing(_user_list(tmp_dir), "your tokens, one per line")
+            text_encoder.TokenTextEncoder(user_list)  # checks the list
             tokens = [*text_encoder.RESERVED_TOKENS, self.oov_token]
             tokens += map(str.strip, iterate_lines(user_list))
             files.write_text(path, "".join(f"{token}\n" for token in dict.fromkeys(tokens)))
@@ -130,5 +130,5 @@ def _user_list(tmp_dir: str) -> pathlib.Path:
 def _existing(path: pathlib.Path, contents: str) -> pathlib.Path:
     found = corpora.find_file(path)
     if found is None:
-        raise UserError(f"{path} is missing; it should hold {contents}")
+        raise UserError(f"{path} is missing; it should contain {contents}")
     return found

@@ -1,4 +1,4 @@
-"""Treebanks to learn parsing from: the Wall Street Journal, NLTK's sample, CRAFT, your own."""
+"""Parsing problems by treebank: the Wall Street Journal, NLTK's sample, CRAFT, your own."""
 
 import logging
 import pathlib
@@ -18,25 +18,25 @@ from t2t_lite.text.trees import Tree
 
 log = logging.getLogger(__name__)
 
-# What the Wall Street Journal's files are called: section and number, two digits each.
+# Names of the Wall Street Journal's files: section and number, two digits each.
 _WSJ_FILE = re.compile(r"wsj_(\d{4})\.mrg$")
 
-# The 17 M sentences: trees, one a line, or words beside the symbols of the trees over them.
+# Files of the 17 M sentences: trees, one per line, or words and, separately, their trees' symbols.
 _EXTRA_FILE = re.compile(r"(extra.*)\.(trees|text|tags)(\.gz|\.bz2)?")
 
 # NLTK's sample of the Wall Street Journal as one archive.
 _SAMPLE = "treebank-combined-wsj_0001-0159.tgz"
 
-# A file's name in messages, and its lines.
+# The name of a file in messages, and its lines.
 TreeFile = tuple[str, Iterator[str]]
 
 
 class WsjTreebankProblem(TreebankProblem):
-    """The Wall Street Journal's `wsj_NNNN.mrg` files, anywhere below `--tmp_dir`."""
+    """The Wall Street Journal's `wsj_NNNN.mrg` files, in any folder below `--tmp_dir`."""
 
     # The numbers NNNN of each split's files.
     file_numbers: ClassVar[Mapping[str, range]]
-    # What to put into --tmp_dir.
+    # The files to put into --tmp_dir, for messages.
     origin: ClassVar[str] = "the Penn Treebank's folder combined/ (parsed/mrg/ in Treebank-3)"
 
     @property
@@ -45,7 +45,7 @@ class WsjTreebankProblem(TreebankProblem):
         return three_splits(10)
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The files of the split."""
+        """Returns the files of the split."""
         numbers = self.file_numbers[dataset_split]
         return [
             path
@@ -54,7 +54,7 @@ class WsjTreebankProblem(TreebankProblem):
         ]
 
     def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
-        """Yields the files of all splits, in order, and perhaps others."""
+        """Yields the files of all splits, in order, possibly among others."""
         for path in _wsj_files(tmp_dir):
             yield str(path), iterate_lines(path, self.bad_input)
 
@@ -82,10 +82,11 @@ class WsjTreebankProblem(TreebankProblem):
 class ParsingWsj16k(WsjTreebankProblem):
     """The Wall Street Journal of the Penn Treebank as in section 6.3 of arXiv:1706.03762.
 
-    Sections 02-21 to train (about 40,000 sentences), 22 to watch, 23 to test. Put the LDC's folder
-    `combined` (Treebank-2) or `parsed/mrg` (Treebank-3) into `--tmp_dir`. The paper says "a
-    vocabulary of 16K tokens" and no more; here it is that of the words, and the symbols have their
-    own. Source: Marcus et al. 1993, LDC95T7 or LDC99T42. Licence: the LDC's user agreement.
+    Sections 02-21 are for training (about 40,000 sentences), 22 for evaluation, 23 for testing. Put
+    the LDC's folder `combined` (Treebank-2) or `parsed/mrg` (Treebank-3) into `--tmp_dir`. The
+    paper only says "a vocabulary of 16K tokens"; here it is that of the words, and the symbols have
+    a separate one. Source: Marcus et al. 1993, LDC95T7 or LDC99T42. Licence: the LDC's user
+    agreement.
     """
 
     file_numbers: ClassVar[Mapping[str, range]] = {
@@ -102,13 +103,13 @@ class ParsingWsj16k(WsjTreebankProblem):
 
 @registry.register_problem("parsing_wsj_semi_32k")
 class ParsingWsjSemi32k(ParsingWsj16k):
-    """`ParsingWsj16k` with some 17 M sentences of parsers' output added to train, 32K words.
+    """`ParsingWsj16k` with about 17 M sentences of parser output added for training, 32K words.
 
-    The paper takes the "high-confidence and BerkeleyParser corpora" of Vinyals et al. 2015
+    The paper uses the "high-confidence and BerkeleyParser corpora" of Vinyals et al. 2015
     (arXiv:1412.7449), which are not public. Put your own beside the Wall Street Journal into
-    `--tmp_dir`, in any number of files, plain, `.gz` or `.bz2`: `extra*.trees` with one tree a
-    line, or `extra*.text` with one sentence a line and `extra*.tags` with the symbols of its tree,
-    as `wsj_parsing` writes them. These trees are normalised, too.
+    `--tmp_dir`, in any number of files, plain, `.gz` or `.bz2`: `extra*.trees` with one tree per
+    line, or `extra*.text` with one sentence per line and `extra*.tags` with the symbols of its
+    tree, as `wsj_parsing` writes them. These trees are normalised, too.
 
     The words' vocabulary is built from every n-th training sentence, n the least power of 2 that
     leaves at most `vocab_characters` of words and symbols.
@@ -128,7 +129,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
             yield sample["inputs"]
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The sections and, to train, the extra files."""
+        """Returns the sections and, for training, the extra files."""
         sections = super().source_files(tmp_dir, dataset_split)
         if dataset_split != DatasetSplit.TRAIN:
             return sections
@@ -136,7 +137,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
         return [*sections, *corpora.existing_files(extra)]
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of the sections, then, to train, the extra ones."""
+        """Yields the trees of the sections, then, for training, the extra ones."""
         if dataset_split != DatasetSplit.TRAIN:
             yield from super().trees(tmp_dir, dataset_split)
             return
@@ -160,7 +161,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
                 yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.normalise)
 
     def _extra_files(self, tmp_dir: str) -> list[list[pathlib.Path]]:
-        """Returns files of trees, alone, and of text and tags, together; without .gz and .bz2."""
+        """Returns single files of trees, and pairs of text and tags; names without .gz and .bz2."""
         folder = pathlib.Path(tmp_dir)
         matches = [_EXTRA_FILE.fullmatch(path.name) for path in folder.glob("extra*")]
         found = {
@@ -173,11 +174,11 @@ class ParsingWsjSemi32k(ParsingWsj16k):
 
 @registry.register_problem("parsing_tmpdir_16k")
 class ParsingTmpdir16k(TreebankProblem):
-    """Your own treebank, without a line of code, as `ParsingWsj16k` takes the Penn Treebank.
+    """Your own treebank, without any code, processed like the Penn Treebank in `ParsingWsj16k`.
 
     Put `train.trees`, `eval.trees` and `test.trees` into `--tmp_dir`, plain, `.gz` or `.bz2`: one
-    tree a line, or trees over several lines as in the LDC's `.mrg` files, which may be joined by
-    `cat`. A small treebank yields fewer than 16K subwords.
+    tree per line, or trees over several lines as in the LDC's `.mrg` files, which `cat` can join. A
+    small treebank yields fewer than 16K subwords.
     """
 
     @property
@@ -191,12 +192,12 @@ class ParsingTmpdir16k(TreebankProblem):
         return 2**14
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The one file."""
+        """Returns the one file, if it exists."""
         return corpora.existing_files([_tmpdir_file(tmp_dir, dataset_split)])
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of a file."""
-        path = _existing(_tmpdir_file(tmp_dir, dataset_split), "it should hold bracketed trees")
+        path = _existing(_tmpdir_file(tmp_dir, dataset_split), "it should contain bracketed trees")
         lines = iterate_lines(path, self.bad_input)
         return trees.trees_of_lines(lines, str(path), self.bad_input, self.normalise)
 
@@ -205,7 +206,7 @@ class ParsingTmpdir16k(TreebankProblem):
 class ParsingTmpdir32k(ParsingTmpdir16k):
     """`ParsingTmpdir16k` with the paper's 32K words of the semi-supervised setting.
 
-    The sentences of other parsers go into `train.trees`, too.
+    Put the output of other parsers into `train.trees`, too.
     """
 
     @property
@@ -218,11 +219,10 @@ class ParsingTmpdir32k(ParsingTmpdir16k):
 class ParsingTreebankSample(WsjTreebankProblem):
     """The 5 % sample of the Wall Street Journal that NLTK distributes, 3,396 trees.
 
-    Files 0001-0139 to train, 0140-0149 to watch, 0150-0159 to test, from NLTK's folder
-    `corpora/treebank`, unpacked below `--tmp_dir`, or from
-    `treebank-combined-wsj_0001-0159.tgz` with the same files in `--tmp_dir` or its folder
-    `treebank`. Source: `treebank.zip` of github.com/nltk/nltk_data; (C) LDC 1995. Licence: for
-    non-commercial use only.
+    Files 0001-0139 are for training, 0140-0149 for evaluation, 0150-0159 for testing. Unpack NLTK's
+    folder `corpora/treebank` below `--tmp_dir`, or put `treebank-combined-wsj_0001-0159.tgz` with
+    the same files into `--tmp_dir` or its folder `treebank`. Source: `treebank.zip` of
+    github.com/nltk/nltk_data; (C) LDC 1995. Licence: for non-commercial use only.
     """
 
     file_numbers: ClassVar[Mapping[str, range]] = {
@@ -234,11 +234,11 @@ class ParsingTreebankSample(WsjTreebankProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """A size that suits some 70,000 words."""
+        """A size for about 70,000 words."""
         return 4000
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The archive if it is there, else the files of the split."""
+        """Returns the archive if it exists, else the files of the split."""
         archive = self._archive(tmp_dir)
         return [archive] if archive else super().source_files(tmp_dir, dataset_split)
 
@@ -246,7 +246,7 @@ class ParsingTreebankSample(WsjTreebankProblem):
         return _find_archive(tmp_dir, "treebank", _SAMPLE)
 
     def tree_files(self, tmp_dir: str) -> Iterator[TreeFile]:
-        """Yields the members of the archive if it is there, else the files."""
+        """Yields the members of the archive if it exists, else the files."""
         archive = self._archive(tmp_dir)
         if archive is None:
             return super().tree_files(tmp_dir)
@@ -255,14 +255,14 @@ class ParsingTreebankSample(WsjTreebankProblem):
 
 @registry.register_problem
 class ParsingTreebankSamplePhrases(ParsingTreebankSample):
-    """`ParsingTreebankSample`, to train also with every phrase of its trees as a sentence.
+    """`ParsingTreebankSample`, with every phrase of its training trees as an extra sentence.
 
-    Few long sentences give a model little practice in keeping its place among the words; phrases,
-    46,336 examples with the trees, give much (docs/results.md).
+    From few long sentences, a model hardly learns to keep track of its position among the words;
+    phrases help much (46,336 examples with the trees; see docs/results.md).
     """
 
     def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees and, to train, each tree's phrases behind it."""
+        """Yields the trees, in training each followed by its phrases."""
         for tree in self.trees(tmp_dir, dataset_split):
             yield tree
             if dataset_split == DatasetSplit.TRAIN:
@@ -271,7 +271,7 @@ class ParsingTreebankSamplePhrases(ParsingTreebankSample):
 
 @registry.register_problem
 class ParsingCraft(TreebankProblem):
-    """CRAFT 5.0.2: biomedical articles, 18,951 trees to train and 2,780 to watch.
+    """CRAFT 5.0.2: biomedical articles, 18,951 training and 2,780 evaluation trees.
 
     Put `craft-treebank-penn-train.tgz` and `craft-treebank-penn-dev.tgz` into `--tmp_dir` or its
     folder `craft`: the files `structural-annotation/treebank/penn/ID.tree` of the articles listed
@@ -294,11 +294,11 @@ class ParsingCraft(TreebankProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """A size that suits some 490,000 words with many names of genes."""
+        """A size for about 490,000 words with many names of genes."""
         return 8000
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The archive of the split."""
+        """Returns the archive of the split, if it exists."""
         archive = _find_archive(tmp_dir, "craft", self._ARCHIVES[dataset_split])
         return [archive] if archive else []
 
@@ -308,8 +308,8 @@ class ParsingCraft(TreebankProblem):
         archive = _find_archive(tmp_dir, "craft", name)
         if archive is None:
             raise UserError(
-                f"{pathlib.Path(tmp_dir) / name} is missing; it should hold the .tree files of "
-                f"the articles that CRAFT lists for this split"
+                f"{pathlib.Path(tmp_dir) / name} is missing; it should contain the .tree files of "
+                "the articles that CRAFT lists for this split"
             )
         for member, lines in iterate_members(archive, (".tree",), self.bad_input):
             yield from trees.trees_of_lines(lines, member, self.bad_input, self.normalise)
@@ -317,22 +317,22 @@ class ParsingCraft(TreebankProblem):
 
 @registry.register_problem
 class ParsingTreebankSampleCraft(ParsingTreebankSample):
-    """`ParsingTreebankSample` with CRAFT's training trees added; files and licences of both."""
+    """`ParsingTreebankSample` plus CRAFT's training trees; needs the files and licences of both."""
 
     @property
     def approx_vocab_size(self) -> int:
-        """A size that leaves the sample's words as whole as they are without CRAFT's."""
+        """A size that splits the sample's words no more than without CRAFT's."""
         return 16000
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The sample's and, to train, CRAFT's."""
+        """Returns the sample's files and, for training, CRAFT's."""
         sample = super().source_files(tmp_dir, dataset_split)
         if dataset_split != DatasetSplit.TRAIN:
             return sample
         return [*sample, *ParsingCraft().source_files(tmp_dir, dataset_split)]
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the sample's trees, then, to train, CRAFT's."""
+        """Yields the sample's trees, then, for training, CRAFT's."""
         yield from super().trees(tmp_dir, dataset_split)
         if dataset_split == DatasetSplit.TRAIN:
             yield from self._trees_of_craft(tmp_dir)
@@ -345,10 +345,10 @@ class ParsingTreebankSampleCraft(ParsingTreebankSample):
 
 @registry.register_problem
 class ParsingTreebankSamplePhrasesCraft(ParsingTreebankSampleCraft):
-    """`ParsingTreebankSampleCraft`, to train also with every phrase of the sample's trees."""
+    """`ParsingTreebankSampleCraft` with every phrase of the sample's training trees added."""
 
     def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees and, to train, the phrases of the sample's behind them all."""
+        """Yields the trees, then, for training, the phrases of the sample's trees."""
         if dataset_split != DatasetSplit.TRAIN:
             yield from self.trees(tmp_dir, dataset_split)
             return

@@ -1,13 +1,12 @@
 """WMT news translation from English: the paper's two data sets, and T2T's under T2T's names.
 
-The archives are looked for in `--tmp_dir` under upstream's names and downloaded if they are not
-there; they are read where they lie, without unpacking. Nothing is cleaned but pairs with an empty
-side. Every problem watches newstest2013 (3,000 pairs) unless it says otherwise, and tests on
-newstest2014: all 3,003 pairs, of which WMT's own evaluation of German kept 2,737 and many
-published scores do too.
+Missing archives are downloaded into `--tmp_dir` under their upstream names; they are read without
+unpacking. The only cleaning is to drop pairs with an empty side. Unless a problem says otherwise,
+it evaluates on newstest2013 (3,000 pairs), and tests on newstest2014: all 3,003 pairs, of which
+WMT's own evaluation of German, and many published scores, use 2,737.
 
-Sizes and checksums of the archives are those that tensorflow_datasets and (newstest2014) sacreBLEU
-record. Licence: WMT distributes the texts for research.
+Sizes and checksums of the archives are from tensorflow_datasets and (newstest2014) sacreBLEU.
+Licence: WMT distributes the texts for research.
 """
 
 import pathlib
@@ -66,7 +65,7 @@ NEWSTEST2014_FULL = RemoteFile(
 
 
 def _corpus(archive: RemoteFile, stem: str, language: str, suffix: str = "") -> AlignedCorpus:
-    """The corpus of two members that differ in the language alone, named by the last part."""
+    """Returns the corpus of two members `stem.LANGUAGE`; the stem's last part is its name."""
     return AlignedCorpus(
         stem.rpartition("/")[2],
         Text(archive, f"{stem}.en{suffix}"),
@@ -97,13 +96,13 @@ _ENFR_WMT14 = (
 
 
 class WmtProblem(TranslateProblem):
-    """What all have in common: lists of corpora, and a vocabulary from a sample of them."""
+    """Base class: lists of corpora, and a vocabulary from a sample of them."""
 
     targets_language: ClassVar[str]
     training_corpora: ClassVar[tuple[Corpus, ...]]
 
     def corpora(self, dataset_split: str) -> tuple[Corpus, ...]:
-        """Returns what a split is read from, in this order."""
+        """Returns the corpora of a split, in the order in which they are read."""
         return {
             DatasetSplit.TRAIN: self.training_corpora,
             DatasetSplit.EVAL: (_newstest2013(self.targets_language),),
@@ -116,12 +115,12 @@ class WmtProblem(TranslateProblem):
         return three_splits(100)
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """The archives."""
+        """Returns the existing archives."""
         paths = [file.path(tmp_dir) for file in self._archives(dataset_split)]
         return [path for path in paths if path.is_file()]
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads the archives that are not there."""
+        """Downloads missing archives."""
         return [file.fetch(tmp_dir) for file in self._archives(dataset_split)]
 
     def _archives(self, dataset_split: str) -> Sequence[RemoteFile]:
@@ -129,11 +128,11 @@ class WmtProblem(TranslateProblem):
         return list(dict.fromkeys(files))
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Fetches the archives of a split, then returns an iterator over its pairs.
+        """Downloads the archives of a split, then returns an iterator over its pairs.
 
         Raises:
-            UserError: an archive is not there and cannot be downloaded.
-            DataError: an archive does not hold what it should; names member and line.
+            UserError: an archive is missing and cannot be downloaded.
+            DataError: an archive has invalid contents; the message names member and line.
         """
         return chained(self.corpora(dataset_split), tmp_dir, self.bad_input)
 
@@ -149,8 +148,8 @@ class PaperWmtProblem(WmtProblem):
     """The data of "Attention Is All You Need", section 5.1, in a SentencePiece BPE vocabulary.
 
     The vocabulary is built from every n-th training pair, n the least power of 2 that leaves at
-    most `vocab_characters`, so that each corpus has the weight of its size. This reads the
-    archives once and takes some 300 MB.
+    most `vocab_characters`, so that each corpus is weighted by its size. This reads the archives
+    once and takes about 300 MB of memory.
     """
 
     vocab_characters: ClassVar[int] = 100_000_000
@@ -168,11 +167,11 @@ class PaperWmtProblem(WmtProblem):
 
 
 class T2TWmtProblem(WmtProblem):
-    """T2T's data and kind of vocabulary, `.subwords` near 2^15 unless a subclass says otherwise.
+    """T2T's data and type of vocabulary: about 2^15 `.subwords` unless a subclass changes it.
 
-    As in T2T the vocabulary is built from an equal share of each corpus whatever its size, at most
-    a million characters a side. T2T takes them from the first half of each file, here every n-th
-    pair of the whole corpus is taken, so that some subwords differ. The test split is not T2T's.
+    As in T2T, the vocabulary is built from an equal share of each corpus whatever its size, at most
+    a million characters per side. T2T uses the first half of each file; here, every n-th pair of
+    the whole corpus is used, so that some subwords differ. The test split is not T2T's.
     """
 
     vocab_characters_per_corpus: ClassVar[int] = 2_000_000
@@ -192,10 +191,10 @@ class T2TWmtProblem(WmtProblem):
 class TranslateEndeWmt14Bpe37k(PaperWmtProblem):
     """The paper's English-German: Europarl v7, Common Crawl, News Commentary v9; 4.5 M pairs.
 
-    Doubts: the paper names WMT 2014, but cites Britz et al. (2017), who tokenised the corpora of a
-    later year (another News Commentary) and cut them by 32,000 merges; their `wmt16_en_de` archive
-    has left its address. These are WMT 2014's corpora, which SentencePiece cuts raw into 37,000
-    ids in all, so that BLEU is of detokenised text.
+    Open questions: the paper names WMT 2014, but cites Britz et al. (2017), who tokenised the
+    corpora of a later year (another News Commentary) and split them with 32,000 merges; their
+    `wmt16_en_de` archive is no longer online. Here, SentencePiece splits the raw text of WMT 2014's
+    corpora into 37,000 ids, so that BLEU is of detokenised text.
     """
 
     targets_language = "de"
@@ -215,9 +214,9 @@ class TranslateEndeWmt14Bpe37k(PaperWmtProblem):
 class TranslateEnfrWmt14Wpm32k(PaperWmtProblem):
     """The paper's English-French: all five corpora of WMT 2014, with UN 2000 and giga-fren.
 
-    Doubts: the archives hold 40.8 M pairs and the paper says 36 M, as Wu et al. (2016) do, without
-    saying which were left out; here none is. The paper's 32,000 word pieces are Wu et al.'s, whose
-    program is not public; SentencePiece's BPE stands for it.
+    Open questions: the archives contain 40.8 M pairs, but the paper, like Wu et al. (2016), says
+    36 M without naming those omitted; here, all are used. The paper's 32,000 word pieces are Wu et
+    al.'s, whose program is not public; SentencePiece's BPE replaces it.
     """
 
     targets_language = "fr"
@@ -294,13 +293,13 @@ class TranslateEnfrWmtCharacters(TranslateEnfrWmt32k):
 
 @registry.register_problem
 class TranslateEnfrWmtSmall32k(T2TWmtProblem):
-    """T2T's small English-French: OpenNMT's selection of a million pairs, and its own dev set."""
+    """T2T's small English-French: OpenNMT's selection of a million pairs, and its dev set."""
 
     targets_language = "fr"
     training_corpora = (_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_train", "fr"),)
 
     def corpora(self, dataset_split: str) -> tuple[Corpus, ...]:
-        """Returns what a split is read from; to watch, OpenNMT's validation set."""
+        """Returns the corpora of a split; for evaluation, OpenNMT's validation set."""
         if dataset_split == DatasetSplit.EVAL:
             return (_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_valid", "fr"),)
         return super().corpora(dataset_split)

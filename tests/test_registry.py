@@ -286,7 +286,7 @@ def test_usr_dir_registers(tmp_path: pathlib.Path):
     [
         ("usr_raises", "1 / 0", "importing .*usr_raises/__init__.py failed: ZeroDivisionError"),
         ("usr_syntax", "def", "failed: SyntaxError"),
-        ("usr-dashed", "", "'usr-dashed' is no Python name"),
+        ("usr-dashed", "", "'usr-dashed' is not a Python identifier"),
         ("json", "", "a module named 'json' is already loaded"),
         (
             "usr_clash",
@@ -306,5 +306,5 @@ def test_a_bad_usr_dir_is_named(tmp_path: pathlib.Path, name: str, init: str, me
 
 
 def test_usr_dir_without_init(tmp_path: pathlib.Path):
-    with pytest.raises(UserError, match=r"__init__\.py is not there"):
+    with pytest.raises(UserError, match=r"__init__\.py is missing"):
         registry.import_usr_dir(str(tmp_path))

@@ -174,8 +174,7 @@ def split_records(framed: bytes) -> Iterator[bytes]:
 
 def _damaged(name: str, number: int) -> DataError:
     return DataError(
-        f"{name}, record {number}: the file is damaged or truncated; delete it and run "
-        "t2t-datagen again"
+        f"{name}, record {number}: damaged or truncated file; delete it and run t2t-datagen again"
     )
 
 

@@ -354,7 +354,7 @@ def _whole_tree(words: Sequence[str], symbols: Sequence[str]) -> Tree:
     if tags != len(words):
         raise DataError(f"{len(words)} words but {tags} tags; there must be one tag for each word")
     if repairs:
-        raise DataError(f"the symbols do not form a tree: {repairs} repairs would be needed")
+        raise DataError(f"the symbols do not form a tree; repairs needed: {repairs}")
     return tree
 
 

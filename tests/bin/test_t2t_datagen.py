@@ -247,7 +247,7 @@ class TestInspect:
         assert run("--inspect", "--problem=text2text_tmpdir", f"--data_dir={data}") == 1
         captured = capsys.readouterr()
         assert (
-            f"FAULT: files damaged, not counted to their end: 1, first {path}, record 30"
+            f"FAULT: files damaged, counted only in part: 1, first {path}, record 30"
             in captured.out
         )
         assert "the data has faults, named above" in captured.err

@@ -121,7 +121,7 @@ def test_an_archive_cut_anywhere_is_an_error_that_names_archive_and_member(tmp_p
     for size in (0, 1, 100, 300, within // 2, within - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(
-            DataError, match=rf"{path}:text, after line \d+: damaged or cut \(.+\)"
+            DataError, match=rf"{path}:text, after line \d+: damaged or truncated \(.+\)"
         ) as caught:
             list(iterate_member_lines(path, "text"))
         assert "\n" not in str(caught.value)
@@ -131,14 +131,14 @@ def test_wrong_bytes_in_a_member_are_an_error(tmp_path):
     damaged = bytearray(make_archive(tmp_path / "a.zip", {"text": TEXT * 100}).read_bytes())
     damaged[60] ^= 0xFF
     (tmp_path / "a.zip").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"a\.zip:text, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=r"a\.zip:text, after line \d+: damaged or truncated"):
         list(iterate_member_lines(tmp_path / "a.zip", "text"))
 
 
 @pytest.mark.parametrize("contents", [b"", gzip.compress(TEXT, mtime=0)[:-9]])
 def test_a_cut_gzip_inside_an_archive_is_an_error(tmp_path, contents):
     path = make_archive(tmp_path / "a.tar", {"t.gz": contents})
-    with pytest.raises(DataError, match=r"a\.tar:t\.gz, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=r"a\.tar:t\.gz, after line \d+: damaged or truncated"):
         list(iterate_member_lines(path, "t.gz"))
 
 

@@ -133,7 +133,7 @@ def test_an_empty_file_is_a_file(upstream, target):
 @pytest.mark.parametrize("size", [1_000_000, 9_999, 1])
 def test_a_known_size_is_checked_before_the_file_gets_its_name(upstream, target, size, says_length):
     upstream.says_length, upstream.version = says_length, ""
-    message = rf"cannot download {upstream.url} \(it .*{size}.*\); fetch .* put it at {target}$"
+    message = rf"cannot download {upstream.url} \(it .*{size}.*\); get .* put it at {target}$"
     with pytest.raises(UserError, match=message):
         download.download(upstream.url, target, size=size)
     assert left(target) == []
@@ -179,7 +179,7 @@ def test_a_part_that_ends_before_the_file_is_not_its_end(upstream, target, known
 
 def test_it_goes_on_in_a_later_call(upstream, target):
     upstream.breaks_after = 3_000
-    with pytest.raises(UserError, match=r"ended after 6000 of 10000 .* go on from byte 6000, or"):
+    with pytest.raises(UserError, match=r"ended after 6000 of 10000 .* resume at byte 6000, or"):
         download.download(upstream.url, target)
     assert left(target) == ["a.bin.partial", "a.bin.partial.version"]
     upstream.breaks_after = 10**9

@@ -133,5 +133,5 @@ def test_the_effective_batch_is_reached_and_hardly_exceeded(batch_size, effectiv
     ["optimizer_multistep_accumulate_steps=2", "optimizer=multistep_adam"],
 )
 def test_an_effective_batch_leaves_no_say_to_others(hparams):
-    with pytest.raises(UsageError, match="effective_batch_size=9 decides on accumulation itself"):
+    with pytest.raises(UsageError, match="effective_batch_size=9 sets the accumulation itself"):
         batch_parts(BasicHParams(effective_batch_size=9).override(hparams), 1)

@@ -102,7 +102,7 @@ def test_statistics_of_the_first_records(tmp_path):
 @pytest.mark.parametrize("lengths", [[], [(11, 3), (4, 12)]])
 def test_no_example_left(tmp_path, lengths):
     path = write(tmp_path / "a", *lengths)
-    with pytest.raises(DataError, match=r"hold no example to use.*max_length=10") as error:
+    with pytest.raises(DataError, match=r"have no usable example.*max_length=10") as error:
         count_examples([path], batching_scheme(100, 10, 4, 1.5), ExampleReader())
     assert path in str(error.value)
     assert "\n" not in str(error.value)

@@ -240,7 +240,7 @@ def test_nothing_is_written_if_the_checkpoint_is_missing(run, tmp_path):
 def test_what_is_there_is_not_written_over(run, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         exporter.export(run, None, str(tmp_path / "out"), "int8")
 
 

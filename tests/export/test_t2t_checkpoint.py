@@ -437,7 +437,7 @@ def test_a_folder_with_something_in_it_is_left_alone(t2t, capsys):
     folder, _ = t2t
     (folder / "runs").mkdir()
     (folder / "runs" / "notes.txt").write_text("mine")
-    assert "is there already" in refused(folder, capsys, f"--output_dir={folder}/runs")
+    assert "already exists" in refused(folder, capsys, f"--output_dir={folder}/runs")
 
 
 def test_a_full_disk_leaves_nothing(t2t, capsys, full_disk):

@@ -189,7 +189,7 @@ def test_completes_no_files_from_other_samples(tmp_path, monkeypatch, made):
     with monkeypatch.context() as patch:
         patch.setattr(Drawing, "low", 50)
         without_pipeline(patch)
-        with pytest.raises(UserError, match="a part of small train made from other samples"):
+        with pytest.raises(UserError, match="a part of small train generated from other samples"):
             by_beam(Drawing(), data, tmp_path)
     by_beam(Drawing(), data, tmp_path)
     assert contents(data) == expected
@@ -198,7 +198,7 @@ def test_completes_no_files_from_other_samples(tmp_path, monkeypatch, made):
 def test_two_runs_at_once_do_not_make_the_same(tmp_path):
     with (
         lock.exclusive(Small(), str(tmp_path)),
-        pytest.raises(UserError, match="another t2t-datagen is making small"),
+        pytest.raises(UserError, match="another t2t-datagen is generating small"),
     ):
         by_beam(Small(), tmp_path, tmp_path)
 
@@ -214,7 +214,7 @@ def test_an_error_of_a_worker_is_one_line_and_leaves_no_file(tmp_path, beam_opti
 
 
 def test_an_error_of_the_reader_leaves_no_file(tmp_path):
-    with pytest.raises(DataError, match="0 samples are too few, the eval split stays empty"):
+    with pytest.raises(DataError, match="0 samples are too few, the eval split would be empty"):
         by_beam(NoDev(), tmp_path, tmp_path)
     assert os.listdir(tmp_path) == ["small.fingerprint.json"]
 
@@ -304,7 +304,9 @@ def test_a_folder_that_only_beam_can_reach(tmp_path, monkeypatch):
     by_beam(OneSubwords(), "far://bucket/data", tmp_path)
     assert contents(folder) == expected
     without_pipeline(monkeypatch)
-    with pytest.raises(UserError, match="far://bucket/data holds data of small made from") as error:
+    with pytest.raises(
+        UserError, match="far://bucket/data has data of small generated from"
+    ) as error:
         by_beam(OneSubwords(), "far://bucket/data", tmp_path, random_seed=8)
     assert "/tmp" not in str(error.value)
 

@@ -132,8 +132,8 @@ def test_a_changed_file_is_named_with_what_to_delete(folders, change, message, t
     with pytest.raises(UserError) as error:
         folders.guard()
     assert str(error.value) == (
-        f"{folders.data} holds data of words made from something else (there -> now): {message}. "
-        f"Go back to that, or delete {to_delete} there (rm -r) to have them made anew, "
+        f"{folders.data} has data of words generated from something else (there -> now): "
+        f"{message}. Restore that, or delete {to_delete} there (rm -r) to regenerate them, "
         "or name another --data_dir"
     )
     assert folders.entries() == before
@@ -280,10 +280,10 @@ def test_data_without_a_fingerprint_is_kept_if_complete(folders, caplog):
     with caplog.at_level(logging.INFO):
         folders.guard(random_seed=9)
     assert "words-train-* in" in caplog.text
-    assert "no fingerprint says what they were made from" in caplog.text
+    assert "no fingerprint records their sources" in caplog.text
     assert not (folders.data / "words.fingerprint.json").exists()
     (folders.data / "words-train-00001-of-00002").unlink()
-    with pytest.raises(UserError, match=r"words-train-\* are not all there"):
+    with pytest.raises(UserError, match=r"words-train-\* are incomplete"):
         folders.guard()
 
 
@@ -311,7 +311,7 @@ def test_other_releases_are_a_warning(folders, caplog):
     folders.write_entries(entries)
     folders.guard()
     assert "words-train-* in" in caplog.text
-    assert "made with sentencepiece 0.1.9, this is" in caplog.text
+    assert "generated with sentencepiece 0.1.9, this is" in caplog.text
     assert folders.entries() == entries
 
 

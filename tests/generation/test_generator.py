@@ -242,7 +242,7 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(
     caplog.set_level(logging.INFO)
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [0, 50, 100, 150, 0, 0]
-    assert "small train: 2 chunks of 50 samples are there already" in caplog.messages
+    assert "small train: found 2 finished chunks of 50 samples" in caplog.messages
     assert digests(data) == digests(tmp_path / "undisturbed")
 
 
@@ -378,7 +378,7 @@ def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
         del entry["samples"]
     path.write_text(json.dumps(entries))
     (data / "small-dev-00000-of-00002").unlink()
-    with pytest.raises(UserError, match="a part of small eval made from other samples"):
+    with pytest.raises(UserError, match="a part of small eval generated from other samples"):
         generate_data(Ported(), str(data), "", DatagenOptions())
 
 

@@ -67,7 +67,7 @@ class TestIntactData:
     def test_report(self, data):
         lines = report(data, Bytes()).split("\n")
         assert lines[0] == "train: 2 files, 3 examples"
-        assert lines[1].endswith(" 108 subwords, EOS counted: 36.0 on average, 100 at most")
+        assert lines[1].endswith(" 108 subwords with EOS: 36.0 on average, 100 at most")
         assert lines[4] == f"       0-8     {2:>14} {'#' * 16:24}  {3:>12} {'#' * 24}"
         assert lines[-2].split() == ["1", "targets", "opq"]
         assert lines[-1].split() == ["ids", "113", "114", "115", "1"]
@@ -141,8 +141,8 @@ class TestFaults:
         path.write_bytes(path.read_bytes()[:kept])
         found = splits(data, Bytes())["train"]
         [(fault, (count, where))] = found.faults.items()
-        assert (fault, count) == ("files damaged, not counted to their end", 1)
-        assert f"{path}, record {2 if kept < 0 else 1}: damaged or cut file" in where
+        assert (fault, count) == ("files damaged, counted only in part", 1)
+        assert f"{path}, record {2 if kept < 0 else 1}: damaged or truncated file" in where
         assert found.sides["inputs"].longest == 100
 
     def test_a_missing_file(self, data):

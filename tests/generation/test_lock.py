@@ -36,7 +36,7 @@ class Other(Small):
 
 
 def assert_locked(problem: Text2TextProblem, folder: pathlib.Path, name: str) -> None:
-    message = f"another t2t-datagen is making {name} in {folder}; wait for it"
+    message = f"another t2t-datagen is generating {name} in {folder}; wait for it"
     with pytest.raises(UserError, match=message), lock.exclusive(problem, str(folder)):
         pass
 
@@ -97,4 +97,4 @@ def test_where_nothing_can_be_locked_a_warning_is_all(tmp_path, monkeypatch, cap
         assert "cannot lock" in caplog.text
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with lock.exclusive(Other(), str(tmp_path)):
-        assert "start no second t2t-datagen there" in caplog.messages[1]
+        assert "do not start a second t2t-datagen there" in caplog.messages[1]

@@ -128,7 +128,7 @@ def test_a_vocabulary_of_other_data_is_refused(data_dir):
 
 
 def test_data_without_an_example_of_use_is_refused(data_dir):
-    with pytest.raises(DataError, match="hold no example to use"):
+    with pytest.raises(DataError, match="have no usable example"):
         dry_run(config(data_dir, hparams="max_length=100,min_length=99"))
 
 

@@ -122,12 +122,12 @@ def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, me
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("wsj_parsing", r"wsjTrain\.trees is missing; it should hold bracketed trees"),
+        ("wsj_parsing", r"wsjTrain\.trees is missing; it should contain bracketed trees"),
         ("parsing_wsj_16k", r"no files wsj_02NN\.mrg, .*; put the Penn Treebank's folder"),
         ("parsing_wsj_semi_32k", r"no extra sentences there; put them there as extra\*\.trees, or"),
-        ("parsing_tmpdir_16k", r"train\.trees is missing; it should hold bracketed trees"),
+        ("parsing_tmpdir_16k", r"train\.trees is missing; it should contain bracketed trees"),
         ("parsing_treebank_sample", r"no files wsj_00NN\.mrg, .*; put NLTK's folder"),
-        ("parsing_craft", r"craft-treebank-penn-train\.tgz is missing; it should hold"),
+        ("parsing_craft", r"craft-treebank-penn-train\.tgz is missing; it should contain"),
     ],
 )
 def test_missing_files_are_named_before_anything_is_written(tmp_path, name, message):

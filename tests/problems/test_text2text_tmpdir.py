@@ -111,7 +111,7 @@ def test_a_test_split_is_made_if_its_files_are_there(raw, data):
 @pytest.mark.parametrize("name", ["inputs.train.txt", "targets.eval.txt"])
 def test_a_missing_file_is_an_error_that_says_what_to_put_there(raw, data, name):
     (raw / name).unlink()
-    with pytest.raises(UserError, match=f"{raw / name} is missing; it should hold"):
+    with pytest.raises(UserError, match=f"{raw / name} is missing; it should contain"):
         generate_data(FewFiles(), str(data), str(raw))
     assert not list(data.glob("*"))  # it shows before the work on the other files
 
@@ -158,7 +158,7 @@ def test_tokens_come_from_the_users_list(raw, data):
 
 
 def test_a_missing_token_list_is_an_error_that_says_what_to_put_there(raw, data):
-    with pytest.raises(UserError, match=r"vocab\.txt is missing; it should hold your tokens"):
+    with pytest.raises(UserError, match=r"vocab\.txt is missing; it should contain your tokens"):
         generate_data(FewTokens(), str(data), str(raw))
 
 

@@ -214,7 +214,7 @@ def test_words_and_tags_that_do_not_fit_are_named_by_both_files_and_line(semi):
     with pytest.raises(DataError, match=expected):
         samples("parsing_wsj_semi_32k", semi, "train")
     (semi / "extra.text").write_text("a second runs\n")
-    with pytest.raises(DataError, match=f"^{names}: 1 and 3 lines; they must be equally many"):
+    with pytest.raises(DataError, match=f"^{names}: 1 and 3 lines; both must have the same number"):
         samples("parsing_wsj_semi_32k", semi, "train")
 
 
@@ -310,5 +310,5 @@ def test_crafts_training_trees_may_be_added_to_the_sample(shared_data):
 def test_a_cut_archive_is_named(shared_data, tmp_path, kept):
     name = "craft-treebank-penn-dev.tgz"
     (tmp_path / name).write_bytes((shared_data / "craft" / name).read_bytes()[:kept])
-    with pytest.raises(DataError, match=rf"{name}.* damaged or cut"):
+    with pytest.raises(DataError, match=rf"{name}.* damaged or truncated"):
         samples("parsing_craft", tmp_path, "eval")

@@ -86,7 +86,7 @@ def test_the_first_of_each_corpus_are_named_and_all_are_counted(bad, caplog):
         assert list(bad.counted(lines(count), name)) == list(range(count))
     assert caplog.messages == [
         *(f"skipped: line {number}: bad" for number in range(10)),
-        "more is skipped; from here on it is only counted",
+        "more lines are skipped; from here on they are only counted",
         "one: skipped 12 bad lines",
         *(f"skipped: line {number}: bad" for number in range(3)),
         "three: skipped 3 bad lines",
@@ -134,16 +134,16 @@ def test_all_lines_before_a_cut_are_used(write, bad, caplog, suffix, compress):
     assert found == contents.decode().split("\n")[: len(found)]
     assert len(found) > 10_000
     assert (bad.skipped, bad.cuts) == (1, 1)
-    assert f"{path}, after line {len(found)}: damaged or cut" in caplog.text
+    assert f"{path}, after line {len(found)}: damaged or truncated" in caplog.text
     assert caplog.messages[-1] == "f: skipped 1 bad lines"
-    with pytest.raises(DataError, match=rf"{path}, after line {len(found)}: damaged or cut"):
+    with pytest.raises(DataError, match=rf"{path}, after line {len(found)}: damaged or truncated"):
         list(text_files.iterate_lines(path))
 
 
 def test_wrong_bytes_are_never_skipped_as_lines_before_them_may_be_wrong(write, bad):
     packed = bytearray(gzip.compress(numbered(1000)))
     packed[-6] ^= 0xFF  # a check sum
-    with pytest.raises(DataError, match=r"f\.gz, after line 1000: damaged or cut \(CRC"):
+    with pytest.raises(DataError, match=r"f\.gz, after line 1000: damaged or truncated \(CRC"):
         list(text_files.iterate_lines(write("f.gz", bytes(packed)), bad))
 
 
@@ -157,7 +157,7 @@ def test_members_of_a_cut_archive_are_used_up_to_the_cut(write, bad):
     assert len(found[1][1]) > 5000
     assert bad.cuts >= 1
     strict = (line for _, lines in archives.iterate_members(path, (".txt",)) for line in lines)
-    with pytest.raises(DataError, match=rf"{path}:b\.txt, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=rf"{path}:b\.txt, after line \d+: damaged or truncated"):
         list(strict)
 
 
@@ -208,26 +208,26 @@ def test_if_one_of_two_files_is_cut_the_pairs_up_to_there_are_used(write, bad, c
         found = pairs(corpora.aligned_pairs(first, second, bad))
         assert 1000 < len(found) < 9000
         assert found == list(itertools.islice(zip(*expected, strict=True), len(found)))
-        assert f"b.gz, after line {len(found)}: damaged or cut" in caplog.text
-        with pytest.raises(DataError, match=r"b\.gz, after line \d+: damaged or cut"):
+        assert f"b.gz, after line {len(found)}: damaged or truncated" in caplog.text
+        with pytest.raises(DataError, match=r"b\.gz, after line \d+: damaged or truncated"):
             list(corpora.aligned_pairs(first, second))
 
 
 def test_unequal_numbers_of_lines_stay_an_error(write, bad):
     a = write("a", b"1\n\xff\n3\n")
     for name, contents in (("b", "1\n2\n"), ("c", "1\n2\n3\n4\n")):
-        with pytest.raises(DataError, match=r"a and .*: 3 and [24] lines; they must be equally"):
+        with pytest.raises(DataError, match=r"a and .*: 3 and [24] lines; both must have the same"):
             list(corpora.aligned_pairs(a, write(name, contents), bad))
     # The longer one is cut behind the end of the shorter one, so that this does not explain it.
     packed = gzip.compress(numbered(9000))
     longer = write("d.gz", packed[: len(packed) // 2])
-    with pytest.raises(DataError, match=r"a and .*: 3 and \d+ lines; they must be equally"):
+    with pytest.raises(DataError, match=r"a and .*: 3 and \d+ lines; both must have the same"):
         list(corpora.aligned_pairs(a, longer, bad))
 
 
 def test_nothing_but_bad_lines_is_an_error(write, bad):
     path = write("a", b"\xff\n")
-    with pytest.raises(DataError, match="no pair of lines with text on both sides"):
+    with pytest.raises(DataError, match="no pair of lines has text on both sides"):
         list(corpora.aligned_pairs(path, path, bad))
 
 
@@ -320,7 +320,7 @@ def test_marked_up_files_are_used_up_to_a_cut(write, tmp_path, bad, form):
         "tmx": TmxCorpus("c", local(path), ("en", "de")),
         "tsv": TsvCorpus("c", local(path)),
     }[form]
-    with pytest.raises(DataError, match=rf"^{path}, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=rf"^{path}, after line \d+: damaged or truncated"):
         list(corpus.pairs(str(tmp_path)))
     found = pairs(corpus.pairs(str(tmp_path), bad))
     assert len(found) > 1000
@@ -335,7 +335,7 @@ def test_bad_trees_are_named_and_left_out(write, bad, caplog):
     rows = [
         (b"(TOP (A a))", None),
         (b"(TOP (A a)", "closing brackets missing at the end: 1; add them"),
-        (b"(TOP (A a)))", "a closing bracket too many; remove it"),
+        (b"(TOP (A a)))", "an extra closing bracket; remove it"),
         (b"(TOP (A (B )))", "a tree without words; remove it"),
         (b"(TOP (-NONE- *))", "a tree of traces without words: "),
         (b"(TOP (A a))", None),
@@ -376,9 +376,13 @@ def test_each_bad_tree_is_an_error_of_its_line(write):
         ("", "S NP PRP /NP /S", "0 words but 1 tags"),
         ("I am", "", "2 words but 0 tags"),
         ("I am", "S NP PRP /NP VP VBP /S", "2 words but 3 tags"),
-        ("I am", "S NP PRP /NP VP VBP /S /VP", "the symbols are not those of a tree: "),
-        ("I am", "S NP PRP /NP VP VBP /VP /S /S", "the symbols are not those of a tree: 1 would"),
-        ("I am", "S NP /NP PRP VP VBP /VP /S", "the symbols are not those of a tree: 1 would"),
+        ("I am", "S NP PRP /NP VP VBP /S /VP", "the symbols do not form a tree; repairs needed: "),
+        (
+            "I am",
+            "S NP PRP /NP VP VBP /VP /S /S",
+            "the symbols do not form a tree; repairs needed: 1",
+        ),
+        ("I am", "S NP /NP PRP VP VBP /VP /S", "the symbols do not form a tree; repairs needed: 1"),
     ],
 )
 def test_words_and_symbols_that_do_not_fit_are_named_and_left_out(bad, text, tags, message):

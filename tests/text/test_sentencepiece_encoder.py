@@ -158,7 +158,7 @@ class TestTraining:
 
     @pytest.mark.parametrize("model_type", TYPES)
     def test_too_small_a_size_names_the_smallest(self, tmp_path, model_type):
-        with pytest.raises(DataError, match=r"take (\d+) ids, and approx_vocab_size is 100") as got:
+        with pytest.raises(DataError, match=r"take (\d+) ids, but approx_vocab_size is 100") as got:
             sentencepiece_encoder.train(model_type, tmp_path / "model", TEXT, 100)
         assert not list(tmp_path.iterdir())
         smallest = int(str(got.value).split("alone take ")[1].split()[0])

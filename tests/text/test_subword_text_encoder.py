@@ -139,7 +139,7 @@ class TestFile:
             (lambda lines: lines[:1], "line 2: expected '<EOS>_', got ''"),
             (lambda lines: lines[2:], "line 1: expected '<pad>_'"),
             (lambda lines: [*lines[:9], "'bo", *lines[10:]], 'line 10: "\'bo" lacks a quote'),
-            (lambda lines: [line for line in lines if line != "'r'"], r"line \d+: .* has 'r'"),
+            (lambda lines: [line for line in lines if line != "'r'"], r"line \d+: .* contains 'r'"),
             (lambda lines: [line for line in lines if line != "'7'"], r"line 77: ends without '7'"),
         ],
     )

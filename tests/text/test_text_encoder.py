@@ -77,7 +77,7 @@ class TestTokens:
             ("", "vocab.tokens is empty"),
             ("a\n\nb\n", "line 2: expected one token, got ''"),
             ("a\nb c\n", "line 2: expected one token, got 'b c'"),
-            ("a\nb\na\n", "line 3: token 'a' stands there twice"),
+            ("a\nb\na\n", "line 3: token 'a' occurs twice"),
         ],
     )
     def test_damaged_file(self, write_tokens, text, message):

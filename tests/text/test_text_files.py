@@ -51,7 +51,7 @@ def test_a_cut_gzip_file_is_an_error(tmp_path: pathlib.Path, size: int):
     assert size < len(whole)
     path = tmp_path / "text.gz"
     path.write_bytes(whole[:size])
-    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or truncated"):
         read_lines(path)
 
 
@@ -60,7 +60,7 @@ def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: pathlib.Path):
     damaged[20] ^= 0xFF
     path = tmp_path / "text.gz"
     path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or cut"):
+    with pytest.raises(DataError, match=r"text\.gz, after line \d+: damaged or truncated"):
         read_lines(path)
 
 
