@@ -1,4 +1,4 @@
-"""Damaged files of a run folder: whatever they hold, one line that names the file, or a warning.
+"""Damaged files of a run folder: one line that names the file, or a warning.
 
 All files are small and in JSON; the weights, vocabularies and data have tests of their own.
 """
@@ -49,7 +49,7 @@ ENTRY = {
 
 
 def write_run(folder: pathlib.Path) -> None:
-    """Makes a run folder with all the files that are not weights or vocabularies."""
+    """Creates a run folder with all files except weights and vocabularies."""
     hparams = registry.hparams("transformer_test").freeze()
     flags = {"problem": PROBLEM, "model": "transformer", "hparams_set": "transformer_test"}
     flags |= {"output_dir": str(folder), "data_dir": "data", "random_seed": 1, "parts": 2}
@@ -86,7 +86,7 @@ def config(folder: pathlib.Path) -> TrainerConfig:
 
 
 def read_all(folder: pathlib.Path) -> None:
-    """Reads every file of the folder as the commands do; may raise what a user can mend alone."""
+    """Reads every file of the folder as the commands do; only raises errors that a user can fix."""
     hparams = registry.hparams("transformer_test")
     window = types.SimpleNamespace(numpy=lambda: np.zeros(len(Totals._fields)))
     readers = (
@@ -147,7 +147,7 @@ def test_a_value_of_another_kind_or_none(sound, broken, name, where, value, is_m
 
 
 def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields where a value stands, at any depth: what holds it, and its key there."""
+    """Yields the container and key of each value, at any depth."""
     keys = range(len(holder)) if isinstance(holder, list) else holder
     for key in keys:
         yield holder, key
@@ -157,7 +157,7 @@ def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path, contents: bytes) -> Iterator[None]:
-    """Gives a file other contents in the block."""
+    """Changes the contents of a file within the block."""
     before = path.read_bytes()
     path.write_bytes(contents)
     try:
@@ -224,7 +224,7 @@ def test_hparams_of_t2t_that_are_a_list(broken):
 
 @pytest.fixture
 def damaged(tmp_path) -> pathlib.Path:
-    """metrics.jsonl with zeros, as a power cut leaves them, garbage, and a line that a kill cut."""
+    """metrics.jsonl with zeros as after a power cut, garbage, and a line truncated by a kill."""
     path = tmp_path / "metrics.jsonl"
     first, second, third = (json.dumps(record).encode() + b"\n" for record in RECORDS)
     odd = [b"\0" * 99 + b"\n", b"\xff\n", b'{"step": 1}\n', b'{"kind": "eval", "step": "1"}\n']

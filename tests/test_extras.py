@@ -21,7 +21,7 @@ def setup_cfg() -> configparser.ConfigParser:
 
 
 def packages(requirements: str) -> set[str]:
-    """The names in a list of requirements, other extras of our own left out."""
+    """The names in a list of requirements, without our own extras."""
     return set(re.findall("^(?!t2t_lite)[a-zA-Z][a-zA-Z0-9_-]*", requirements, re.MULTILINE))
 
 

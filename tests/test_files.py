@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic writing of files and folders."""
 
 import os
 import pathlib

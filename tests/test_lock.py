@@ -1,4 +1,4 @@
-"""A lock keeps a second process out, and says which one is in."""
+"""A lock keeps a second process out, and names its holder."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ with run_folder.exclusive(sys.argv[1]):
 
 @pytest.fixture
 def holder(tmp_path):
-    """A process that holds the run folder."""
+    """A process that holds the lock of the run folder."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""Names: how they are made, taken apart, looked up, and mistyped."""
+"""Names: defaults, parsing, lookup, and typing errors."""
 
 import pathlib
 import sys
@@ -19,7 +19,7 @@ from t2t_lite.hyperparameters import HParams
 
 @pytest.fixture(autouse=True)
 def _forget_registrations() -> Iterator[None]:
-    """Takes back what a test registers."""
+    """Removes a test's registrations."""
     registries = (registry._problems, registry._models, registry._hparams, registry._metrics)
     for known in registries:
         known.names()

@@ -1,4 +1,4 @@
-"""Members of archives are the lines that went in; whatever is wrong is named with its place."""
+"""Members of archives are read back line by line; errors name archive, member and line."""
 
 import bz2
 import functools

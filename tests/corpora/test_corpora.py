@@ -110,7 +110,7 @@ def test_a_download_with_another_hash_or_none_says_where_to_put_the_file(write, 
 
 
 def local(path: pathlib.Path) -> RemoteFile:
-    """A file that lies in `tmp_dir` already."""
+    """A file that already exists in `tmp_dir`."""
     return RemoteFile(f"https://example.invalid/{path.name}")
 
 
@@ -217,7 +217,7 @@ def test_a_spread_sample_is_every_nth_pair_and_no_sparser_than_need_be(found, li
 
 @pytest.fixture(scope="module")
 def readme_lines(shared_data) -> dict[str, int]:
-    """How many lines each file has by the README of the data."""
+    """Number of lines of each file according to the data's README."""
     rows = (row.split("|") for row in (shared_data / "README.md").read_text().split("\n"))
     return {
         row[1].strip(): int(row[3]) for row in rows if len(row) == 6 and row[3].strip().isdigit()
@@ -267,7 +267,7 @@ def test_tables_have_the_lines_their_readme_says(shared_data, readme_lines, name
 
 @pytest.fixture(scope="module")
 def newstest(shared_data) -> dict[str, list[str]]:
-    """newstest2009 in English and German, with its line separators inside lines."""
+    """newstest2009 in English and German, which has line separators inside lines."""
     return {x: lines_of(shared_data / f"newstest/newstest2009.{x}.gz") for x in ("en", "de")}
 
 

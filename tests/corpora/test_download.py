@@ -1,4 +1,4 @@
-"""What is downloaded is what was asked for, in whatever way a server misbehaves; and it resumes."""
+"""Downloads are correct and resumable, however the server misbehaves."""
 
 import hashlib
 import http.server
@@ -16,7 +16,7 @@ SHA256 = hashlib.sha256(CONTENTS).hexdigest()
 
 
 class Upstream(http.server.ThreadingHTTPServer):
-    """A server whose faults a test sets.
+    """A server with configurable faults.
 
     Attributes:
         contents: what it has.

@@ -1,4 +1,4 @@
-"""Odd files, compressed ones and archives among them, are errors with a name, in bounded memory."""
+"""Malformed files, compressed files and archives raise errors that name them, in bounded memory."""
 
 import bz2
 import functools

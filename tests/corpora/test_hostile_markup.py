@@ -1,4 +1,4 @@
-"""Markup that never ends, or nests without end, is named, in time and memory linear in the file."""
+"""Endless or endlessly nested markup raises an error with its place, in linear time and memory."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Segments come back as they were marked up, in order; broken markup is named by file and line."""
+"""Segments are read in order; errors in malformed markup name file and line."""
 
 import io
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Whatever is done to the bytes of a file: its reader returns, or raises an error with a name."""
+"""Readers of files with random damage return, or raise an error that names the file."""
 
 import bz2
 import collections

@@ -25,7 +25,7 @@ KEEP_ALL = batching_scheme(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Paths of ten files, and their examples; the first source id numbers an example."""
+    """Paths of ten files, and their examples; the first source id is an example's number."""
     draw = random.Random(0)
     examples = [
         {
@@ -57,7 +57,7 @@ def take(dataset, count):
 
 
 def pairs(batch):
-    """The (source, target) ids of a batch, padding removed, empty rows left out."""
+    """The (source, target) ids of a batch, without padding and empty rows."""
     sides = (batch[name].reshape(-1, batch[name].shape[-1]) for name in ("inputs", "targets"))
     for source, target in zip(*sides, strict=True):
         if source.any() or target.any():

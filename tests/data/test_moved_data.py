@@ -1,4 +1,4 @@
-"""The position in the training data: of examples that have numbers, in files that may move."""
+"""The position in the training data: numbered examples, in files that may move."""
 
 import hashlib
 import itertools
@@ -18,7 +18,7 @@ SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_s
 
 
 def write_corpus(folder: pathlib.Path) -> list[str]:
-    """Writes 200 examples to ten files; the first source id tells an example."""
+    """Writes 200 examples to ten files; the first source id identifies an example."""
     draw = random.Random(0)
     examples = [
         {
@@ -81,12 +81,12 @@ def test_a_position_holds_wherever_the_files_are(paths, taken, tmp_path, monkeyp
 
 @pytest.fixture
 def origins_alone(monkeypatch):
-    """Lets the pipelines end where ids would be made: batches of (origins, records, buckets)."""
+    """Makes the pipelines end before parsing: batches of (origins, records, buckets)."""
     monkeypatch.setattr(input_pipeline, "_padded", lambda batches, reader, parts: batches)
 
 
 def origins(dataset, count=None):
-    """Yields (epoch, example, first source id) of what a dataset gives out."""
+    """Yields (epoch, example, first source id) for each record of a dataset."""
     for numbers, examples, _ in itertools.islice(dataset, count):
         ids = ExampleReader().parse(examples)["inputs"].to_list()
         for origin, source in zip(numbers.numpy().tolist(), ids, strict=True):

@@ -1,4 +1,4 @@
-"""Where Beam's file systems, which know names as patterns alone, look for files."""
+"""Folder names with special characters: Beam's file systems read all names as glob patterns."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Generation by Beam makes the very files of the local way, on whatever file system."""
+"""Generation with Beam writes the same files as the local generator, on any file system."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ _PROCESSES = "--direct_num_workers=2 --direct_running_mode=multi_processing"
 
 
 class Small(Text2TextProblem):
-    """Numbers as text in bytes; more training samples than fit into one portion."""
+    """Numbers as text in bytes; more training samples than one portion takes."""
 
     vocab_type = VocabType.CHARACTER
     base_name = "small"
@@ -48,7 +48,7 @@ class Small(Text2TextProblem):
 
 
 class Dealt(Small):
-    """One row of samples, dealt out over the files of all splits."""
+    """One sequence of samples, spread over the files of all splits."""
 
     is_generate_per_split = False
 
@@ -241,7 +241,7 @@ def test_a_disk_that_fills_up_leaves_whole_files_and_the_next_run_makes_the_rest
 
 
 class Remote(localfilesystem.LocalFileSystem):
-    """What stands for a remote file system: `far://x` is below a folder of the test's.
+    """A fake remote file system: `far://x` maps to a folder of the test.
 
     As some remote ones it does not rename onto a file.
     """

@@ -1,4 +1,4 @@
-"""Cleaning: what each rule drops, the flag's grammar, and counts on real noisy corpora."""
+"""Cleaning: the pairs that each rule drops, the flag's syntax, and counts on real noisy corpora."""
 
 import gzip
 import logging

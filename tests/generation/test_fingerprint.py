@@ -1,4 +1,4 @@
-"""What data was made from: every change is named, and nothing else stands in the way."""
+"""Fingerprints: errors name every change of the sources and options, and nothing else."""
 
 import gzip
 import hashlib
@@ -19,7 +19,7 @@ from t2t_lite.text.text_encoder import VocabType
 
 
 class Words(text2text_tmpdir.Text2textTmpdir):
-    """A vocabulary file that tests write, two training files, settings as given."""
+    """A vocabulary file that tests write, two training files, and configurable settings."""
 
     base_name = "words"
     dataset_splits = (
@@ -34,7 +34,7 @@ def words(**members) -> Words:
 
 
 class Folders:
-    """A folder of raw files and one of data, and what a run of data generation guards there."""
+    """A folder of raw files and one of data, guarded as by data generation."""
 
     def __init__(self, folder: pathlib.Path):
         self.raw, self.data = folder / "raw", folder / "data"
@@ -50,7 +50,7 @@ class Folders:
         fingerprint.guard_splits(*arguments)
 
     def make(self, problem=None, **options):
-        """Guards, then puts all files there, not asking what generation makes of the text."""
+        """Guards, then creates all files without generating their contents."""
         problem = problem or Words()
         arguments = (problem, str(self.data), str(self.raw), DatagenOptions(**options))
         fingerprint.guard_vocabulary(*arguments)

@@ -24,7 +24,7 @@ from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 
 
 class Small(Text2TextProblem):
-    """Numbers as text in bytes, which need no vocabulary file; 4 training files."""
+    """Numbers as text in bytes, without a vocabulary file; 4 training files."""
 
     vocab_type = VocabType.CHARACTER
     base_name = "small"
@@ -56,7 +56,7 @@ def generate(problem: Text2TextProblem, folder: pathlib.Path, **options) -> None
 
 
 def numbers(path: pathlib.Path) -> list[int]:
-    """Which samples a file holds, in its order."""
+    """The samples in a file, in order."""
     decode = ByteTextEncoder().decode
     return [int(decode(example["inputs"])) for example in records.read_examples([path])]
 
@@ -207,7 +207,7 @@ def test_only_a_missing_file_is_made(data, undisturbed, digests):
 
 
 class Stopping(Small):
-    """Stops after so many samples of a split."""
+    """Stops after a number of samples of a split."""
 
     stop = 120
 
@@ -219,7 +219,7 @@ class Stopping(Small):
 
 @pytest.fixture
 def encoded(monkeypatch) -> list[int]:
-    """Numbers of the samples that were encoded, the first of each chunk."""
+    """The number of the first sample of each encoded chunk."""
     firsts = []
 
     def encode(self, chunk, original=chunks.ExampleEncoder.encode):
@@ -247,7 +247,7 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(
 
 
 def torn(contents: bytes) -> Iterator[bytes]:
-    """Yields what a crash of the machine may leave of a file: cut, or blocks never written."""
+    """Yields what a crash of the machine may leave of a file: truncated or missing blocks."""
     size = len(contents)
     for end in range(size):
         yield contents[:end]
@@ -340,7 +340,7 @@ def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monk
 
 
 class Ported(Small):
-    """Does not say what it reads."""
+    """Does not declare which files it reads."""
 
     text = "a"
 

@@ -1,4 +1,4 @@
-"""Whole generations through the command's function, whose sources and options change in between."""
+"""Repeated generation through the command's function, with changed sources and options."""
 
 import itertools
 import signal
@@ -16,7 +16,7 @@ from t2t_lite.text import vocabularies
 
 @pytest.fixture
 def corpus(tmp_path, data) -> types.SimpleNamespace:
-    """120 pairs to train and as many to watch: more than `text2text_tmpdir` has files."""
+    """120 training and 120 evaluation pairs: more than `text2text_tmpdir` has files."""
     raw = tmp_path / "raw"
     raw.mkdir()
     for name in ("inputs.train.txt", "targets.train.txt", "inputs.eval.txt", "targets.eval.txt"):

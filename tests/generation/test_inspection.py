@@ -1,4 +1,4 @@
-"""What is printed of a data folder, and what is found wrong with it."""
+"""Inspection of a data folder: its report and the faults that it finds."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Data generation that is killed or runs into a full disk, and what the next run makes of it."""
+"""Data generation that is killed or fails on a full disk, and its continuation by the next run."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 
 class Small(AlgorithmicReverseDecimal40):
-    """2,000 pairs to train, in 40 files."""
+    """2,000 training pairs in 40 files."""
 
     base_name = "small"
     train_size = 2000
@@ -80,7 +80,7 @@ def processes_of(session: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def many_files(tmp_path_factory, digests) -> dict[str, str]:
-    """What an undisturbed `_RUN` makes."""
+    """The files of an undisturbed `_RUN`."""
     folder = tmp_path_factory.mktemp("many")
     generate(folder, num_workers=1)
     return digests(folder)

@@ -46,7 +46,7 @@ class Zoo(Text2TextProblem):
 
 
 class Tokens(Zoo):
-    """The same in whole words, of which the file knows few."""
+    """The same in whole words, few of which are in the vocabulary."""
 
     vocab_type = VocabType.TOKEN
     oov_token = "<UNK>"
@@ -58,7 +58,7 @@ def full_report(problem, data_dir="", rules="", hparams=None, tmp_dir="") -> str
 
 
 def row(text: str, start: str) -> list[str]:
-    """The cells of the first line that begins so."""
+    """The cells of the first line with this beginning."""
     line = next(line for line in text.splitlines() if line.startswith(start))
     return line.removeprefix(start).split()
 

@@ -1,4 +1,4 @@
-"""The embedded data set: what Babel generates is the recorded text, clean and grammatical."""
+"""The embedded data set: Babel generates the recorded text, clean and grammatical."""
 
 import datetime
 import itertools

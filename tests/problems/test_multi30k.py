@@ -10,7 +10,7 @@ from t2t_lite.problems import multi30k
 
 
 class SmallVocabulary(multi30k.TranslateEndeMulti30k):
-    """The development set for training, so that a test takes a moment."""
+    """The development set as training data, so that a test is quick."""
 
     base_name = "translate_ende_multi30k"
     approx_vocab_size = 1000

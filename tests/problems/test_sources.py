@@ -1,4 +1,4 @@
-"""Which files the problems that come with the package are made from."""
+"""The source files of the package's own problems."""
 
 import pytest
 

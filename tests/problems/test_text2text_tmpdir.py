@@ -21,7 +21,7 @@ def write_lines(path: pathlib.Path, lines: list[str]) -> None:
 
 @pytest.fixture
 def raw(tmp_path) -> pathlib.Path:
-    """A folder of raw text: four pairs to train, two to evaluate."""
+    """A folder of raw text: four training and two evaluation pairs."""
     folder = tmp_path / "raw"
     folder.mkdir()
     write_lines(folder / "inputs.train.txt", SOURCES[:4])

@@ -21,7 +21,7 @@ SYMBOLS = "S NP DT NN /NP VP VBZ /VP /S"
 
 
 class SmallSample(treebanks.ParsingTreebankSample):
-    """A vocabulary that is built in a moment."""
+    """A vocabulary that is quick to build."""
 
     base_name = "parsing_treebank_sample"
     approx_vocab_size = 500
@@ -35,7 +35,7 @@ def write_mrg(folder: pathlib.Path, *numbers: int) -> None:
 
 
 def write_craft(folder: pathlib.Path, text: str) -> None:
-    """An archive of CRAFT's training trees that holds one article."""
+    """An archive of CRAFT's training trees with one article."""
     with tarfile.open(folder / "craft-treebank-penn-train.tgz", "w:gz") as archive:
         info = tarfile.TarInfo("a.tree")
         info.size = len(text)

@@ -1,4 +1,4 @@
-"""WMT problems mean what their names say; archives made here are laid out as upstream's."""
+"""WMT problems match their names; the archives built here have upstream's layout."""
 
 import gzip
 import io
@@ -95,7 +95,7 @@ def sgm(lines: Lines) -> bytes:
 
 
 def sentences(corpus: str, language: str) -> Lines:
-    """Lines that say where they belong; a pair has an empty side, another a stray line break."""
+    """Lines that name their origin; one pair has an empty side, another a stray line break."""
     tail = ["x\u2028y\u0085z" if language == "en" else "x", "" if language == "en" else "leer"]
     return [f"{corpus} {language} & word{i * i % 89} <{i}> \u00fc" for i in range(118)] + tail
 
@@ -128,7 +128,7 @@ def upstream(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def few_shards(monkeypatch) -> None:
-    """Each file costs a moment, whatever it holds."""
+    """Generates three training files: each file costs time, whatever its size."""
     monkeypatch.setattr(wmt, "three_splits", lambda train_shards: three_splits(3))
 
 
@@ -307,7 +307,7 @@ REAL = {
 @pytest.mark.integration
 @pytest.mark.parametrize("name", REAL)
 def test_real_text_through_t2t_datagen(shared_data, few_shards, tmp_path, monkeypatch, name):
-    """Real texts in the place of upstream's, in archives laid out like upstream's."""
+    """Real texts instead of upstream's, in archives with upstream's layout."""
     monkeypatch.setattr(wmt.PaperWmtProblem, "vocab_characters", 2_000_000)  # for speed
     language = "de" if "ende" in name else "fr"
     raw, data = tmp_path / "raw", tmp_path / "data"

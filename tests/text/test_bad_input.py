@@ -1,4 +1,4 @@
-"""Whatever is wrong with raw text is named by file and line; skipped, nothing else slips."""
+"""Errors in raw text name file and line; skipping one leaves everything else aligned."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def pairs(samples) -> list[tuple[str, str]]:
 
 
 def numbered(count: int, word: str = "line") -> bytes:
-    """Lines that compress badly, so that a cut loses some of them."""
+    """Lines that compress poorly, so that a cut loses some of them."""
     digits = random.Random(word)
     return b"".join(
         b"%s %d %d\n" % (word.encode(), i, digits.getrandbits(99)) for i in range(count)

@@ -6,7 +6,7 @@ from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
 
 
 def written(folder, *words):
-    """Returns the dictionary of one tree over `word/tag`s, as an encoder reads it."""
+    """Returns the dictionary of a tree over `word/tag`s, as read by an encoder."""
     counts = TagCounts()
     for pair in words:
         word, _, tag = pair.rpartition("/")

@@ -158,7 +158,7 @@ class TestFile:
 
 
 def by_all_substrings(token_counts, min_count, passes, reserved_tokens, max_length):
-    """The rule as it is written: every substring at every boundary, one after the other."""
+    """The rule taken literally: every substring at every boundary, in turn."""
     reserved_tokens = ["<pad>", "<EOS>", *reserved_tokens]
     alphabet = subword_text_encoder._alphabet([*token_counts, *reserved_tokens])
     reserved = [subword_text_encoder._escape(token, alphabet) for token in reserved_tokens]

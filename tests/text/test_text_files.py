@@ -1,4 +1,4 @@
-"""Lines end at a line feed and nowhere else; damaged files are named with their line."""
+"""Lines end only at a line feed; errors in damaged files name file and line."""
 
 import gzip
 import pathlib

@@ -45,7 +45,7 @@ output_symbols = st.one_of(
 
 @pytest.fixture(scope="module")
 def treebank_folder(shared_data, tmp_path_factory):
-    """Folder with the files of both treebanks, unpacked."""
+    """A folder with the unpacked files of both treebanks."""
     folder = tmp_path_factory.mktemp("treebanks")
     for path in shared_data.glob("*/*treebank*.tgz"):
         with tarfile.open(path) as archive:
