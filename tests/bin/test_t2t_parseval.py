@@ -82,7 +82,7 @@ def test_evalb_stops_after_two_errors_more_than_max_error(
     [
         (TREE + "(S (x a)\n", TREE * 2, "", "gold, line 2: closing brackets missing"),
         (TREE * 2, TREE + "(S (x a)))\n", "", "test, line 2: an extra closing bracket"),
-        (TREE, "(S I (V see))\n", "", "test, line 1: bracket 'S' holds a word beside"),
+        (TREE, "(S I (V see))\n", "", "test, line 1: bracket 'S' contains a word and"),
         (TREE * 2, TREE, "", "test has 1 lines but "),
         ("", "", "", "gold: there are no trees"),
         (TREE, TREE, "\nLABELLED 1\n", "param, line 2: unknown keyword 'LABELLED'"),

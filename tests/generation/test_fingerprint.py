@@ -181,7 +181,7 @@ def test_all_changes_are_named_at_once(folders):
         folders.guard(words(inputs_prefix="de: "))
     assert (
         "(there -> now): inputs_prefix: '' -> 'de: '; vocabulary vocab.words.32768.subwords: other "
-        "contents; targets.eval.txt: other contents. Go back"
+        "contents; targets.eval.txt: other contents. Restore"
     ) in str(error.value)
 
 
@@ -322,7 +322,7 @@ def test_a_damaged_fingerprint_is_an_error_that_names_it(folders, text):
     folders.make()
     path = folders.data / "words.fingerprint.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=rf"^{path}: not a fingerprint .*; delete it if"):
+    with pytest.raises(UserError, match=rf"^{path}: not a fingerprint .*; delete it to keep"):
         folders.guard()
 
 

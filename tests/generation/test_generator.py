@@ -460,6 +460,6 @@ def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side, lefto
 
 @pytest.mark.parametrize(("cls", "size", "split"), [(Small, 0, "train"), (Dealt, 6, "test")])
 def test_a_split_without_samples_is_an_error(data, cls, size, split, leftovers):
-    with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split stays"):
+    with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split would be"):
         generate(cls(train=size), data)
     assert leftovers() == []
