@@ -167,12 +167,12 @@ def register_metric(name: Registered) -> Registered: ...
 @overload
 def register_metric(name: str | None = None) -> Callable[[Registered], Registered]: ...
 def register_metric(name: Any = None) -> Any:
-    """Registers a `Metric` class; its name, a Python name, is a field of metrics.jsonl."""
+    """Registers a `Metric` class; its name, a Python identifier, is a field of metrics.jsonl."""
     own = snake_case(name.__name__) if callable(name) else name
     if own and (not own.isidentifier() or own in ("kind", "step") or own.endswith("_signature")):
         raise ValueError(
             f"metric {own!r}: expected letters, digits and underscores, and neither kind, step nor "
-            "the ending _signature, which mean other fields of metrics.jsonl"
+            "the ending _signature, which are other fields of metrics.jsonl"
         )
     return _metrics.decorator(name)
 
@@ -248,11 +248,11 @@ def hparams(name: str) -> "HParams":
 
 
 def metric(name: str) -> "Metric":
-    """Returns the metric of that name; what follows a colon is for the metric to read.
+    """Builds the metric with this name; the metric itself interprets any text after a colon.
 
     Raises:
-        UsageError: the name is not registered (the message gives the nearest one), or lacks what
-            must follow its colon.
+        UsageError: the name is not registered (the message suggests the closest one), or lacks a
+            required text after a colon.
     """
     return _metrics[name.partition(":")[0]](name)
 
@@ -278,7 +278,7 @@ def list_hparams() -> list[str]:
 
 
 def list_metrics() -> list[str]:
-    """Returns the names of all metrics, without what may follow a colon."""
+    """Returns the names of all metrics, without any text after a colon."""
     return _metrics.names()
 
 

@@ -208,9 +208,9 @@ class Problem(abc.ABC):
 
     @property
     def metrics(self) -> Sequence[str]:
-        """The metrics of outputs, by registered names, at least one.
+        """The registered names of the metrics of outputs, at least one.
 
-        Evaluations compute all of them; by the first, the best checkpoints are chosen.
+        Evaluations compute all of them; the first one selects the best checkpoints.
         """
         return (self.metric,)
 

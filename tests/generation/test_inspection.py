@@ -156,5 +156,7 @@ class TestFaults:
         assert "dev: 1 files, 0 examples" in report(data, Bytes())
 
     def test_no_data_at_all(self, tmp_path):
-        with pytest.raises(UserError, match="inspected-train-00000-of-00002 is missing; generate it"):
+        with pytest.raises(
+            UserError, match="inspected-train-00000-of-00002 is missing; generate it"
+        ):
             splits(tmp_path, Bytes())
