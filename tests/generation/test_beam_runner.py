@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-import t2t_lite.data
+import t2t_lite.generation
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -214,7 +214,7 @@ def test_an_error_of_a_worker_is_one_line_and_leaves_no_file(tmp_path, beam_opti
 
 
 def test_an_error_of_the_reader_leaves_no_file(tmp_path):
-    with pytest.raises(DataError, match="0 samples are too few, the eval split would be empty"):
+    with pytest.raises(DataError, match="0 samples are too few: the eval split would be empty"):
         by_beam(NoDev(), tmp_path, tmp_path)
     assert os.listdir(tmp_path) == ["small.fingerprint.json"]
 
@@ -344,7 +344,7 @@ def test_flags_that_exclude_each_other(tmp_path, argv, complaint, capsys):
 def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     monkeypatch.delitem(sys.modules, "t2t_lite.generation.beam_runner", raising=False)
-    monkeypatch.delattr(t2t_lite.data, "beam_runner", raising=False)
+    monkeypatch.delattr(t2t_lite.generation, "beam_runner", raising=False)
     what = ["--problem=text2text_tmpdir", f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
     assert command(*what, "--runner=DirectRunner") == 1
     assert "pip install 't2t_lite[beam]'" in capsys.readouterr().err
