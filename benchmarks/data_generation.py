@@ -1,19 +1,19 @@
-"""Vocabulary and data generation on Multi30k, against tensor2tensor's way (`t2t_way.py`).
+"""Vocabulary and data generation on Multi30k, compared with tensor2tensor's way (`t2t_way.py`).
 
     python benchmarks/data_generation.py path/to/multi30k [--golden=path/to/vocab_build]
 
-Contenders take turns, each in processes of its own; ratios are taken within a round. The text is
-Multi30k's training captions in three pairs of languages, 87,000 pairs, over and over; with at most
-as many no pair comes twice (a cache of tokens never misses in text that it has seen). The
-vocabularies are made from the first 29,000.
+Contenders take turns, each in separate processes; ratios are computed within a round. The text is
+Multi30k's training captions in three language pairs, 87,000 pairs, repeated as needed. Up to that
+number no pair repeats, which matters because a token cache never misses in text that it has seen.
+The vocabularies are built from the first 29,000 pairs.
 
 - Vocabulary: seconds from files of lines to a file, imports excluded.
-- Generation: all contenders write 100 shuffled files. The rate is that of the pairs that a large
-  corpus has more than a small one, so that start-up counts for nobody. T2T's way takes its time;
-  one worker and all are compared on a larger corpus, as it is for those that one has several.
-- Memory: the greatest sum, over all processes of t2t-datagen, of their proportional set sizes.
-- The two `.subwords` vocabularies must be the same bytes, and their records the same multiset. With
-  `--golden`, T2T's own vocabulary of that folder must be what its restated way builds, too.
+- Generation: all contenders write 100 shuffled files. The rate is computed from the difference
+  between a large and a small corpus, so that start-up does not count. T2T's way is slow, so one
+  worker and all cores are compared on a larger corpus, where several workers are useful.
+- Memory: the peak of the summed proportional set sizes of all processes of t2t-datagen.
+- The two `.subwords` vocabularies must have the same bytes, and their records must be the same
+  multiset. With `--golden`, the reimplementation must also build T2T's own vocabulary.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from t2t_lite.data import records
 from t2t_lite.text import vocabularies
 from t2t_lite.text.text_encoder import VocabType
 
-# So that no pair comes twice: English-German, then German-French, then French-English.
+# Distinct pairs: English-German, then German-French, then French-English.
 LANGUAGES = {"inputs": ("en", "de", "fr"), "targets": ("de", "fr", "en")}
 SHARDS = 100
 VOCABULARY = {VocabType.SUBWORD: 2**13, VocabType.SENTENCEPIECE_BPE: 8_000}
@@ -52,14 +52,14 @@ Seconds = dict[str, list[float]]
 
 
 class Process:
-    """A process of its own that does one piece of work after the other."""
+    """A separate process that runs one function after another."""
 
     def __init__(self) -> None:
         self._pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         self._pool.submit(time.perf_counter).result()
 
     def seconds(self, work: Callable[..., None], *arguments: object) -> float:
-        """Does the work there and returns how long it took."""
+        """Runs the function there and returns its duration in seconds."""
         return self._pool.submit(_timed, work, *arguments).result()
 
 
@@ -70,7 +70,7 @@ def _timed(work: Callable[..., None], *arguments: object) -> float:
 
 
 def write_corpus(multi30k: pathlib.Path, folder: pathlib.Path, pairs: int) -> pathlib.Path:
-    """Writes what the problems read: so many training pairs, 100 to evaluate."""
+    """Writes the files that the problems read: `pairs` for training, 100 for evaluation."""
     folder.mkdir()
     for side, languages in LANGUAGES.items():
         for split, name, count in (("train", "train", pairs), ("eval", "val", 100)):
@@ -82,7 +82,7 @@ def write_corpus(multi30k: pathlib.Path, folder: pathlib.Path, pairs: int) -> pa
 
 
 def pairs_of(text: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Yields the training pairs of a folder, without space at their ends."""
+    """Yields the training pairs of a folder, stripped of surrounding white space."""
     with (
         open(text / "inputs.train.txt", encoding="utf-8", newline="\n") as sources,
         open(text / "targets.train.txt", encoding="utf-8", newline="\n") as targets,
@@ -114,12 +114,12 @@ def start_datagen(
     vocabularies: pathlib.Path,
     num_workers: int = 0,
 ) -> subprocess.Popen[bytes]:
-    """Starts t2t-datagen in a session of its own, with a vocabulary that is there already."""
+    """Starts t2t-datagen in a new session, with an existing vocabulary."""
     from t2t_lite import registry
 
     data.mkdir()
     name = PROBLEMS[vocab_type]
-    # Whatever its size, datagen takes the vocabulary that has the name it looks for.
+    # datagen uses any vocabulary with the expected name, whatever its size.
     shutil.copy(vocabularies / vocab_type, data / registry.problem(name).vocab_files()[0])
     command = [sys.executable, "-m", "t2t_lite.bin.t2t_datagen", f"--problem={name}"]
     command += [f"--tmp_dir={text}", f"--data_dir={data}", f"--num_workers={num_workers}"]
@@ -134,7 +134,7 @@ def datagen_seconds(*arguments: object) -> float:
 
 
 def datagen_memory(*arguments: object) -> float:
-    """Returns the greatest memory of all processes of a t2t-datagen together, in MiB."""
+    """Returns the peak memory of all processes of a t2t-datagen together, in MiB."""
     process = start_datagen(*arguments)
     most = 0.0
     while process.poll() is None:
@@ -148,7 +148,7 @@ def finish(process: subprocess.Popen[bytes]) -> None:
     """Waits for a command.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the command failed.
     """
     _, errors = process.communicate()
     if process.returncode:
@@ -165,16 +165,16 @@ def session_memory(session: int) -> float:
                 rollup = (folder / "smaps_rollup").read_text()
                 total += int(rollup.partition("\nPss:")[2].split()[0])
         except (FileNotFoundError, ProcessLookupError, IndexError):
-            continue  # it has ended
+            continue  # the process has ended
     return total / 1024
 
 
 def measure_vocabularies(
     warm_up: pathlib.Path, text: pathlib.Path, folder: pathlib.Path, rounds: int
 ) -> Seconds:
-    """Builds each vocabulary in turns, as files of `folder` named after their types.
+    """Builds each vocabulary in turn, as files of `folder` named after their types.
 
-    A first turn, on another text, loads the libraries and does not count.
+    A first turn on other text loads the libraries and is not timed.
     """
     processes = {name: Process() for name in (T2T, *VOCABULARY)}
     seconds: Seconds = {name: [] for name in processes}
@@ -194,7 +194,7 @@ def measure_vocabularies(
 def measure_generation(
     texts: Sequence[pathlib.Path], folder: pathlib.Path, vocabularies: pathlib.Path, rounds: int
 ) -> Seconds:
-    """Returns how many seconds the larger text takes longer than the smaller one."""
+    """Returns the difference in seconds between the larger and the smaller text."""
     peer = Process()
     data = folder / "data"
     bpe = VocabType.SENTENCEPIECE_BPE
@@ -223,7 +223,7 @@ def measure_generation(
 def measure_workers(
     texts: Sequence[pathlib.Path], folder: pathlib.Path, vocabularies: pathlib.Path, rounds: int
 ) -> Seconds:
-    """Returns how many seconds the larger text takes longer than the smaller one."""
+    """Returns the difference in seconds between the larger and the smaller text."""
     bpe, data = VocabType.SENTENCEPIECE_BPE, folder / "data"
     seconds: Seconds = {ONE_WORKER: [], ALL_CORES: []}
     for _ in range(rounds):
@@ -237,13 +237,13 @@ def measure_workers(
 
 
 def sorted_examples(data: pathlib.Path) -> list[tuple[list[int], list[int]]]:
-    """Returns the training examples of a folder, whatever their order."""
+    """Returns the training examples of a folder, sorted."""
     examples = records.read_examples(data.glob("*train-*"))
     return sorted((example["inputs"], example["targets"]) for example in examples)
 
 
 def check_golden(folder: pathlib.Path) -> None:
-    """Compares a vocabulary of tensor2tensor's own with what its restated way builds."""
+    """Compares T2T's own vocabulary with the one that the reimplementation builds."""
     builds = json.loads((folder / "builds.json").read_text("utf-8"))["builds"]
     (golden,) = (build for build in builds if build["file"] == "vocab.1024.subwords")
     with tempfile.TemporaryDirectory() as name:
@@ -302,7 +302,7 @@ def main() -> None:
         print_rates(args.few, args.many, seconds)
         print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 2.5")
         print_ratio(f"{subwords} : {T2T}, same records", seconds, subwords, T2T, ">= 2")
-        # More rounds: on all cores at once, whatever else the machine does counts.
+        # More rounds: on all cores, other load on the machine adds noise.
         seconds = measure_workers((few, most), folder, vocabularies, 3 * args.rounds)
         print_rates(args.few, args.most, seconds)
         title = f"{bpe}, {ALL_CORES} : {ONE_WORKER}"

@@ -1,21 +1,21 @@
-"""Decoding speed against CTranslate2 on the same weights, and against the matrix products alone.
+"""Decoding speed compared with CTranslate2 on the same weights, and with bare matrix products.
 
     pip install -e '.[bench]'
     python benchmarks/decode_throughput.py --text=newstest2013.en --vocab_text=newstest2012.en,...
 
-prints one table. A model of random weights, made such that every output is as long as its source
-(`decoding_contenders.py` says how), is written as a run folder and exported for CTranslate2 in
-float32 and int8. A sample of the lines of `--text` is translated, text to text, by t2t-decoder's
-decoder and by CTranslate2; beside them, the matrix products of our decoding run alone. In each case
-all take turns in one run:
+prints one table. A model with random weights, built so that every output is as long as its source
+(see `decoding_contenders.py`), is written as a run folder and exported for CTranslate2 in float32
+and int8. t2t-decoder's decoder and CTranslate2 translate a sample of the lines of `--text`, text to
+text; the bare matrix products of our decoding run beside them. In each case all take turns in one
+run:
 
-- `beam`: beam 4, alpha 0.6; CTranslate2's penalty is another, but does not matter here.
+- `beam`: beam 4, alpha 0.6; CTranslate2's penalty differs, which does not matter here.
 - `greedy`: beam 1.
 - `one`: beam 4, one line of median length at a time.
 
-Rates are target tokens a second, EOS counted. Ratios are of speed, the median of the rounds and
-their range. Peak memory is that of the whole process, TensorFlow's own 400 MiB or so included. The
-time to the first output is that of the command `t2t-decoder` from start to end, for one line.
+Rates are target tokens per second, including EOS. Ratios compare speeds: the median of the rounds
+and their range. Peak memory is that of the whole process, including about 400 MiB of TensorFlow
+itself. The time to the first output is the run time of the command `t2t-decoder` for one line.
 """
 
 import argparse
@@ -36,7 +36,7 @@ import pairing
 
 OURS, FLOAT32, INT8, PRODUCTS = contenders.PREPARE
 PROBLEM = "text2text_tmpdir_bpe"
-BARS = {FLOAT32: 1.0, PRODUCTS: 0.85}  # either will do
+BARS = {FLOAT32: 1.0, PRODUCTS: 0.85}  # reaching one is enough
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -47,7 +47,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 
 
 def sample(path: pathlib.Path, sentences: int) -> list[str]:
-    """Returns that many lines with text, chosen at random, always the same."""
+    """Returns that many non-empty lines, chosen at random with a fixed seed."""
     lines = list(filter(None, map(str.strip, read_lines(path))))
     chosen = np.random.default_rng(0).choice(len(lines), sentences, replace=False)
     return [lines[i] for i in chosen]
@@ -81,7 +81,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
 
 
 def prepare_folder(folder: pathlib.Path, args: argparse.Namespace) -> contenders.Work:
-    """Makes everything that the contenders read, and chooses the lines."""
+    """Prepares everything that the contenders read, and chooses the lines."""
     from t2t_lite import registry
     from t2t_lite.text import vocabularies
 
@@ -110,7 +110,7 @@ def cases(work: contenders.Work) -> dict[str, contenders.Work]:
 
 
 def target_tokens(work: contenders.Work) -> int:
-    """Counts what every contender writes: subwords and EOS of every line."""
+    """Counts the subwords and EOS of every line, which every contender writes."""
     import sentencepiece
 
     spm = sentencepiece.SentencePieceProcessor(str(work.vocabulary))
@@ -134,7 +134,7 @@ def rows(name: str, tokens: int, found: pairing.Comparison) -> list[str]:
 
 
 def first_output(work: contenders.Work, rounds: int) -> list[float]:
-    """Returns the seconds that the command takes for one line, from start to end."""
+    """Returns the run times in seconds of the command for one line."""
     source, target = work.run_dir.parent / "one.txt", work.run_dir.parent / "one.out"
     source.write_text("One line.\n", encoding="utf-8")
     command = [sys.executable, "-m", "t2t_lite.bin.t2t_decoder", f"--output_dir={work.run_dir}"]
@@ -175,7 +175,7 @@ def main() -> None:
     """Prints the table."""
     args = parse()
     with tempfile.TemporaryDirectory() as folder:
-        # In a process of its own: those that this one starts inherit its peak of memory.
+        # In a separate process: child processes inherit the peak memory of this one.
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             work = pool.apply(prepare_folder, (pathlib.Path(folder), args))
         print(f"{contenders.THREADS} threads, {args.rounds} rounds, {len(work.lines)} lines")

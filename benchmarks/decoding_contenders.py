@@ -1,9 +1,9 @@
-"""What `decode_throughput.py` lets take turns, and the model that they decode with.
+"""The contenders of `decode_throughput.py`, and the model that they decode with.
 
-All have the same weights, translate the same lines from text to text, and write as many target
-tokens. Nothing is told how long an output is to be: the model itself ends it where the source ends,
-so that every sentence is finished at a step of its own, as in real work. A model of random weights
-alone would end its outputs at random, or never.
+All have the same weights, translate the same lines from text to text, and write equally many target
+tokens. No contender is told the length of an output: the model ends it where the source ends, so
+that sentences finish at different steps, as in real use. With plain random weights, outputs would
+end at random, or never.
 """
 
 import functools
@@ -21,27 +21,26 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 class Work(NamedTuple):
-    """What is decoded, and how."""
+    """What to decode, and how."""
 
     run_dir: pathlib.Path  # run folder
     exported: pathlib.Path  # holds a CTranslate2 folder for each way of storing weights
     vocabulary: pathlib.Path  # SentencePiece model
     lines: Sequence[str]
     beam_size: int
-    batch_tokens: int  # of CTranslate2's batches, in source tokens
+    batch_tokens: int  # size of CTranslate2's batches, in source tokens
 
 
 def end_with_the_source(model) -> None:
     """Changes random weights of a pre-norm Transformer so that outputs are as long as sources.
 
-    Each position is a random code in a few features, which are kept free of everything else in all
-    layers. One head of the last decoder layer compares the codes, so that it looks from target
-    position t to source position t, and takes from there a feature that EOS alone has. The last
-    normalisation raises that feature far above all others or, where it is missing, pushes it far
-    below.
+    Each position is a random code in a few features that no layer uses for anything else. One head
+    of the last decoder layer compares the codes, so that target position t attends to source
+    position t and reads a feature that only EOS has. The last normalisation raises that feature far
+    above all others or, if it is missing, pushes it far below.
 
     Args:
-        model: has the hparam pos=emb, which costs no more time than sinusoids.
+        model: a Transformer with pos=emb, which is as fast as sinusoids.
     """
     h = model.hparams
     width = h.hidden_size // h.num_heads
@@ -57,7 +56,7 @@ def end_with_the_source(model) -> None:
     rows = random.standard_normal((len(matrix), len(free)))
     rows -= rows.mean(axis=1, keepdims=True)
     matrix[:, free] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    matrix[0] = 0.0  # padding is never the best
+    matrix[0] = 0.0  # padding is never the best output
     matrix[1, end] = 0.2
     model.targets_embedding.matrix.assign(matrix)
 
@@ -73,7 +72,7 @@ def end_with_the_source(model) -> None:
     attention = layer.source_attention  # of the last decoder layer; its first head
     compare = np.zeros((h.hidden_size, width), np.float32)
     compare[code, code] = 30.0
-    compare[nothing] = -30.0  # normalisation has taken the mean from all features
+    compare[nothing] = -30.0  # normalisation has subtracted the mean from all features
     query, kv = np.array(attention.query.kernel), np.array(attention.kv.kernel)
     query[:, :width] = kv[:, :width] = compare
     kv[:, h.hidden_size : h.hidden_size + width] = 0.0
@@ -115,9 +114,9 @@ def our_decoder(work: Work):
 
 
 def prepare_ctranslate2(quantization: str, work: Work) -> pairing.Step:
-    """CTranslate2 with SentencePiece before and behind, as the README of an export has it.
+    """CTranslate2 with SentencePiece before and after it, as in the README of an export.
 
-    All outputs of a sentence end at the same step, so that its length penalty does not matter.
+    All outputs of a sentence end at the same step, so its length penalty does not matter.
     """
     import ctranslate2
     import sentencepiece
@@ -148,7 +147,7 @@ def prepare_ctranslate2(quantization: str, work: Work) -> pairing.Step:
 
 
 def prepare_products(work: Work) -> pairing.Step:
-    """The matrix products of our decoding, each into a fresh array: the limit of the machine."""
+    """The matrix products of our decoding, each into a new array: the limit of the machine."""
     import tensorflow as tf
 
     decoder = our_decoder(work)
@@ -163,7 +162,7 @@ def prepare_products(work: Work) -> pairing.Step:
 
 
 def _multiply(batches, kernels, h, vocabulary: int, beam_size: int) -> None:
-    """Does the products of every batch: those of the encoder once, the others in every step."""
+    """Computes the products of every batch: the encoder's once, the decoder's in every step."""
     import tensorflow as tf
 
     from t2t_lite.search.search_loop import CHUNK
@@ -205,7 +204,7 @@ def _ones(*shape: int):
 
 
 def _batches_of(decoder, lines: Sequence[str]) -> list[tuple[int, list[int]]]:
-    """Returns of each batch that the decoder makes the padded and all single lengths."""
+    """Returns the padded length and all source lengths of each of the decoder's batches."""
     from t2t_lite.search.beam_search import BeamSearch
 
     batches = []
@@ -231,7 +230,7 @@ def _require_lengths(sources: Sequence[int], outputs: Sequence[int]) -> None:
 
 
 def _discard(result: object) -> None:
-    """Makes a step of a call whose result nobody wants."""
+    """Ignores the result of a call, to make it a step."""
 
 
 PREPARE: dict[str, Callable[[Work], pairing.Step]] = {

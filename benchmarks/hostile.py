@@ -2,12 +2,12 @@
 
     python benchmarks/hostile.py [--inputs=10000] [--seed=0]
 
-takes sound samples of all that the package reads, damages them at random, reads them as the
-commands do, and counts by reader what was read all the same and what was refused by an error that
-a user can mend. Anything else is a violation: another exception, more than 5 s for one input, a
-message of several lines, or a file of the sample that the reader has changed. For each it prints
-the command that shows it again, and exits with 1. The same seed draws the same inputs, each
-independently of the others.
+takes valid samples of everything that the package reads, damages them at random and reads them as
+the commands do. For each reader it counts inputs that were read anyway and inputs refused with a
+user error. Anything else is a violation: another exception, more than 5 s for one input, a message
+of several lines, or a sample file that the reader has changed. For each violation it prints the
+command that reproduces it, and it exits with 1. The same seed draws the same inputs, independently
+of each other.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from t2t_lite.errors import UserError
 
 MOST_SECONDS = 5.0
 
-# What readers stumble over: markup, brackets, JSON, numbers, bytes that no text holds.
+# Input that is hard on readers: markup, brackets, JSON, numbers, bytes that are not text.
 TOKENS = (
     *(b"\0", b"\n", b"\r\n", b" ", b"\t", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc2\x85"),
     *(b"(", b")", b"(S ", b"<seg>", b"</seg>", b"<tu>", b"<tuv>", b"&#55296;", b"<!DOCTYPE x ["),
@@ -51,7 +51,7 @@ TOKENS = (
 
 
 def damaged(contents: bytes, draw: random.Random) -> bytes:
-    """Returns other contents for a file."""
+    """Returns damaged contents for a file."""
     for _ in range(draw.choice((1, 1, 1, 2, 4))):
         start = draw.randint(0, len(contents))
         end = min(len(contents), start + int(draw.expovariate(1 / 8)) + 1)
@@ -80,7 +80,7 @@ def _another_number(contents: bytes, draw: random.Random) -> bytes:
 
 
 def damage_file(path: pathlib.Path, draw: random.Random) -> None:
-    """Damages a file; of a compressed one either that, or what is inside."""
+    """Damages a file; of a compressed file, either the file or its content."""
     contents = path.read_bytes()
     inside = {".gz": gzip, ".tgz": gzip, ".bz2": bz2}.get(path.suffix)
     if inside and draw.random() < 0.5:
@@ -94,7 +94,7 @@ def damage_file(path: pathlib.Path, draw: random.Random) -> None:
 
 
 class ViolationError(Exception):
-    """What must not happen."""
+    """A reader did something that must not happen."""
 
 
 class Overdue(BaseException):
@@ -102,7 +102,7 @@ class Overdue(BaseException):
 
 
 class Outcome(logging.Handler):
-    """Formats every log line as the commands do, and writes none."""
+    """Formats every log line as the commands do, but discards it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Formats a line."""
@@ -119,10 +119,10 @@ def digest(folder: pathlib.Path, without: tuple[str, ...]) -> str:
 
 
 def is_read(reader: Reader, folder: pathlib.Path, seed: str) -> bool:
-    """Damages one file of a folder and reads it: whether it was read, not refused.
+    """Damages one file of a folder and reads it; returns whether it was accepted.
 
     Raises:
-        ViolationError: something else has happened.
+        ViolationError: the reader neither accepted nor properly refused it.
     """
     draw = random.Random(seed)
     damage_file(draw.choice(sorted(folder.glob(reader.damages))), draw)
@@ -158,12 +158,12 @@ def run_reader(name: str, numbers: range, seed: int) -> int:
         sound.mkdir()
         reader.write(sound)
         shutil.copytree(sound, folder)
-        reader.read(folder)  # what is sound must not be refused
+        reader.read(folder)  # undamaged input must be accepted
         for number in numbers:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(sound, folder)
             start = time.monotonic()
-            # No signal ends a loop in C.
+            # Signals do not end a loop in C.
             faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
             try:
                 if is_read(reader, folder, f"{seed}/{name}/{number}"):
@@ -185,13 +185,13 @@ def run_reader(name: str, numbers: range, seed: int) -> int:
 
 
 def again(name: str, number: int, seed: int) -> str:
-    """Returns the command that reads one input again."""
+    """Returns the command that reproduces one input."""
     return f"python benchmarks/hostile.py --seed={seed} --reader='{name}' --number={number}"
 
 
 @contextlib.contextmanager
 def on_trial() -> Iterator[None]:
-    """In the block, an alarm raises `Overdue`, and log lines are formatted and go nowhere."""
+    """Inside the block, an alarm raises `Overdue`, and log lines are formatted but discarded."""
 
     def overdue(*_: object) -> None:
         raise Overdue
@@ -213,8 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reader", choices=READERS, help="this one alone")
-    parser.add_argument("--number", type=int, help="this input of --reader alone")
+    parser.add_argument("--reader", choices=READERS, help="only this reader")
+    parser.add_argument("--number", type=int, help="only this input of --reader")
     args = parser.parse_args(arguments)
     logging.getLogger("t2t_lite").setLevel(logging.INFO)
     names = [args.reader] if args.reader else list(READERS)

@@ -1,4 +1,4 @@
-"""What `hostile.py` damages: sound samples of all that the package reads, and what reads them."""
+"""What `hostile.py` damages: valid samples of everything that the package reads, with readers."""
 
 import bz2
 import contextlib
@@ -27,6 +27,7 @@ from t2t_lite.decoding.part_file import PartFile, Record, Row
 from t2t_lite.decoding.pieces import Assembly, Hypothesis
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation import parseval
+from t2t_lite.evaluation.evalb_parameters import EvalbParameters
 from t2t_lite.export import t2t_settings
 from t2t_lite.export.query import Client
 from t2t_lite.export.t2t_checkpoint import import_run
@@ -58,11 +59,11 @@ class Reader:
     """One way into the package.
 
     Attributes:
-        write: makes the sound files in a folder.
-        read: reads them all; may raise what a user can mend.
+        write: writes the valid files into a folder.
+        read: reads them all; may raise user errors.
         damages: a pattern of the files to damage.
-        writes: the files that are its own to write.
-        share: of the inputs, in proportion to those of the others.
+        writes: the files that it may write.
+        share: its share of the inputs, relative to the other readers.
     """
 
     write: Callable[[pathlib.Path], None]
@@ -73,7 +74,7 @@ class Reader:
 
 
 def consumed(read: Callable[[pathlib.Path, BadInput], Iterator[object]]) -> Callable[..., None]:
-    """Returns what reads all, with skipping what is bad and then without."""
+    """Returns a function that reads everything twice: skipping bad input, then not."""
 
     def read_twice(folder: pathlib.Path) -> None:
         with contextlib.suppress(UserError):
@@ -138,12 +139,12 @@ def archive_reader(name: str) -> Reader:
     return Reader(write, consumed(read))
 
 
-# No reader of compressed text or of markup takes more than this at a time.
+# No reader of compressed text or markup reads more than this at once.
 LONG = 2**17
 
 
 def write_long_members(folder: pathlib.Path) -> None:
-    """Writes archives of members that are longer than what is read at a time."""
+    """Writes archives whose members are longer than what is read at once."""
     text = random.Random(0).randbytes(LONG).hex("\n", 32).encode()
     packed = gzip.compress(text, mtime=0)
     markup = _tmx(LONG // len(_tmx()) + 1).encode()
@@ -192,7 +193,7 @@ def write_files(folder: pathlib.Path, files: Mapping[str, str]) -> None:
 
 
 def read_trees(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
-    """Reads trees and takes them apart."""
+    """Reads trees and decomposes them."""
     for tree in trees.read_trees(folder / "a.mrg", bad):
         words, symbols = trees.linearize(trees.normalise(tree))
         yield trees.delinearize(words, symbols)
@@ -206,7 +207,7 @@ def score_trees(folder: pathlib.Path) -> None:
     )
     if len(gold) != len(test):
         raise UserError("different numbers of trees")
-    parseval.bracketing_f1(gold, test, parseval.Parameters.read(folder / "a.prm"))
+    parseval.bracketing_f1(gold, test, EvalbParameters.read(folder / "a.prm"))
 
 
 def vocabulary_reader(kind: str) -> Reader:
@@ -241,7 +242,7 @@ def read_records(folder: pathlib.Path) -> None:
 
 
 def all_of(*reads: Callable[[], object]) -> None:
-    """Calls one after the other, whatever is refused; raises the last of such errors."""
+    """Calls all functions despite user errors; raises the last of these."""
     refused = None
     for read in reads:
         try:
@@ -272,7 +273,7 @@ def write_run(folder: pathlib.Path) -> None:
 
 
 def read_run(folder: pathlib.Path) -> None:
-    """Opens a run folder, and does all that needs no weights."""
+    """Opens a run folder and reads everything except the weights."""
     name, page = str(folder), str(folder.with_name("report.html"))
     all_of(
         lambda: run_folder.open_run(name).encoders,
@@ -320,7 +321,7 @@ def write_t2t(folder: pathlib.Path) -> None:
 
 
 def read_t2t_settings(folder: pathlib.Path) -> None:
-    """Reads what T2T's folder says of its run."""
+    """Reads the settings in T2T's folder."""
     flags = t2t_settings.read_flags(folder)
     all_of(
         lambda: t2t_settings.find_problem(folder, flags),
@@ -329,13 +330,13 @@ def read_t2t_settings(folder: pathlib.Path) -> None:
 
 
 def import_t2t(folder: pathlib.Path) -> None:
-    """Makes a run folder of T2T's."""
+    """Converts T2T's folder to a run folder."""
     with tempfile.TemporaryDirectory() as new:
         import_run(str(folder), str(folder), f"{new}/run")
 
 
 def write_part(folder: pathlib.Path) -> None:
-    """Writes what a killed decoder leaves."""
+    """Writes the part file of a killed decoder."""
     waiting = {0: [Hypothesis(Output("a"), [5, 6], -0.5, None)]}
     with PartFile(folder / "out", ORIGIN).opened() as part:
         for n, word in enumerate(WORDS[:16]):
@@ -344,21 +345,21 @@ def write_part(folder: pathlib.Path) -> None:
 
 
 def read_part(folder: pathlib.Path) -> None:
-    """Goes on from there."""
+    """Resumes from the part file."""
     with PartFile(folder / "out", ORIGIN).opened() as part:
         Assembly([2, 1], part.done.known).add(9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]})
         part.finish()
 
 
 def read_answer(folder: pathlib.Path) -> None:
-    """Reads what a server answers to t2t-query-server."""
+    """Reads a server's answer as t2t-query-server does."""
     client = Client("localhost:1", "translate", 1)
     client._post = lambda _: (folder / "answer").read_bytes()
     client.ask("a line")
 
 
 def read_assignments(folder: pathlib.Path) -> None:
-    """Reads settings as flags give them."""
+    """Reads settings in the form of flags."""
     given = {
         path.name: path.read_text(encoding="utf-8", errors="surrogateescape")
         for path in folder.iterdir()

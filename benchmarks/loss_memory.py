@@ -2,9 +2,9 @@
 
     python benchmarks/loss_memory.py
 
-Value and gradients of one training loss, each way in a process of its own. The peak is what the
-process's resident memory grew to above what it had just before, inputs and weights included
-there; the logits themselves are 4,096 × 32,000 × 4 bytes = 524 MB by default.
+Computes one training loss with its gradients, each way in a separate process. The peak is the
+growth of the process's resident memory, not counting inputs and weights; by default, the logits
+alone take 4,096 × 32,000 × 4 bytes = 524 MB.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def measure(tokens: int, vocabulary: int, channels: int, chunk: int) -> tuple[fl
             loss = summed_cross_entropy(projection, hidden, targets, 0.1, chunk)
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
-    few = min(tokens, 64)  # compiles, and starts the threads
+    few = min(tokens, 64)  # compiles and starts the threads
     for _ in range(2):
         gradients(hidden[:few], targets[:few])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -61,7 +61,7 @@ def measure(tokens: int, vocabulary: int, channels: int, chunk: int) -> tuple[fl
 
 
 def in_a_process(args: argparse.Namespace, chunk: int) -> tuple[float, float]:
-    """Measures in a fresh process, as a peak never falls again."""
+    """Measures in a new process, because a peak never falls."""
     sizes = (args.tokens, args.vocabulary, args.channels, chunk)
     command = [sys.executable, __file__, "--measure", *map(str, sizes)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,7 @@
-"""Measures programs against each other on a machine that is never quite quiet.
+"""Compares the speed of programs on a machine with other load.
 
-Each contender lives in a process of its own, so that no thread pool disturbs another's; they take
-turns, so that a slow minute of the machine hits all of them. Ratios are taken within a round.
+Each contender runs in a separate process, so that thread pools do not interfere. They take turns,
+so that a slow minute of the machine affects all of them. Ratios are computed within a round.
 """
 
 import multiprocessing
@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-# Does one step, whole: when it returns, nothing of it is still under way.
+# Runs one complete step; nothing is still running when it returns.
 Step = Callable[[], None]
 
 
 class Ratio(NamedTuple):
-    """How one contender's rate compares with another's."""
+    """One contender's speed relative to another's, over all rounds."""
 
     median: float
     lowest: float  # of any round
@@ -28,10 +28,10 @@ class Ratio(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What was measured of each contender."""
+    """The measurements of each contender."""
 
     seconds: dict[str, list[float]]  # per step, one number for each round
-    peak: dict[str, float]  # most resident memory of its process, MiB
+    peak: dict[str, float]  # peak resident memory of its process, MiB
 
     def median(self, name: str) -> float:
         """Returns the median seconds per step."""
@@ -47,16 +47,16 @@ class Comparison(NamedTuple):
 def compare(
     contenders: Mapping[str, Callable[[], Step]], rounds: int, seconds: float
 ) -> Comparison:
-    """Lets the contenders take turns.
+    """Runs the contenders in turn.
 
     Args:
-        contenders: for each name a picklable function that prepares everything and returns the
-            step to be measured; it is called in the contender's own process.
+        contenders: for each name, a picklable function that prepares everything and returns the
+            step to measure; it is called in the contender's process.
         rounds: turns of each.
         seconds: length of a turn, roughly.
 
     Returns:
-        The seconds per step of every turn, and the peak of memory.
+        The seconds per step of every turn, and the peak memory.
 
     Raises:
         RuntimeError: a contender could not be prepared.
@@ -66,7 +66,7 @@ def compare(
     for name, prepare in contenders.items():
         pipes[name], theirs = context.Pipe()
         context.Process(target=_serve, args=(prepare, theirs), daemon=True).start()
-        theirs.close()  # else nobody would notice that the process has ended
+        theirs.close()  # otherwise the end of the process would go unnoticed
         try:
             pipes[name].recv()  # warm
         except EOFError:
@@ -84,14 +84,14 @@ def compare(
 
 
 def _turn(pipe: Connection, steps: int) -> tuple[float, float]:
-    """Returns the seconds per step of one turn, and the peak of memory so far in MiB."""
+    """Returns the seconds per step of one turn, and the peak memory so far in MiB."""
     pipe.send(steps)
     seconds, peak = pipe.recv()
     return seconds / steps, peak
 
 
 def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
-    """What a contender's process does: so many steps as it is told, again and again."""
+    """Runs a contender's process: takes as many steps as each message says."""
     step = prepare()
     for _ in range(3):
         step()
@@ -99,7 +99,7 @@ def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
     while True:
         try:
             steps = pipe.recv()
-        except EOFError:  # the measuring is over
+        except EOFError:  # the measurement is over
             return
         start = time.perf_counter()
         for _ in range(steps):

@@ -1,10 +1,10 @@
-"""A PCFG read off the treebank sample as NLTK makes it: the baseline of `parsing_treebank_sample`.
+"""The baseline of `parsing_treebank_sample`: a PCFG that NLTK induces from the treebank sample.
 
     pip install -e '.[bench]'
     python benchmarks/parsing_baseline.py path/to/folder/of/treebank
 
 Rules and probabilities are NLTK's `induce_pcfg` over the training trees in its Chomsky normal form.
-A rare word is known by its shape alone, so that new words have tags. The most probable tree is
+A rare word is represented by its shape, so that unknown words have tags. The most probable tree is
 found by CKY on arrays: NLTK's own parser would take hours for sentences of this length.
 """
 
@@ -22,14 +22,14 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.evaluation.parseval import bracketing_f1
 from t2t_lite.text.trees import TOP, Tree, parse_tree
 
-KNOWN_FROM = 2  # a word that is seen less often is replaced by its shape
+KNOWN_FROM = 2  # rarer words are replaced by their shape
 UNKNOWN_NOUN = "NN"  # the tag of a word of unknown shape
-JOINT = "¦"  # marks labels that NLTK makes up; its own mark, |, is part of the label ADVP|PRT
+JOINT = "¦"  # marks labels that NLTK creates; its default, |, occurs in the label ADVP|PRT
 IMPOSSIBLE = -np.inf  # log-probability
 
 
 def shape(word: str) -> str:
-    """What a rare word is known by: digits, or capital, hyphen and last two letters."""
+    """Returns the shape of a rare word: digits, or capital, hyphen and last two letters."""
     if any(character.isdigit() for character in word):
         return "<number>"
     marks = ("capital" if word[0].isupper() else "") + ("-" if "-" in word else "")
@@ -41,7 +41,7 @@ class Grammar:
 
     Args:
         trees: normalised training trees.
-        vertical: phrases that a label names: 1 its own, 2 the one above too.
+        vertical: phrases in a label: 1 for its own, 2 for its own and its parent.
     """
 
     def __init__(self, trees: Sequence[Tree], vertical: int) -> None:
@@ -73,7 +73,9 @@ class Grammar:
         binary.sort()
         self.parents, self.lefts, self.rights = np.array([rule[:3] for rule in binary]).T  # [M]
         self.log_probabilities = np.array([rule[3] for rule in binary])  # [M]
-        self.first_rules = np.unique(self.parents, return_index=True)[1]  # of each parent
+        self.first_rules = np.unique(self.parents, return_index=True)[
+            1
+        ]  # first rule of each parent
 
     def token(self, word: str) -> str:
         """Returns the word, or its shape if it is rare."""
@@ -102,7 +104,7 @@ class Grammar:
         return parse_tree(tree.pformat(margin=10**9))
 
     def flat(self, words: Sequence[str]) -> Tree:
-        """Returns the words under their likeliest tags, for a sentence that has no tree."""
+        """Returns the words with their likeliest tags, for a sentence without a tree."""
         children = []
         for word in words:
             rules = self.lexicon.get(self.token(word), [(self.labels.index(UNKNOWN_NOUN), 0.0)])
@@ -111,7 +113,7 @@ class Grammar:
         return Tree(TOP, tuple(children))
 
     def _splits(self, chart: np.ndarray, start: int, end: int) -> np.ndarray:
-        """Returns the log-probability of each rule for each place to split a span, [splits, M]."""
+        """Returns the log-probability of each rule for each split of a span, [splits, M]."""
         left = chart[start, start + 1 : end][:, self.lefts]
         right = chart[start + 1 : end, end][:, self.rights]
         return left + right + self.log_probabilities
@@ -135,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("tmp_dir", help="what t2t-datagen takes as --tmp_dir")
+    parser.add_argument("tmp_dir", help="the --tmp_dir of t2t-datagen")
     args = parser.parse_args()
     problem = registry.problem("parsing_treebank_sample")
     training = list(problem.trees(args.tmp_dir, DatasetSplit.TRAIN))
@@ -148,7 +150,7 @@ def main() -> None:
             [tree or grammar.flat(right.words())] for tree, right in zip(found, test, strict=True)
         ]
         gold = [[tree] for tree in test]
-        scores, of_all = (bracketing_f1(gold, best, leave_out=left) for left in (True, False))
+        scores, of_all = (bracketing_f1(gold, best, skip_invalid=left) for left in (True, False))
         print(
             f"PCFG with {vertical} label(s) a phrase, {len(grammar.parents):,} binary rules: "
             f"F1 {scores.f1:.2f} (recall {scores.recall:.2f}, precision {scores.precision:.2f}; "

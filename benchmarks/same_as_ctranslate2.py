@@ -1,10 +1,10 @@
-"""Does CTranslate2 write what t2t-decoder writes, with the same weights?
+"""Compares the outputs of CTranslate2 and t2t-decoder with the same weights.
 
     pip install -e '.[ct2]'
     python benchmarks/same_as_ctranslate2.py --output_dir=runs/multi30k --text=test.en
 
-exports the newest checkpoint of a run and prints, for greedy search and for beams without a length
-penalty, how many lines are the same, and those that are not. Bar: 99 %.
+exports the newest checkpoint of a run and prints, for greedy search and for beam search without a
+length penalty, how many lines are equal, and those that differ. Bar: 99 %.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def theirs(
 
 
 def main() -> None:
-    """Prints how many lines are the same."""
+    """Prints how many lines are equal."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

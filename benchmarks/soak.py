@@ -1,13 +1,13 @@
-"""A long training in miniature: does memory, step time or the number of traced graphs grow?
+"""A long training in miniature, to see whether memory, step time or traced graphs grow.
 
     python benchmarks/soak.py --data_dir=data --output_dir=runs/soak
 
-trains `transformer_test` on translate_ende_locale (made by t2t-datagen) for 50,000 steps, with a
-checkpoint and an evaluation, decoding included, every 1,000. It prints a line for each of ten
-parts of the run: resident memory at its end, milliseconds a step (by the clock, and of processor
-time, which other work on the machine lengthens less), graphs traced so far. The run folder must be
-new. With TF_ENABLE_ONEDNN_OPTS=0 TensorFlow does not hold a kernel for every shape.
-Bars: memory within 5 % after the first 5,000 steps, no graph traced after those, step time flat.
+trains `transformer_test` on translate_ende_locale (from t2t-datagen) for 50,000 steps. Every 1,000
+steps it saves a checkpoint and evaluates, with decoding. It prints a line for each tenth of the
+run: resident memory at its end, milliseconds per step (wall-clock, and processor time, which other
+load affects less), and graphs traced so far. The run folder must be new. With
+TF_ENABLE_ONEDNN_OPTS=0, TensorFlow does not keep a kernel for every shape. Bars: after the first
+5,000 steps, memory within 5 %, no new graph, constant step time.
 """
 
 import argparse
@@ -32,13 +32,13 @@ class Sample:
 
     step: int
     memory: float  # resident, MiB
-    step_time: float  # median since the sample before, seconds
+    step_time: float  # median since the previous sample, seconds
     processor_time: float  # the same, of all cores together
     graphs: int  # of the training step, so far
 
 
 class WatchedStep(TrainStep):
-    """The training step, which notes what it costs."""
+    """A training step that records its cost."""
 
     samples: ClassVar[list[Sample]] = []
     every = 1
@@ -47,7 +47,7 @@ class WatchedStep(TrainStep):
     def __call__(self, features: Features, step: int, learn: bool = True) -> bool:
         """Takes the step."""
         start = time.perf_counter(), time.process_time()
-        finite = super().__call__(features, step, learn)  # has waited for the step
+        finite = super().__call__(features, step, learn)  # waits for the step to finish
         self._times.append((time.perf_counter() - start[0], time.process_time() - start[1]))
         if learn and (step + 1) % self.every == 0:
             medians = map(statistics.median, zip(*self._times, strict=True))
@@ -65,7 +65,7 @@ class WatchedStep(TrainStep):
 
     @property
     def graphs(self) -> int:
-        """How many graphs were traced."""
+        """Number of graphs traced."""
         return self._compiled.experimental_get_tracing_count()
 
 

@@ -1,9 +1,9 @@
-"""Data generation as tensor2tensor 1.15 does it, restated: the peer of `data_generation.py`.
+"""Reimplements data generation as in tensor2tensor 1.15: the peer of `data_generation.py`.
 
-One process; a tokenizer that looks at every character; a subword encoder with its cache of 2^20
-places; a vocabulary that counts every substring anew for each of four passes of each guess;
-`tf.train.Example`s built in Python, dealt out to the shards; and each shard read back, shuffled in
-memory and written again. The benchmark compares its vocabulary with tensor2tensor's own.
+One process; a tokenizer that examines every character; a subword encoder with a cache of 2^20
+entries; a vocabulary that recounts every substring in each of four passes of each guess;
+`tf.train.Example`s built in Python and distributed to the shards; and each shard read back,
+shuffled in memory and rewritten. The benchmark compares its vocabulary with tensor2tensor's own.
 """
 
 import collections
@@ -27,7 +27,7 @@ _ALPHANUMERIC = {
 
 
 def tokens(text: str) -> list[str]:
-    """Splits text between letters or digits and the rest; a single space inside is dropped."""
+    """Splits text between alphanumeric and other characters; drops single inner spaces."""
     if not text:
         return []
     found = []
@@ -44,13 +44,13 @@ def tokens(text: str) -> list[str]:
 
 
 def escape(token: str, alphabet: set[str]) -> str:
-    r"""Writes `\`, `_` and what is outside the alphabet as escapes, and puts "_" at the end."""
+    r"""Escapes `\`, `_` and characters outside the alphabet, and appends "_"."""
     token = token.replace("\\", "\\\\").replace("_", "\\u")
     return "".join([c if c in alphabet and c != "\n" else f"\\{ord(c)};" for c in token]) + "_"
 
 
 class Subwords:
-    """Longest-match subwords behind a cache addressed by the hash of the token."""
+    """Longest-match subwords with a cache indexed by the hash of the token."""
 
     def __init__(self, subtokens: Sequence[str], alphabet: set[str]) -> None:
         self.subtokens = list(subtokens)

@@ -1,16 +1,16 @@
-"""Training speed against PyTorch, the machine's matrix products, one device and the data.
+"""Training speed compared with PyTorch, bare matrix products, one device and the input pipeline.
 
     pip install -e '.[bench,demo]'
     python benchmarks/train_throughput.py
 
-prints one table. Every row compares two programs that took turns in one run:
+prints one table. Every row compares two programs that take turns in the same run:
 
-- `tiny`, `base`: a step of ours and one of PyTorch's `nn.Transformer`; of ours and the step's
-  matrix products alone, forward and backward; the input pipeline alone and the step it feeds.
-- `devices`: the base step on 8 logical devices and on one, the same 4,096 tokens in all.
+- `tiny`, `base`: our step and PyTorch's `nn.Transformer`; our step and its bare matrix products,
+  forward and backward; the input pipeline alone and the step that it feeds.
+- `devices`: the base step on 8 logical devices and on one, with the same 4,096 tokens in total.
 
-Ratios are of speed, first to second, the median of the rounds and their range. Peak memory is
-that of the whole process. `training_contenders.py` says what each does.
+Ratios are the first speed over the second: the median of the rounds and their range. Peak memory is
+that of the whole process. `training_contenders.py` describes each contender.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Contenders = dict[str, Callable[[], pairing.Step]]
 
 
 class Bar(NamedTuple):
-    """What is asked of a ratio."""
+    """The required minimum of a ratio."""
 
     name: str
     other: str
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Contenders of one run, and what is asked of them."""
+    """The contenders of one run and their bars."""
 
     shape: contenders.Shape
     contenders: Contenders
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def step_case(name: str, bars: tuple[Bar, ...], data_dir: pathlib.Path) -> Case:
-    """Our step among its peers, and the pipeline that feeds it."""
+    """Our step, its peers, and the pipeline that feeds it."""
     shape = contenders.SHAPES[name]
     prepare: Contenders = {
         OURS: functools.partial(contenders.prepare_ours, shape),
@@ -72,7 +72,7 @@ CASES: dict[str, Callable[[pathlib.Path], Case]] = {
     "tiny": lambda data_dir: step_case("tiny", (Bar(OURS, PYTORCH, 1.35),), data_dir),
     "base": lambda data_dir: step_case(
         "base",
-        (Bar(OURS, PYTORCH, 1.2), Bar(OURS, PRODUCTS, 0.85)),  # either will do
+        (Bar(OURS, PYTORCH, 1.2), Bar(OURS, PRODUCTS, 0.85)),  # reaching one is enough
         data_dir,
     ),
     "devices": lambda data_dir: devices_case(),

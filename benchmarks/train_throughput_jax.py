@@ -1,12 +1,12 @@
-"""The training step on an accelerator, by Keras's JAX backend and in bfloat16.
+"""The training step on an accelerator, with Keras's JAX backend, in bfloat16.
 
-    pip install jax[cuda13]  # or whatever the accelerator takes; TensorFlow is not needed
+    pip install jax[cuda13]  # or JAX for another accelerator; TensorFlow is not needed
     KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py base
     KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py big
 
-The model is ours; its step is one compiled function of the model's loss with label smoothing,
-its gradients and Keras's Adam. It takes turns with the matrix products of such a step, which are
-compiled, too, each into a fresh array. The trainer itself runs on TensorFlow alone.
+The model is ours. Its step is one compiled function: the loss with label smoothing, its gradients
+and Keras's Adam. It takes turns with the compiled matrix products of such a step, each into a new
+array. The trainer itself runs only on TensorFlow.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def prepare_ours(shape: contenders.Shape) -> pairing.Step:
         trainable, slots = optimizer.stateless_apply(slots, gradients, trainable)
         return trainable, rest, slots
 
-    # Copies, because a step gives its arguments' memory to its results.
+    # Copies, because a step reuses its arguments' memory for its results.
     state = tuple(
         [jnp.array(variable.value) for variable in variables]
         for variables in (
@@ -78,7 +78,7 @@ def prepare_products(shape: contenders.Shape) -> pairing.Step:
 
     @jax.jit
     def products(groups: list) -> list:
-        # One after the other, as in a step, and not as one product with one more axis.
+        # One after the other, as in a step, not as one product with another axis.
         return [jax.lax.map(three, group) for group in groups]
 
     key = jax.random.key(0)

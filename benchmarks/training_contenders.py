@@ -1,4 +1,4 @@
-"""What `train_throughput.py` lets take turns: one update, its peers, its input pipeline.
+"""The contenders of `train_throughput.py`: our update, its peers, its input pipeline.
 
 All see the same sentences. PyTorch runs its own `nn.Transformer`, eagerly, with the same sizes,
 dropout in the same places, one matrix for both embeddings and the softmax, label smoothing and
@@ -22,7 +22,7 @@ THREADS = len(os.sched_getaffinity(0))
 class Shape:
     """Sizes of a model and of its batches."""
 
-    layers: int  # of encoder and decoder each
+    layers: int  # in each of encoder and decoder
     channels: int  # D
     hidden: int  # features inside the feed-forward layer
     heads: int  # H
@@ -32,12 +32,12 @@ class Shape:
 
     @property
     def tokens(self) -> int:
-        """Cells of the targets of a batch, padding included."""
+        """Target cells of a batch, including padding."""
         return self.sentences * self.length
 
     @property
     def hparams(self) -> dict[str, int | float]:
-        """What to change in `transformer_base`."""
+        """Changes to `transformer_base`."""
         return {
             "num_hidden_layers": self.layers,
             "hidden_size": self.channels,
@@ -51,7 +51,7 @@ class Shape:
         }
 
     def batches(self) -> list[dict[str, np.ndarray]]:
-        """Four batches; sentences are as ragged as in a bucket, 8 % of the cells are padding."""
+        """Four batches with lengths as in a bucket: 8 % of the cells are padding."""
         draw = np.random.default_rng(0)
         return [{name: self._sentences(draw) for name in ("inputs", "targets")} for _ in range(4)]
 
@@ -75,7 +75,7 @@ def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
     """Our model and training step, as the trainer sets them up.
 
     Args:
-        shape: the sizes; the batch is dealt out evenly to the devices.
+        shape: the sizes; the batch is divided evenly among the devices.
         logical_devices: as the trainer's `--simulate_devices`.
     """
     import tensorflow as tf
@@ -108,7 +108,7 @@ def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
 
 
 def prepare_pytorch(shape: Shape) -> pairing.Step:
-    """PyTorch's `nn.Transformer` with what it takes to make a translator of it."""
+    """PyTorch's `nn.Transformer` with embeddings and softmax for translation."""
     import torch
     from torch import nn
 
@@ -158,7 +158,7 @@ def prepare_pytorch(shape: Shape) -> pairing.Step:
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        present = targets != 0  # the softmax leaves padding out, as ours does
+        present = targets != 0  # the softmax skips padding, as ours does
         logits = hidden[present] @ embedding.weight.T
         optimizer.zero_grad(set_to_none=True)
         criterion(logits, targets[present]).backward()
@@ -171,8 +171,8 @@ def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
     """The input pipeline alone: batches with as many cells of targets as a step consumes.
 
     Args:
-        shape: of the step that is to be fed.
-        data_dir: where t2t-datagen has put translate_ende_locale.
+        shape: the sizes of the step to feed.
+        data_dir: folder with t2t-datagen's files of translate_ende_locale.
     """
     from t2t_lite import registry
     from t2t_lite.data.batching import BatchingScheme
@@ -191,7 +191,7 @@ def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
         batch_shuffle_size=hparams.batch_shuffle_size,
     )
     batches = iter(dataset)
-    ahead = 0  # cells that earlier steps took beyond their share
+    ahead = 0  # cells that earlier steps read beyond their share
 
     def step() -> None:
         nonlocal ahead
@@ -203,7 +203,7 @@ def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
 
 
 def prepare_products(shape: Shape) -> pairing.Step:
-    """The matrix products of a step, each into a fresh array: the limit that the machine sets.
+    """The matrix products of a step, each into a new array: the limit of the machine.
 
     A product A B has two more in the backward pass: those of the gradients of A and of B.
     """
@@ -226,7 +226,7 @@ def prepare_products(shape: Shape) -> pairing.Step:
 
 
 def product_sizes(shape: Shape) -> list[tuple]:
-    """(how often, size of A, size of B, size of A B) of the products of the forward pass."""
+    """Returns (count, size of A, size of B, size of A B) for each product of the forward pass."""
     d, f, v, n = shape.channels, shape.hidden, shape.vocabulary, shape.layers
     tokens, length, per_head = shape.tokens, shape.length, d // shape.heads
     present = int(np.mean([np.count_nonzero(batch["targets"]) for batch in shape.batches()]))

@@ -1,10 +1,10 @@
-"""Which operations a training step spends its time in, by TensorFlow's profiler.
+"""Time spent in each type of operation in a training step, from TensorFlow's profiler.
 
     python benchmarks/training_profile.py tiny
     python benchmarks/training_profile.py base
 
-The shapes are those of `training_contenders.py`. Time is summed over the threads that run
-operations, so that operations side by side count each for itself.
+The shapes are those of `training_contenders.py`. Time is summed over threads, so
+operations that run in parallel each count in full.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import training_contenders
 
 STEPS = 8
 SHOWN = 12
-# What the profiler calls an operation: its type after its name, as in `model/dense/MatMul:MatMul`.
+# The profiler's name of an operation, with its type last, as in `model/dense/MatMul:MatMul`.
 _OPERATION = re.compile(r"[\w/.-]+:(\w+)")
-# They contain the operations of a function or a loop, each of which is an event of its own.
+# Functions and loops, whose operations have their own events.
 _CONTAINERS = {"StatefulPartitionedCall", "PartitionedCall", "While", "If"}
 
 

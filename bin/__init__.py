@@ -1,1 +1,1 @@
-"""The commands: one thin file each, from flags to one call."""
+"""The commands: one thin file each, from flags to a single call."""

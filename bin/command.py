@@ -1,7 +1,7 @@
-"""What all commands share: flags in groups, `--help`, log lines, one-line errors.
+"""The frame of all commands: flags in groups, `--help`, log lines, one-line errors.
 
-absl parses the values (including `--flagfile` and `--noswitch`) into a set of flags that belongs
-to the command. There is no global state, so commands can also be called from Python.
+absl parses the values (including `--flagfile` and `--noswitch`) into each command's own set of
+flags. There is no global state, so commands can also be called from Python.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ log = logging.getLogger("t2t_lite.bin")
 
 _HELP = {"-h", "-help", "--help"}
 _INTERRUPTED = 130  # the shell's 128 + SIGINT
-_SILENT = "3"  # of TF_CPP_MIN_LOG_LEVEL: what matters reaches us as a Python exception
-# Flags with the names of files that TensorFlow reads or writes: for it, a name is UTF-8.
+_SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptions
+# Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
     *("t2t_dir", "vocab_dir", "warm_start_from"),
@@ -45,7 +45,7 @@ class Flag(Option):
     """One flag of a command; its name is without dashes."""
 
     def define(self, values: flags.FlagValues) -> None:
-        """Adds the flag to absl's set, which reads its type; `fault` judges the value."""
+        """Adds the flag to absl's set, which parses it; `violation` checks the value."""
         if self.kind is bool:
             flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
         elif self.kind is int:
@@ -61,7 +61,7 @@ class Flag(Option):
         head = f"  --{self.name}={value}" if value else f"  --[no]{self.name}"
         text = self.help
         if self.default is not None and self.default is not False and self.default != "":
-            text = f"{text.removesuffix('.')} (default: {shown(self.default)})."
+            text = f"{text.removesuffix('.')} (default: {format_default(self.default)})."
         return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **_INDENT)
 
 
@@ -75,11 +75,11 @@ def config_flags(
 
     Args:
         config_class: the dataclass.
-        others: the command's further flags, by group; each goes to the end of its group.
+        others: further flags by group, appended to their groups.
     """
     groups = {
         title: tuple(Flag(**vars(option)) for option in found)
-        for title, found in options.grouped(config_class).items()
+        for title, found in options.options_by_group(config_class).items()
     }
     for title, found in (others or {}).items():
         groups[title] = (*groups.get(title, ()), *found)
@@ -112,14 +112,14 @@ OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(RunConfig)["The trained m
 
 
 class Command:
-    """A console command: its flags and the frame around its work.
+    """A console command: its flags, help and error handling.
 
     Args:
         name: as typed in the shell.
         description: what it does, about two lines, for `--help`.
-        examples: whole command lines.
-        groups: flags by the title under which `--help` shows them.
-        words: what may stand on the command line without being a flag, for `--help`; "": nothing.
+        examples: complete command lines.
+        groups: flags by their title in `--help`.
+        words: arguments other than flags, as shown by `--help`; "": none are allowed.
         settings: hyperparameters that `--help` lists, by title.
     """
 
@@ -145,13 +145,13 @@ class Command:
     ) -> NoReturn:
         """Parses the command line, calls `body` with the flags' values, and exits.
 
-        Exit codes: 0 done, 2 the command line is wrong, 1 something else that the user can mend,
-        130 interrupted, 75 stopped by SIGTERM with all saved; each failure prints one line. Other
-        exceptions are defects and pass.
+        Exit codes: 0 success, 2 wrong command line, 1 another error that the user can fix, 130
+        interrupted, 75 stopped by SIGTERM after saving. Each failure prints one line. Other
+        exceptions are defects and propagate.
 
         Args:
             body: the command's work.
-            argv: the words after the command's name; None: the process's own.
+            argv: the arguments after the command's name (default: from `sys.argv`).
         """
         arguments = list(sys.argv[1:] if argv is None else argv)
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
@@ -162,19 +162,19 @@ class Command:
             sys.stdout.flush()
         except UserError as error:
             code = self._fail(str(error), error.exit_code)
-        except BrokenPipeError:  # nobody reads on: `t2t-trainer --help | head -1`
+        except BrokenPipeError:  # the reader has closed: `t2t-trainer --help | head -1`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
-            code = self._fail(_describe(error), UserError.exit_code)
+            code = self._fail(_describe_os_error(error), UserError.exit_code)
         except KeyboardInterrupt:
             code = self._fail("interrupted", _INTERRUPTED)
         sys.exit(code)
 
     def parse(self, arguments: Sequence[str]) -> types.SimpleNamespace:
-        """Returns the value of every flag by name, and the command's other words as `words`.
+        """Returns the value of every flag by name, and other arguments as `words`.
 
         Raises:
-            UsageError: an unknown, refused or ill-typed flag, or a word where there should be none.
+            UsageError: a flag is unknown, refused or invalid, or there is an unexpected argument.
         """
         values = flags.FlagValues()
         values.set_gnu_getopt(True)
@@ -187,18 +187,20 @@ class Command:
         try:
             _, *words = values([self.name, *arguments])
         except flags.UnrecognizedFlagError as error:
-            raise self._unknown(error.flagname) from None
+            raise self._unknown_flag(error.flagname) from None
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
         if words and not self._words:
             raise UsageError(
-                f"{words[0]!r} belongs to no flag: write --name=value, and --name or --noname "
+                f"unexpected argument {words[0]!r}: write --name=value, and --name or --noname "
                 "for a switch"
             )
         for old in accepted:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
-        found = {name: _checked(flag, values[name].value) for name, flag in self.flags.items()}
+        found = {
+            name: _checked_value(flag, values[name].value) for name, flag in self.flags.items()
+        }
         if self._words:
             found["words"] = words
         return types.SimpleNamespace(**found)
@@ -213,7 +215,7 @@ class Command:
         for title, group in self.groups.items():
             parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
         for title, hparams in self.settings.items():
-            lines = (_setting(option) for option in options.options_of(hparams))
+            lines = (_describe_setting(option) for option in options.options_of(hparams))
             parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
             "Any command:\n"
@@ -222,19 +224,19 @@ class Command:
         )
         if t2t_flags.flags_of(self.name):
             parts.append(
-                "Other flags of tensor2tensor are refused with what to write instead, or accepted "
-                "with a\nwarning if they have no effect."
+                "Other flags of tensor2tensor are either refused, with what to write instead, or "
+                "accepted with a\nwarning that they have no effect."
             )
         return "\n\n".join(parts)
 
     def require(self, values: types.SimpleNamespace, *names: str) -> None:
-        """Raises UsageError unless all these flags were given."""
+        """Raises UsageError unless all of these flags are given."""
         for name in names:
             if not getattr(values, name):
                 raise UsageError(f"--{name} is missing: {self.flags[name].help.split('. ')[0]}")
 
     def require_run(self, values: types.SimpleNamespace) -> None:
-        """Raises UsageError unless --output_dir was given, or no --checkpoint_path needs it."""
+        """Raises UsageError if --output_dir is missing and a name in --checkpoint_path needs it."""
         names = checkpoint_names(values)
         if not names or not all("/" in name or checkpoint_files.is_whole(name) for name in names):
             self.require(values, "output_dir")
@@ -253,7 +255,7 @@ class Command:
             return
         body(values)
 
-    def _unknown(self, name: str) -> UsageError:
+    def _unknown_flag(self, name: str) -> UsageError:
         if name.startswith("hp_"):
             hparam = name.removeprefix("hp_")
             return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
@@ -269,23 +271,23 @@ class Command:
 
 
 def checkpoint_names(values: types.SimpleNamespace) -> list[str]:
-    """Returns the names in --checkpoint_path; none if it was not given."""
+    """Returns the names in --checkpoint_path; empty if it is not given."""
     return checkpoint_files.split_checkpoints(values.checkpoint_path, values.output_dir)
 
 
 def checkpoint_name(values: types.SimpleNamespace) -> str:
-    """Returns the one name in --checkpoint_path; "" if it was not given.
+    """Returns the only name in --checkpoint_path; "" if it is not given.
 
     Raises:
-        UsageError: there are several.
+        UsageError: there are several names.
     """
     names = checkpoint_names(values)
     if len(names) > 1:
-        raise UsageError(f"--checkpoint_path={values.checkpoint_path}: name one checkpoint")
+        raise UsageError(f"--checkpoint_path={values.checkpoint_path}: name only one checkpoint")
     return names[0] if names else ""
 
 
-def shown(default: Any) -> str:
+def format_default(default: Any) -> str:
     """Returns a default value as a user would write it."""
     if isinstance(default, float):
         return f"{default:g}"
@@ -293,16 +295,16 @@ def shown(default: Any) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the bytes on the command line were UTF-8: Python hides others in surrogates."""
+    """Whether the bytes of an argument were UTF-8; Python turns other bytes into surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @contextlib.contextmanager
 def quiet_import() -> Iterator[None]:
-    """Holds back what TensorFlow's libraries write to stderr while they load.
+    """Hides what TensorFlow's libraries write to stderr while they load.
 
-    They do so before TF_CPP_MIN_LOG_LEVEL takes effect. Shown after all if the block fails;
-    nothing is held back if the user has set that variable.
+    They write before TF_CPP_MIN_LOG_LEVEL takes effect. The text is shown if the block fails, and
+    never hidden if the user has set that variable.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != _SILENT:
         yield
@@ -323,7 +325,7 @@ def quiet_import() -> Iterator[None]:
 
 
 class _CurrentStderr(logging.StreamHandler):
-    """Writes to what `sys.stderr` is now, so that a live progress display can catch the lines."""
+    """Writes to the current `sys.stderr`, so that a live progress display can catch the lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
@@ -332,7 +334,7 @@ class _CurrentStderr(logging.StreamHandler):
 
 @contextlib.contextmanager
 def _log_lines() -> Iterator[None]:
-    """Prints this package's log messages, from INFO up, on stderr."""
+    """Prints this package's log messages of level INFO and above on stderr."""
     logger = logging.getLogger("t2t_lite")
     handler = _CurrentStderr()
     handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
@@ -348,13 +350,13 @@ def _log_lines() -> Iterator[None]:
         logger.propagate = propagate
 
 
-def _checked(flag: Flag, value: Any) -> Any:
-    """Returns a flag's value, with the home folder for `~` in a path.
+def _checked_value(flag: Flag, value: Any) -> Any:
+    """Returns a flag's value, with `~` in paths expanded.
 
     Raises:
-        UsageError: it is not allowed, or names a file of TensorFlow's in bytes that are not UTF-8.
+        UsageError: the value is not allowed, or is a path for TensorFlow that is not UTF-8.
     """
-    if fault := flag.fault(value):
+    if fault := flag.violation(value):
         raise UsageError(f"--{flag.name}={value}{fault}")
     if flag.name in _TENSORFLOW_PATHS and not is_utf8(value):
         raise UsageError(
@@ -363,13 +365,13 @@ def _checked(flag: Flag, value: Any) -> Any:
     return os.path.expanduser(value) if flag.kind is pathlib.Path else value
 
 
-def _setting(option: Option) -> str:
-    head = f"  {option.name}={shown(option.default)}"
+def _describe_setting(option: Option) -> str:
+    head = f"  {option.name}={format_default(option.default)}"
     return textwrap.fill(
         f"{head:27} {option.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
     )
 
 
-def _describe(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
     return f"{error.filename}: {what}" if error.filename else what

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command and flag; `python -m t2t_lite.bin.reference` prints it."""
+"""Prints docs/commands.md, with every command and flag: `python -m t2t_lite.bin.reference`."""
 
 import importlib
 import pkgutil
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from t2t_lite import bin as commands
 from t2t_lite import options
-from t2t_lite.bin.command import Command, shown
+from t2t_lite.bin.command import Command, format_default
 from t2t_lite.options import Option
 
 
@@ -44,7 +44,7 @@ def _table(title: str, what: str, group: Sequence[Option], prefix: str) -> Itera
     yield f"| {what} | default | meaning |"
     yield "|---|---|---|"
     for option in group:
-        default = "" if option.default in ("", None) else f"`{shown(option.default)}`"
+        default = "" if option.default in ("", None) else f"`{format_default(option.default)}`"
         choices = (
             f" One of {', '.join(f'`{c}`' for c in option.choices)}." if option.choices else ""
         )

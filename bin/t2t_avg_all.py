@@ -1,4 +1,4 @@
-"""t2t-avg-all: for every checkpoint of a run, the average of it and of those before it."""
+"""t2t-avg-all: averages every checkpoint of a run with the ones before it."""
 
 import pathlib
 import types

@@ -32,8 +32,8 @@ COMMAND = Command(
                 "minutes_between_checkpoints",
                 float,
                 0.0,
-                "Minutes between these checkpoints, by the times of their files (the paper: 10); "
-                "0 takes the newest, whatever lies between them.",
+                "Choose checkpoints about this many minutes apart, by the times of their files "
+                "(the paper: 10); 0 takes the newest.",
                 minimum=0,
             ),
             Flag(
@@ -74,11 +74,11 @@ def _run(args: types.SimpleNamespace) -> None:
     ways = (args.num_last_checkpoints, args.num_best_checkpoints, args.checkpoints)
     if sum(map(bool, ways)) != 1:
         raise UsageError(
-            "say what to average: either --num_last_checkpoints=N, --num_best_checkpoints=N or "
+            "choose what to average: either --num_last_checkpoints=N, --num_best_checkpoints=N or "
             "--checkpoints=A,B"
         )
     if args.minutes_between_checkpoints and not args.num_last_checkpoints:
-        raise UsageError("--minutes_between_checkpoints goes with --num_last_checkpoints only")
+        raise UsageError("--minutes_between_checkpoints needs --num_last_checkpoints")
     with quiet_import():
         from t2t_lite.checkpoints import averaging, selection
         from t2t_lite.runs import checkpoint_files, run_folder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.evaluation.metrics import check_metrics, score_by, split_metrics
+from t2t_lite.evaluation.metrics import check_metrics, score_by_metrics, split_metrics
 
 COMMAND = Command(
     "t2t-bleu",
@@ -66,7 +66,7 @@ def _run(args: types.SimpleNamespace) -> None:
         )
     if metrics:
         outputs = [Output(line) for line in translation]
-        for score in score_by(metrics, outputs, reference).values():
+        for score in score_by_metrics(metrics, outputs, reference).values():
             print(score.report)
         return
     if args.paper:

@@ -1,4 +1,4 @@
-"""t2t-datagen: from raw text to the vocabulary and TFRecord files that training reads."""
+"""t2t-datagen: turns raw text into the vocabulary and TFRecord files that training reads."""
 
 import logging
 import pathlib
@@ -68,7 +68,7 @@ COMMAND = Command(
                 "tmp_dir",
                 pathlib.Path,
                 "/tmp/t2t_datagen",
-                "Folder of raw files: downloads are saved to it, your own text is read from it.",
+                "Folder of raw files. Downloads are saved to it; your own text is read from it.",
             ),
         ),
         **config_flags(DatagenOptions),
@@ -112,7 +112,7 @@ COMMAND = Command(
 )
 
 
-# Flags that say how data is made, and nothing about what it is like.
+# Flags that change how data is generated, but not the data itself.
 _MAKING = ("num_workers", "runner", "beam_options")
 
 
@@ -145,7 +145,7 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.runner:
         if args.num_workers:
             raise UsageError(
-                "--num_workers is of this machine: with --runner, say it in --beam_options"
+                "--num_workers applies to this machine only: with --runner, use --beam_options"
             )
         generate_by_beam(
             names, args.data_dir, args.tmp_dir, options, args.runner, args.beam_options
@@ -158,13 +158,13 @@ def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False)
     """Returns the registered base names that `--problem` and `--exclude_problems` choose.
 
     Args:
-        wanted: a name, names with commas, or `prefix*`; `_rev` and `_copy` stand for their base,
-            whose files they share.
-        exclude: texts with commas; names that contain one are left out.
-        keep_forms: whether `_rev` and `_copy` stay as they are instead.
+        wanted: a name, comma-separated names, or `prefix*`; a `_rev` or `_copy` form stands for
+            its base, whose files it shares.
+        exclude: comma-separated texts; names that contain one of them are left out.
+        keep_forms: whether to keep `_rev` and `_copy` forms instead.
 
     Raises:
-        UsageError: an unknown name, or nothing is left.
+        UsageError: a name is unknown, or no problem is left.
     """
     if wanted.endswith("*"):
         names = [name for name in registry.list_problems() if name.startswith(wanted[:-1])]
@@ -175,7 +175,7 @@ def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False)
     chosen = [name for name in names if not any(text in name for text in unwanted)]
     if not chosen:
         raise UsageError(
-            f"--problem={wanted} --exclude_problems={exclude} chooses no problem "
+            f"--problem={wanted} --exclude_problems={exclude} selects no problem "
             "(--registry_help lists all)"
         )
     return list(dict.fromkeys(chosen))
@@ -186,8 +186,8 @@ def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: Datagen
 
     Args:
         names: registered names.
-        data_dir: folder of the results; made if missing.
-        tmp_dir: folder of the raw files; made if missing.
+        data_dir: folder of the results; created if missing.
+        tmp_dir: folder of the raw files; created if missing.
         options: how to generate.
     """
     for folder in (data_dir, tmp_dir):
@@ -209,15 +209,15 @@ def generate_by_beam(
 
     Args:
         names: registered names.
-        data_dir: folder of the results, on a file system that Beam knows; made if missing.
-        tmp_dir: folder of the raw files, on this machine; made if missing.
+        data_dir: folder of the results, on a file system that Beam knows; created if missing.
+        tmp_dir: folder of the raw files, on this machine; created if missing.
         options: as for `generate`.
-        runner: Beam's name of what runs the pipelines.
-        beam_options: command line of Beam's own options.
+        runner: the name of Beam's runner.
+        beam_options: Beam's options, as on a command line.
 
     Raises:
         UserError: Beam is not installed, or a pipeline failed.
-        UsageError: a problem does not generate its data from text, or Beam refuses an option.
+        UsageError: a problem is not a Text2TextProblem, or Beam refuses an option.
     """
     try:
         with quiet_import():
@@ -231,21 +231,23 @@ def generate_by_beam(
     for name in names:
         problem = registry.problem(name)
         if not isinstance(problem, Text2TextProblem):
-            raise UsageError(f"--runner needs pairs of text, and {name!r} is no Text2TextProblem")
+            raise UsageError(
+                f"--runner needs pairs of text, and {name!r} is not a Text2TextProblem"
+            )
         log.info("generating %s into %s", name, data_dir)
         beam_runner.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
 
 
 def inspect(names: Iterable[str], data_dir: str) -> None:
-    """Prints what the data files of problems hold.
+    """Prints the content of the data files of problems.
 
     Args:
-        names: registered names; `_rev` and `_copy` show what such a problem reads.
+        names: registered names; `_rev` and `_copy` forms show their own view of the files.
         data_dir: folder of the data files and vocabularies.
 
     Raises:
         UserError: there is no vocabulary or no data.
-        DataError: something is wrong with the data; what is printed says what.
+        DataError: the data has faults, which are printed.
     """
     problems = {name: registry.problem(name) for name in names}
     with quiet_import():
@@ -260,7 +262,9 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
                 print(line)
             faults += len(found.faults)
     if faults:
-        raise DataError("the data has faults, named above; make it again with t2t-datagen")
+        raise DataError(
+            "the data has the faults listed above; delete the files and run t2t-datagen again"
+        )
 
 
 def print_report(
@@ -270,29 +274,31 @@ def print_report(
     options: DatagenOptions,
     hparams: BasicHParams | None,
 ) -> None:
-    """Prints what the text of problems is like, without generating anything.
+    """Prints statistics of the text of problems, without generating anything.
 
     Args:
         names: registered names.
         data_dir: folder of the vocabulary, if there is one.
         tmp_dir: folder of the raw files.
         options: how the data would be generated.
-        hparams: what the batches of training depend on; None: leave them out.
+        hparams: settings of training's batches; None: no report on batches.
 
     Raises:
-        UsageError: a problem does not generate its data from text.
+        UsageError: a problem is not a Text2TextProblem.
     """
     for name in names:
         problem = registry.problem(name)
         if not isinstance(problem, Text2TextProblem):
-            raise UsageError(f"--report reads pairs of text, and {name!r} is no Text2TextProblem")
+            raise UsageError(
+                f"--report reads pairs of text, and {name!r} is not a Text2TextProblem"
+            )
         problem.bad_input = BadInput(skip=options.skip_bad)
         for block in report(problem, data_dir, tmp_dir, options, hparams):
             print(block, flush=True)
 
 
 def _refuse(args: types.SimpleNamespace, mode: str, *flags: str) -> None:
-    """Raises UsageError if flags are given of which a mode would take no notice."""
+    """Raises UsageError if flags are given that have no effect in a mode."""
     if given := [f"--{flag}" for flag in flags if getattr(args, flag)]:
         raise UsageError(f"--{mode} and {', '.join(given)} exclude each other")
 
@@ -306,7 +312,7 @@ def _batching_hparams(args: types.SimpleNamespace) -> BasicHParams | None:
     if not isinstance(hparams, BasicHParams):
         raise UsageError(
             f"hparams set {args.hparams_set!r} is a {type(hparams).__name__}, "
-            "and has no fields for batches"
+            "which has no fields for batches"
         )
     return hparams
 
@@ -314,7 +320,7 @@ def _batching_hparams(args: types.SimpleNamespace) -> BasicHParams | None:
 def _base_name(name: str) -> str:
     base = registry.problem(name).base_name
     if base != name:
-        log.info("%s is read from the files of %s: generating those", name, base)
+        log.info("%s uses the files of %s: generating those", name, base)
     return base
 
 

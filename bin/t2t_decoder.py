@@ -1,4 +1,4 @@
-"""t2t-decoder: the outputs of a trained model for a file, a data split, or what is typed."""
+"""t2t-decoder: decodes a file, a data split or typed lines with a trained model."""
 
 import types
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:
-    """Turns the flags into the decoder's configuration, after checking all names in them.
+    """Turns the flags into the decoder's configuration, after checking its names.
 
     Raises:
         UsageError: a flag is missing or contradicts another, or a name is unknown.
@@ -65,25 +65,25 @@ def configure(args: types.SimpleNamespace) -> DecoderConfig:
 
 
 def _check_files(args: types.SimpleNamespace) -> None:
-    """Raises UsageError if files are named that do not go together."""
+    """Raises UsageError if file flags contradict each other."""
     for name in ("decode_from_file", "score_file"):
         if args.decode_interactive and getattr(args, name):
             raise UsageError(f"--decode_interactive and --{name} exclude each other")
     for name in ("decode_reference", "prefix_file"):
         if getattr(args, name) and not args.decode_from_file:
-            raise UsageError(f"--{name} goes with --decode_from_file only")
+            raise UsageError(f"--{name} needs --decode_from_file")
         if getattr(args, name) and args.score_file:
             raise UsageError(f"--{name} and --score_file exclude each other")
     has_no_reference = args.decode_from_file and not args.decode_reference
     if args.metrics and (args.decode_interactive or args.score_file or has_no_reference):
-        raise UsageError("--metrics needs right outputs: name them by --decode_reference")
+        raise UsageError("--metrics needs reference outputs: give --decode_reference")
     if args.score_file:
         COMMAND.require(args, "decode_to_file")
     if args.decode_from_file == STANDARD_INPUT:
         for name in ("decode_to_file", "decode_reference"):
             if getattr(args, name):
                 raise UsageError(
-                    f"--{name} does not go with --decode_from_file=-, whose outputs go to standard "
+                    f"--{name} cannot be used with --decode_from_file=-, which writes to standard "
                     "output; name a file"
                 )
 

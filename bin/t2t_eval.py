@@ -1,4 +1,4 @@
-"""t2t-eval: the scores of a run's checkpoints on the dev or the test split."""
+"""t2t-eval: scores a run's checkpoints on the dev or test split."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ from t2t_lite.evaluation.metrics import check_metrics, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
-    from t2t_lite.evaluation.bootstrap import Resampled
+    from t2t_lite.evaluation.bootstrap import BootstrapResult
     from t2t_lite.training.checkpoint_scores import CheckpointScores
 
 COMMAND = Command(
@@ -42,7 +42,7 @@ COMMAND = Command(
                 str,
                 "newest",
                 "Checkpoints, separated by commas: paths in any run folder, or, in --output_dir, "
-                "newest, best, averaged (the last one averaged), update numbers or file names.",
+                "newest, best, averaged (the latest average), update numbers or file names.",
             ),
         ),
         "Data": (
@@ -61,7 +61,7 @@ COMMAND = Command(
                 "output_format",
                 str,
                 "table",
-                "Print a table for people, or one JSON object.",
+                "Print a table, or one JSON object.",
                 choices=("table", "json"),
             ),
             Flag("worker_gpu", int, None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0),
@@ -85,7 +85,7 @@ def _run(args: types.SimpleNamespace) -> None:
         from t2t_lite.checkpoints.names import named_checkpoint
         from t2t_lite.training import checkpoint_scores, devices
     strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
-    # Two names may mean one checkpoint.
+    # Two names may refer to the same checkpoint.
     paths = dict.fromkeys(
         named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
@@ -106,7 +106,7 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def _table(scored: Sequence["CheckpointScores"]) -> str:
-    """Returns a row for each number and a column for each checkpoint; below, how it was counted."""
+    """Returns a row per number and a column per checkpoint, followed by the signatures."""
     rows = [["", *(s.checkpoint for s in scored)], ["step", *(str(s.step) for s in scored)]]
     notes = {}
     for name, value in scored[0].values.items():
@@ -127,8 +127,8 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
     return "\n".join([*lines, *(f"{name}: {note}" for name, note in notes.items())])
 
 
-def _bootstraps(scored: Sequence["CheckpointScores"]) -> dict[str, list["Resampled"]]:
-    """Returns what resampling by each metric found, for each checkpoint, by its title."""
+def _bootstraps(scored: Sequence["CheckpointScores"]) -> dict[str, list["BootstrapResult"]]:
+    """Returns each checkpoint's bootstrap results, by the title of the metric."""
     found = {
         f"{name} bootstrap": [s.other_resampled[name] for s in scored]
         for name in scored[0].other_resampled

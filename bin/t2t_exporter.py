@@ -1,4 +1,4 @@
-"""t2t-exporter: a trained model for TensorFlow Serving, for Keras or for CTranslate2."""
+"""t2t-exporter: exports a trained model for TensorFlow Serving, Keras or CTranslate2."""
 
 import pathlib
 import types
@@ -94,16 +94,16 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def _check(args: types.SimpleNamespace) -> None:
-    """Raises UsageError if a flag is missing, or goes with another format."""
+    """Raises UsageError if a flag is missing or has no effect on this format."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     if args.decode_hparams and args.format != _SAVED_MODEL:
         raise UsageError(
-            f"--decode_hparams goes with --format={_SAVED_MODEL} only: no other format searches "
-            "by its own settings"
+            f"--decode_hparams needs --format={_SAVED_MODEL}: other formats do not contain the "
+            "search"
         )
     if args.quantization != _NOT_QUANTIZED and args.format != _CTRANSLATE2:
-        raise UsageError(f"--quantization goes with --format={_CTRANSLATE2} only")
+        raise UsageError(f"--quantization needs --format={_CTRANSLATE2}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Iterator
 
 
-class Fate(enum.Enum):
+class Treatment(enum.Enum):
     """What the command does with a flag of T2T."""
 
     HONOURED = "honoured"
@@ -23,13 +23,13 @@ class T2TFlag:
     Args:
         name: without dashes.
         default: T2T's default.
-        fate: what the command does with it.
+        treatment: what the command does with it.
         note: why it has no effect, what to write instead, or how it differs from T2T.
     """
 
     name: str
     default: str | int | float | bool | None
-    fate: Fate
+    treatment: Treatment
     note: str = ""
 
 
@@ -40,12 +40,14 @@ def flags_of(command: str) -> tuple[T2TFlag, ...]:
 
 def accepted(command: str) -> list[T2TFlag]:
     """Returns T2T's flags that the command takes but ignores."""
-    return [flag for flag in flags_of(command) if flag.fate is Fate.ACCEPTED]
+    return [flag for flag in flags_of(command) if flag.treatment is Treatment.ACCEPTED]
 
 
 def refused(command: str) -> dict[str, str]:
     """Returns, by name, what to do instead of using a flag that the command refuses."""
-    return {flag.name: flag.note for flag in flags_of(command) if flag.fate is Fate.REFUSED}
+    return {
+        flag.name: flag.note for flag in flags_of(command) if flag.treatment is Treatment.REFUSED
+    }
 
 
 def markdown() -> str:
@@ -65,15 +67,15 @@ def _markdown_lines() -> Iterator[str]:
         yield "|---|---|---|---|"
         for flag in sorted(table, key=lambda flag: flag.name):
             default = "" if flag.default in (None, "") else f"`{flag.default}`"
-            yield f"| `--{flag.name}` | {default} | {flag.fate.value} | {flag.note} |"
+            yield f"| `--{flag.name}` | {default} | {flag.treatment.value} | {flag.note} |"
 
 
-_HONOURED, _ACCEPTED, _REFUSED = Fate.HONOURED, Fate.ACCEPTED, Fate.REFUSED
+_HONOURED, _ACCEPTED, _REFUSED = Treatment.HONOURED, Treatment.ACCEPTED, Treatment.REFUSED
 
 # Notes that several flags share.
 _NO_TPU = "there is no TPU support; GPUs are found without a flag"
 _NO_SERVERS = "there are no parameter servers; each worker trains on all GPUs of its machine"
-_NO_CLOUD = "start the command on the machine that is to train"
+_NO_CLOUD = "start the command on the machine that will train"
 _NO_TUNING = "start one run for each value, with --hparams=name=value"
 _NO_EXPORT = "the trainer does not export; the run folder holds all that decoding needs"
 _NO_DEBUGGER = "debug the model in Python: it is a plain keras.Model"
@@ -81,12 +83,12 @@ _NO_PROFILE = "run TensorFlow's profiler in Python around the trainer"
 _XLA = "write --hparams=xla_compile=true"
 _XLA_SEARCH = "write --decode_hparams=xla_compile=true"
 _HALF_PRECISION = "write --hparams=dtype=float16, or dtype=bfloat16"
-_ALL_GPUS = "T2T uses one GPU unless told otherwise; here the default is all of them"
-_ONE_CALL = "one call makes all data of a problem; --num_workers says in how many processes"
+_ALL_GPUS = "default here: all GPUs; T2T's is one"
+_ONE_CALL = "one call generates all data of a problem; --num_workers sets the number of processes"
 _ONE_PAIR = "call t2t-bleu once for each translation, in a shell loop"
 _BY_TRAINING = "only training reads it"
 
-# Dead in both t2t-trainer and t2t-decoder.
+# Without effect in both t2t-trainer and t2t-decoder.
 _SHARED = (
     T2TFlag("tfdbg", False, _REFUSED, _NO_DEBUGGER),
     T2TFlag("export_saved_model", False, _REFUSED, _NO_EXPORT),
@@ -136,7 +138,7 @@ _SHARED = (
     ),
 )
 
-# Alive in both.
+# In effect in both.
 _COMMON = (
     T2TFlag("registry_help", False, _HONOURED),
     T2TFlag("model", None, _HONOURED),
@@ -201,7 +203,7 @@ _DECODER_OWN = (
     T2TFlag("decode_to_file", "", _HONOURED),
     T2TFlag("decode_reference", "", _HONOURED),
     T2TFlag("decode_interactive", False, _HONOURED),
-    T2TFlag("keep_timestamp", False, _ACCEPTED, "no command reads the time of an output file"),
+    T2TFlag("keep_timestamp", False, _ACCEPTED, "no command uses the time of an output file"),
     T2TFlag("decode_in_memory", False, _ACCEPTED, "files are decoded window by window"),
     T2TFlag("disable_grappler_optimizations", False, _ACCEPTED, "no tensor format can go wrong"),
     T2TFlag("decode_shards", 1, _REFUSED, "cut the input file into parts and decode each"),
@@ -218,7 +220,7 @@ _DECODER = _DECODER_OWN + tuple(
 )
 
 # T2T's exporter, too, defines all flags of its trainer.
-_READ_FROM_RUN = "the run folder says it"
+_READ_FROM_RUN = "read from the run folder"
 _EXPORTER_OWN = (
     T2TFlag("export_dir", None, _HONOURED),
     T2TFlag("checkpoint_path", None, _HONOURED, "default: the newest in --output_dir"),
@@ -241,7 +243,7 @@ _EXPORTER = _EXPORTER_OWN + tuple(
 )
 
 _QUERY_SERVER = (
-    T2TFlag("server", None, _HONOURED, "its REST interface (port 8501), where T2T asks by gRPC"),
+    T2TFlag("server", None, _HONOURED, "the REST interface (port 8501); T2T uses gRPC"),
     T2TFlag("servable_name", None, _HONOURED),
     T2TFlag("problem", None, _HONOURED, "only for models that take ids"),
     T2TFlag("data_dir", None, _HONOURED, "goes with --problem"),
@@ -254,13 +256,18 @@ _QUERY_SERVER = (
 
 _DATAGEN = (
     T2TFlag("problem", "", _HONOURED, "a name ending in _rev or _copy stands for its base"),
-    T2TFlag("data_dir", "", _HONOURED, "T2T falls back on the system's tmp; here it must be given"),
+    T2TFlag(
+        "data_dir",
+        "",
+        _HONOURED,
+        "T2T defaults to the system's temporary folder; here it is required",
+    ),
     T2TFlag("tmp_dir", "/tmp/t2t_datagen", _HONOURED),
     T2TFlag("t2t_usr_dir", "", _HONOURED),
     T2TFlag("only_list", False, _HONOURED),
     T2TFlag("exclude_problems", "", _HONOURED),
     T2TFlag("random_seed", 429459, _HONOURED),
-    T2TFlag("num_shards", 0, _REFUSED, "the problem's dataset_splits says how many"),
+    T2TFlag("num_shards", 0, _REFUSED, "set it in the problem's dataset_splits"),
     T2TFlag("max_cases", 0, _REFUSED, "stop early in the problem's generate_samples"),
     T2TFlag("env_problem_max_env_steps", 0, _REFUSED, "there are no environment problems"),
     T2TFlag("env_problem_batch_size", 0, _REFUSED, "there are no environment problems"),
@@ -285,7 +292,7 @@ _BLEU = (
     T2TFlag("report_zero", None, _REFUSED, _ONE_PAIR),
 )
 
-# Of utils/avg_checkpoints.py, which T2T does not install as a command.
+# From utils/avg_checkpoints.py, which T2T does not install as a command.
 _AVERAGE = (
     T2TFlag("checkpoints", "", _HONOURED),
     T2TFlag("num_last_checkpoints", 0, _HONOURED),
@@ -298,7 +305,7 @@ _AVERAGE_ALL = (
     T2TFlag("output_dir", "avg/", _HONOURED),
     T2TFlag("n", 8, _HONOURED),
     T2TFlag("min_steps", 0, _HONOURED),
-    T2TFlag("wait_minutes", 0, _REFUSED, "call it again: what is there is not made again"),
+    T2TFlag("wait_minutes", 0, _REFUSED, "run it again: existing averages are kept"),
 )
 
 _TABLE = {

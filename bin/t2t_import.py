@@ -1,4 +1,4 @@
-"""t2t-import: makes a run folder of what tensor2tensor itself has trained."""
+"""t2t-import: converts a model trained by tensor2tensor to a run folder."""
 
 import pathlib
 import types
@@ -53,7 +53,7 @@ COMMAND = Command(
                 int,
                 0,
                 "Target space ID of the problem: 0 for the text problems of tensor2tensor 1.15; "
-                "problems of older releases and your own may have another.",
+                "problems of older releases and your own may use other IDs.",
                 minimum=0,
             ),
             *REGISTRY_FLAGS,

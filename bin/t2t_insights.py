@@ -1,4 +1,4 @@
-"""t2t-insights: where the heads of a trained model look, as a page or as a picture for papers."""
+"""t2t-insights: shows the attention of a trained model as a page, or a picture for papers."""
 
 import dataclasses
 import types
@@ -47,19 +47,19 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
     """Turns the flags into the configuration.
 
     Raises:
-        UsageError: a flag is missing, or goes with another format.
+        UsageError: a flag is missing, or has no effect on this format.
         UserError: a package is missing.
     """
-    COMMAND.require(args, *options.required_of(InsightsConfig))
+    COMMAND.require(args, *options.required_options(InsightsConfig))
     COMMAND.require_run(args)
     for name in ("text", "target"):
         if not is_utf8(getattr(args, name)):
-            raise UsageError(f"--{name} is not UTF-8: the shell's words must be")
+            raise UsageError(f"--{name} is not UTF-8: set the shell's locale to UTF-8")
     DecodeHParams().override(args.decode_hparams)
     for name in ("attention", "layer", "heads"):
         if args.format == HTML and getattr(args, name):
             raise UsageError(
-                f"--{name} goes with --format={SVG} or {PNG}: a page shows all, and lets you choose"
+                f"--{name} needs --format={SVG} or {PNG}: a page shows all layers and heads"
             )
     if args.format != HTML:
         extras.require(extras.PLOTS, f"--format={args.format}")

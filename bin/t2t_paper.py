@@ -10,14 +10,14 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:
-    from t2t_lite.paper.experiments import Places
+    from t2t_lite.paper.experiment_queue import Folders
     from t2t_lite.paper.table import Table
 
 Number = TypeVar("Number", int, float)
 
 TABLES = ("table1", "table2", "table3", "table4", "parsing-search")
 
-# Each use of the command: the flags that it needs, and others that it reads; --format is for all.
+# Each use of the command: required flags, and optional ones; --format is for all uses.
 _TRAININGS = ("output_dir", "problem", "data_dir", "steps")
 _CHANGES = ("hparams", "t2t_usr_dir")
 _SEARCHED = ("dropouts", "learning_rates", "beam_sizes")
@@ -59,8 +59,8 @@ COMMAND = Command(
                 "scale",
                 str,
                 "",
-                "Measure Table 1 or train Table 3 at full size, or at the paper's ratios in a size "
-                "for two cores (default: measure nothing). Charts need: pip install "
+                "Measure Table 1 or train Table 3, at full size or in a tiny form with the same "
+                "ratios for two cores (default: measure nothing). Charts need: pip install "
                 "'t2t_lite[plots]'.",
                 choices=("tiny", "full"),
             ),
@@ -123,12 +123,12 @@ def _run(args: types.SimpleNamespace) -> None:
         raise UsageError(f"which table? Write one of {', '.join(TABLES)}; got {given}")
     name = args.words[0]
     if args.scale and name not in ("table1", "table3"):
-        raise UsageError(f"--scale: nothing of {name} is measured here; table1 and table3 are")
+        raise UsageError(f"--scale has no effect on {name}: it goes with table1 and table3")
     use = f"{name} --scale" if args.scale else name
-    _refuse_idle(args, use)
+    _refuse_unused_flags(args, use)
     COMMAND.require(args, *_USES[use][0])
     if args.scale:
-        extras.require(extras.PLOTS, f"{name} --scale")  # its charts
+        extras.require(extras.PLOTS, f"{name} --scale")  # for its charts
     if args.problem:
         registry.problem(args.problem)
     makers = {
@@ -141,8 +141,8 @@ def _run(args: types.SimpleNamespace) -> None:
     print(makers[name](args).render(args.format))
 
 
-def _refuse_idle(args: types.SimpleNamespace, use: str) -> None:
-    """Raises UsageError if a flag was given that this use of the command does not read."""
+def _refuse_unused_flags(args: types.SimpleNamespace, use: str) -> None:
+    """Raises UsageError if a flag is given that has no effect on this use."""
     for name, flag in COMMAND.flags.items():
         places = [place for place, (needed, read) in _USES.items() if name in (*needed, *read)]
         if places and use not in places and getattr(args, name) != flag.default:
@@ -151,69 +151,71 @@ def _refuse_idle(args: types.SimpleNamespace, use: str) -> None:
 
 def _table1(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import complexity
+        from t2t_lite.paper import table1
     if not args.scale:
-        return complexity.table()
-    measured = complexity.measure_all(args.scale)
-    complexity.write(measured, args.output_dir)
-    return complexity.table(measured)
+        return table1.table()
+    measured = table1.measure_all(args.scale)
+    table1.write(measured, args.output_dir)
+    return table1.table(measured)
 
 
 def _table2(_: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import training_cost
-    return training_cost.table()
+        from t2t_lite.paper import table2
+    return table2.table()
 
 
 def _table3(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import ablation, parameters, variations
+        from t2t_lite.paper import parameter_counts, table3, table3_training
         from t2t_lite.paper.published import TABLE_3
     if not args.scale:
-        return parameters.table() if args.params else variations.table()
+        return parameter_counts.table() if args.params else table3.table()
     rows = args.rows.split(",") if args.rows else [row.name for row in TABLE_3]
-    settings = ablation.Settings(args.problem, args.scale, args.steps, args.hparams)
-    results = ablation.train(rows, args.seeds, settings, _places(args))
-    return ablation.table(results)
+    settings = table3_training.Table3Settings(args.problem, args.scale, args.steps, args.hparams)
+    results = table3_training.train(rows, args.seeds, settings, _folders(args))
+    return table3_training.table(results)
 
 
 def _table4(_: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import parsing
-    return parsing.table()
+        from t2t_lite.paper import table4
+    return table4.table()
 
 
 def _parsing_search(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
         from t2t_lite.paper import parsing_search
-    settings = parsing_search.Settings(args.problem, args.hparams_set, args.steps, args.hparams)
-    grid = parsing_search.Grid(
+    settings = parsing_search.SearchSettings(
+        args.problem, args.hparams_set, args.steps, args.hparams
+    )
+    grid = parsing_search.SearchGrid(
         dropouts=_numbers(args, "dropouts", float),
         learning_rates=_numbers(args, "learning_rates", float),
         beam_sizes=_numbers(args, "beam_sizes", int),
     )
-    results = parsing_search.search(settings, grid, _places(args))
+    results = parsing_search.search(settings, grid, _folders(args))
     return parsing_search.table(results)
 
 
-def _places(args: types.SimpleNamespace) -> "Places":
-    from t2t_lite.paper.experiments import Places
+def _folders(args: types.SimpleNamespace) -> "Folders":
+    from t2t_lite.paper.experiment_queue import Folders
 
-    return Places(args.data_dir, args.output_dir, args.t2t_usr_dir)
+    return Folders(args.data_dir, args.output_dir, args.t2t_usr_dir)
 
 
 def _numbers(args: types.SimpleNamespace, name: str, kind: Callable[[str], Number]) -> list[Number]:
     """Returns the numbers of a flag.
 
     Raises:
-        UsageError: something in it is none.
+        UsageError: a part is not a number.
     """
     text = getattr(args, name)
     try:
         return [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
-        raise UsageError(f"--{name}={text}: expected {what}, with commas between them") from None
+        raise UsageError(f"--{name}={text}: expected {what} separated by commas") from None
 
 
 if __name__ == "__main__":

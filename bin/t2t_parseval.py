@@ -10,7 +10,7 @@ from t2t_lite.bin.command import Command, Flag
 from t2t_lite.errors import DataError
 
 if TYPE_CHECKING:
-    from t2t_lite.evaluation.parseval import Sentence, SentenceScore, Summary
+    from t2t_lite.evaluation.parseval import BracketingScore, Sentence, SentenceScore
 
 COMMAND = Command(
     "t2t-parseval",
@@ -48,9 +48,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "gold", "test")
-    from t2t_lite.evaluation.parseval import Parameters, score_sentence, summarize
+    from t2t_lite.evaluation.evalb_parameters import EvalbParameters
+    from t2t_lite.evaluation.parseval import score_sentence, summarize
 
-    parameters = Parameters.read(args.param) if args.param else Parameters()
+    parameters = EvalbParameters.read(args.param) if args.param else EvalbParameters()
     gold, test = _read(args.gold), _read(args.test)
     if len(gold) != len(test):
         raise DataError(
@@ -69,9 +70,9 @@ def _run(args: types.SimpleNamespace) -> None:
             # EVALB compares the number of errors before this one.
             if errors > parameters.max_error:
                 raise DataError(
-                    f"{args.test}, line {number}: {errors + 1} sentences have other words than in "
-                    f"{args.gold}, or tag other words as what DELETE_LABEL leaves out; mend them, "
-                    "or allow more by MAX_ERROR in --param"
+                    f"{args.test}, line {number}: {errors + 1} sentences differ from {args.gold} in "
+                    "their words, or in those that DELETE_LABEL leaves out; fix them, or raise "
+                    "MAX_ERROR in --param"
                 )
             errors += 1
         print(_row(number, score))
@@ -107,7 +108,7 @@ def _row(number: int, score: "SentenceScore") -> str:
     )
 
 
-def _totals(summary: "Summary") -> str:
+def _totals(summary: "BracketingScore") -> str:
     return (
         f"{'':16}{summary.recall:6.2f} {summary.precision:6.2f} {summary.matched:6} "
         f"{summary.gold_brackets:5} {summary.test_brackets:5}  {summary.crossing:5}  "
@@ -115,7 +116,7 @@ def _totals(summary: "Summary") -> str:
     )
 
 
-def _report(summary: "Summary") -> str:
+def _report(summary: "BracketingScore") -> str:
     counts = {
         "Number of sentence": summary.sentences,
         "Number of Error sentence": summary.errors,

@@ -1,4 +1,4 @@
-"""t2t-query-server: asks a TensorFlow Serving server for the outputs of an exported model."""
+"""t2t-query-server: sends lines to an exported model in TensorFlow Serving."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""t2t-report: the curves of one or more runs as one HTML page."""
+"""t2t-report: writes the curves of one or more runs as an HTML page."""
 
 import pathlib
 import types
@@ -36,7 +36,7 @@ def _run(args: types.SimpleNamespace) -> None:
     from t2t_lite.reporting.report import write_report
 
     if not args.words:
-        raise UsageError("no run folder is named: write t2t-report OUTPUT_DIR")
+        raise UsageError("no run folder given: write t2t-report OUTPUT_DIR")
     print(files.shown(write_report(args.words, args.output)))
 
 

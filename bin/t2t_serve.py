@@ -1,4 +1,4 @@
-"""t2t-serve: a trained model behind HTTP, with a page to try it."""
+"""t2t-serve: serves a trained model over HTTP, with a page to try it."""
 
 import dataclasses
 import types

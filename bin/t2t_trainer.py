@@ -88,18 +88,18 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def configure(args: types.SimpleNamespace) -> TrainerConfig:
-    """Turns the flags into the trainer's configuration, after checking all names in them.
+    """Turns the flags into the trainer's configuration, after checking its names.
 
     Raises:
-        UsageError: a flag is missing, or a name or hyperparameter unknown.
+        UsageError: a flag is missing, or a name or hyperparameter is unknown.
     """
-    COMMAND.require(args, *options.required_of(TrainerConfig))
+    COMMAND.require(args, *options.required_options(TrainerConfig))
     problem = registry.problem(args.problem)
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)
     if args.eval_early_stopping_steps and args.schedule == "train":
         raise UsageError(
-            "--eval_early_stopping_steps needs evaluations, and --schedule=train has none"
+            "--eval_early_stopping_steps needs evaluations, but --schedule=train has none"
         )
     check_metrics(problem.metrics)
     for name in (args.best_metric, args.eval_early_stopping_metric):

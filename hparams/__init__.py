@@ -1,4 +1,4 @@
-"""Hyperparameters: typed fields and registered sets, one module a model family."""
+"""Hyperparameters: typed fields and registered sets, one module per model family."""
 
 from t2t_lite.hparams import lstm, transformer, transformer_paper, transformer_variations
 

@@ -8,10 +8,10 @@ from t2t_lite.hparams.basic import BasicHParams
 
 @dataclasses.dataclass
 class LSTMHParams(BasicHParams):
-    """Fields of the LSTM models beside those that every model has."""
+    """Fields of the LSTM models in addition to those of every model."""
 
-    dropout: float = 0.2  # of the inputs of every LSTM layer
-    attention_mechanism: str = "bahdanau"  # bahdanau: additive; luong: multiplicative
+    dropout: float = 0.2  # dropout rate of the inputs of every LSTM layer
+    attention_mechanism: str = "bahdanau"  # bahdanau (additive) or luong (multiplicative)
 
 
 @registry.register_hparams

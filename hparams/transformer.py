@@ -1,6 +1,6 @@
 """Hyperparameters of the Transformer, and its registered sets under T2T's names.
 
-Sets without the word `paper` in their docstring hold T2T's values; tests/hparams holds them.
+Sets without the word `paper` in their docstring have T2T's values; tests/hparams checks them.
 """
 
 import dataclasses
@@ -11,36 +11,36 @@ from t2t_lite.hparams.basic import BasicHParams
 
 @dataclasses.dataclass
 class TransformerHParams(BasicHParams):
-    """Fields of the Transformer beside those that every model has."""
+    """Fields of the Transformer in addition to those of every model."""
 
     num_encoder_layers: int = 0  # 0: num_hidden_layers
     num_decoder_layers: int = 0  # 0: num_hidden_layers
     num_heads: int = 8  # H: attention heads (paper: h)
-    ffn_layer: str = "dense_relu_dense"  # or parameter_attention: attention to parameters
+    ffn_layer: str = "dense_relu_dense"  # or parameter_attention (attention over parameters)
     filter_size: int = 2048  # features inside the feed-forward layer (paper: d_ff)
-    attention_key_channels: int = 0  # features of all heads' keys together; 0: hidden_size
-    attention_value_channels: int = 0  # features of all heads' values together; 0: hidden_size
-    pos: str = "timing"  # timing: sinusoids; emb: learned, up to max_length; none
-    self_attention_type: str = "dot_product"  # dot_product_relative: knows distances, too
-    max_relative_position: int = 0  # the largest such distance; those beyond count as this one
-    # Each position is in the middle of those it sees; if r is even, one more is before than behind.
-    attention_neighborhood: int = 0  # r: positions that self-attention sees, around each; 0: all
-    use_target_space_embedding: bool = False  # T2T adds a learned row to all encoder inputs
+    attention_key_channels: int = 0  # features of the keys, all heads together; 0: hidden_size
+    attention_value_channels: int = 0  # features of the values, all heads together; 0: hidden_size
+    pos: str = "timing"  # timing (sinusoids), emb (learned, up to max_length) or none
+    self_attention_type: str = "dot_product"  # or dot_product_relative (relative positions)
+    max_relative_position: int = 0  # maximum relative distance; larger ones are clipped to it
+    # The neighbourhood is centred on the position; if r is even, one more lies before than after.
+    attention_neighborhood: int = 0  # r: positions around each that self-attention sees; 0: all
+    use_target_space_embedding: bool = False  # add a learned vector to all encoder inputs, as T2T
 
-    # Of ffn_layer=parameter_attention, whose pairs of a key and a value are `filter_size` a head.
+    # For ffn_layer=parameter_attention, which has `filter_size` key-value pairs per head.
     parameter_attention_heads: int = 0  # paper: h_p; 0: num_heads
-    parameter_attention_key_channels: int = 0  # of all heads (h_p × d_pk); 0: hidden_size
-    parameter_attention_value_channels: int = 0  # of all heads (h_p × d_pv); 0: hidden_size
+    parameter_attention_key_channels: int = 0  # all heads together (h_p × d_pk); 0: hidden_size
+    parameter_attention_value_channels: int = 0  # all heads together (h_p × d_pv); 0: hidden_size
 
-    # A sequence is a string of steps around each sub-layer: n normalise, d dropout, a add input.
+    # The steps before and after each sub-layer: n normalise, d dropout, a add its input.
     layer_preprocess_sequence: str = "none"  # "n": pre-norm; "none": post-norm (paper)
     layer_postprocess_sequence: str = "dan"  # "da": pre-norm; "dan": post-norm (paper)
-    layer_prepostprocess_dropout: float = 0.1  # of sub-layer outputs and embeddings (P_drop)
-    attention_dropout: float = 0.0  # of attention weights
-    relu_dropout: float = 0.0  # of the feed-forward layer's hidden features
+    layer_prepostprocess_dropout: float = 0.1  # rate, of sub-layer outputs and embeddings (P_drop)
+    attention_dropout: float = 0.0  # dropout rate of attention weights
+    relu_dropout: float = 0.0  # dropout rate of the feed-forward layer's hidden features
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
-    # Saves memory, costs time: layers run again in the backward pass; same masks and gradients.
+    # Recompute layers in the backward pass: less memory, more time, the same gradients.
     recompute_activations: bool = False
 
     @property
@@ -55,18 +55,18 @@ class TransformerHParams(BasicHParams):
 
     @property
     def key_channels(self) -> int:
-        """Features of the keys of all heads together (paper: h × d_k)."""
+        """Features of the keys, all heads together (paper: h × d_k)."""
         return self.attention_key_channels or self.hidden_size
 
     @property
     def value_channels(self) -> int:
-        """Features of the values of all heads together (paper: h × d_v)."""
+        """Features of the values, all heads together (paper: h × d_v)."""
         return self.attention_value_channels or self.hidden_size
 
 
 @registry.register_hparams
 def transformer_base_v1() -> TransformerHParams:
-    """The base model of the paper: post-norm, one times the paper's learning rate."""
+    """The base model of the paper: post-norm, with the paper's learning rate."""
     return TransformerHParams(
         shared_embedding_and_softmax_weights=True,
         clip_grad_norm=0.0,
@@ -80,7 +80,7 @@ def transformer_base_v1() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_base_v2() -> TransformerHParams:
-    """Pre-norm, with dropout in attention and feed-forward and twice the learning rate."""
+    """Pre-norm, with dropout in attention and feed-forward layers and twice the learning rate."""
     return transformer_base_v1().copy(
         layer_preprocess_sequence="n",
         layer_postprocess_sequence="da",
@@ -93,7 +93,7 @@ def transformer_base_v2() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_base_v3() -> TransformerHParams:
-    """As v2, the schedule as a formula, Adam's beta2 0.997."""
+    """As v2, with the schedule as a formula and Adam's beta2 0.997."""
     return transformer_base_v2().copy(
         optimizer_adam_beta2=0.997,
         learning_rate_schedule="constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size",
@@ -109,7 +109,7 @@ def transformer_base() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_base_single_gpu() -> TransformerHParams:
-    """Base with small batches and a lower, longer-warmed learning rate."""
+    """Base with small batches, a lower learning rate and a longer warm-up."""
     return transformer_base().copy(
         batch_size=1024,
         learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
@@ -168,7 +168,7 @@ def transformer_tiny() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_test() -> TransformerHParams:
-    """Two layers of 16 features: for tests."""
+    """Two layers of 16 features, for tests."""
     return transformer_base().copy(num_hidden_layers=2, hidden_size=16, filter_size=8, num_heads=2)
 
 
@@ -176,8 +176,8 @@ def transformer_test() -> TransformerHParams:
 def transformer_multi30k() -> TransformerHParams:
     """For 29,000 captions: the Transformer-tiny of Wu et al. (ACL 2021).
 
-    Four post-norm layers of 128 features, dropout 0.3, a peak rate of 0.005 after 2,000 updates
-    (0.2236 = 0.005 √2000), then falling with the root of the step.
+    Four post-norm layers of 128 features and dropout 0.3. The learning rate peaks at 0.005 after
+    2,000 updates (0.2236 = 0.005 √2000), then falls with the inverse square root of the step.
     """
     return transformer_base_v1().copy(
         num_hidden_layers=4,
@@ -215,10 +215,11 @@ def transformer_quickstart() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_multi30k_prenorm() -> TransformerHParams:
-    """For 29,000 captions in little time: `transformer_multi30k`, pre-norm, cosine decay to 0.
+    """A faster `transformer_multi30k`: pre-norm, with cosine decay to 0.
 
-    Pre-norm learns to attend to the source in far fewer updates than post-norm does at this rate
-    (docs/results.md). The rate ends at 0 after 10,000 updates: train with `--train_steps=10000`.
+    At this learning rate, pre-norm learns to attend to the source in far fewer updates than
+    post-norm (docs/results.md). The rate reaches 0 after 10,000 updates, so train with
+    `--train_steps=10000`.
     """
     return transformer_multi30k().copy(
         layer_preprocess_sequence="n",
@@ -232,9 +233,9 @@ def transformer_multi30k_prenorm() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_treebank() -> TransformerHParams:
-    """For some thousand trees: `transformer_multi30k_prenorm` with long, few sentences in a batch.
+    """For a few thousand trees: `transformer_multi30k_prenorm` with few, long sentences per batch.
 
-    Dropout 0.2, a peak rate of 0.002; it ends at 0 after 10,000 updates: train with
+    Dropout 0.2. The learning rate peaks at 0.002 and reaches 0 after 10,000 updates, so train with
     `--train_steps=10000`.
     """
     return transformer_multi30k_prenorm().copy(

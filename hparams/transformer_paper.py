@@ -1,8 +1,8 @@
-"""The models of "Attention Is All You Need", one set for each row of its tables.
+"""The models of "Attention Is All You Need", one set per row of its tables.
 
-They hold what the paper says, where T2T's sets of like purpose (`transformer_base`,
-`transformer_h1`) hold what T2T says; docs/paper.md lists the differences. In the names, a1 is the
-first of the rows (A) of Table 3, and so on.
+These sets have the paper's values; T2T's similar sets (`transformer_base`, `transformer_h1`) have
+T2T's. docs/paper.md lists the differences. In the names, a1 is the first of the rows (A) of
+Table 3, and so on.
 """
 
 from t2t_lite import registry
@@ -15,7 +15,7 @@ from t2t_lite.hparams.transformer import (
 
 @registry.register_hparams
 def transformer_paper_base() -> TransformerHParams:
-    """Table 3, base: sections 3 and 5, with updates of 25,000 subwords a side."""
+    """Table 3, base: sections 3 and 5, with updates of 25,000 subwords per side."""
     return transformer_base_v1().copy(effective_batch_size=25_000)
 
 
@@ -143,13 +143,13 @@ def transformer_paper_big_enfr() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_paper_aop1() -> TransformerHParams:
-    """AOP₁ of the paper's first version: attention to 1,536 parameter pairs for FFN."""
+    """AOP₁ of the paper's first version: attention to 1,536 parameter pairs in place of the FFN."""
     return transformer_paper_base().copy(ffn_layer="parameter_attention", filter_size=1536)
 
 
 @registry.register_hparams
 def transformer_paper_aop2() -> TransformerHParams:
-    """AOP₂: 16 heads with 512 pairs each; the text has 8 heads, its table and the parameters 16.
+    """AOP₂: 16 heads with 512 pairs each, as in the paper's table; its text says 8 heads.
 
     T2T's hparam `num_heads` would change all attention; `parameter_attention_heads` does not.
     """
@@ -166,7 +166,7 @@ def transformer_paper_aop2() -> TransformerHParams:
 def transformer_paper_parsing() -> TransformerHParams:
     """Section 6.3, WSJ only: 4 layers of 1,024 features.
 
-    The paper keeps its dropout and learning rate to itself; these are T2T's.
+    The paper does not state dropout and learning rate; these are T2T's.
     """
     return transformer_paper_base().copy(
         num_hidden_layers=4,
@@ -191,7 +191,7 @@ def transformer_paper_parsing_semi() -> TransformerHParams:
 def transformer_paper_tiny() -> TransformerHParams:
     """The paper's base with a quarter of its width and half its layers, for 29,000 captions.
 
-    Learns as `transformer_multi30k_prenorm` does, but for dropout, which is the paper's.
+    Trains like `transformer_multi30k_prenorm`, but with the paper's dropout.
     """
     return transformer_multi30k_prenorm().copy(
         num_hidden_layers=3,

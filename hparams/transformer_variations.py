@@ -1,7 +1,7 @@
 """T2T's variations of `transformer_base`, many of them rows of the paper's Table 3.
 
-Like all sets under T2T's names they hold T2T's values, which differ from the paper's here and there
-(T2T's base is pre-norm, to begin with); tests/hparams holds them.
+Like all sets under T2T's names, they have T2T's values, which differ from the paper's in places
+(T2T's base is pre-norm, for example); tests/hparams checks them.
 """
 
 from t2t_lite import registry
@@ -16,7 +16,7 @@ from t2t_lite.hparams.transformer import (
 
 @registry.register_hparams
 def transformer_base_multistep8() -> TransformerHParams:
-    """Base with Adam on 8 accumulated micro-batches, as T2T weighs them: equally."""
+    """Base with Adam on 8 accumulated micro-batches, weighted equally as in T2T."""
     return transformer_base().copy(
         optimizer="multistep_adam", optimizer_multistep_accumulate_steps=8
     )
@@ -96,25 +96,25 @@ def transformer_h32() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_hs256() -> TransformerHParams:
-    """Base with 256 features (Table 3, row C; the heads stay 8)."""
+    """Base with 256 features (Table 3, row C; still 8 heads)."""
     return transformer_base().copy(hidden_size=256)
 
 
 @registry.register_hparams
 def transformer_hs1024() -> TransformerHParams:
-    """Base with 1,024 features (Table 3, row C; the heads stay 8)."""
+    """Base with 1,024 features (Table 3, row C; still 8 heads)."""
     return transformer_base().copy(hidden_size=1024)
 
 
 @registry.register_hparams
 def transformer_k128() -> TransformerHParams:
-    """Base with keys of 16 features a head (Table 3, row B)."""
+    """Base with keys of 16 features per head (Table 3, row B)."""
     return transformer_base().copy(attention_key_channels=128)
 
 
 @registry.register_hparams
 def transformer_k256() -> TransformerHParams:
-    """Base with keys of 32 features a head (Table 3, row B)."""
+    """Base with keys of 32 features per head (Table 3, row B)."""
     return transformer_base().copy(attention_key_channels=256)
 
 
@@ -156,13 +156,13 @@ def transformer_ls2() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_parameter_attention_a() -> TransformerHParams:
-    """Base with attention to 1,536 parameter pairs a head in place of feed-forward layers."""
+    """Base with attention to 1,536 parameter pairs per head in place of feed-forward layers."""
     return transformer_base().copy(ffn_layer="parameter_attention", filter_size=1536)
 
 
 @registry.register_hparams
 def transformer_parameter_attention_b() -> TransformerHParams:
-    """Base with 16 heads in all attention, that to 512 parameter pairs a head included."""
+    """Base with 16 heads in all attention, including attention to 512 parameter pairs per head."""
     return transformer_base().copy(
         ffn_layer="parameter_attention",
         filter_size=512,
@@ -174,7 +174,7 @@ def transformer_parameter_attention_b() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_parsing_base() -> TransformerHParams:
-    """T2T's parser for the Penn Treebank alone: wide, with more dropout."""
+    """T2T's parser for the Penn Treebank only: wide, with more dropout."""
     return transformer_base().copy(
         attention_dropout=0.2,
         hidden_size=1024,
@@ -188,7 +188,7 @@ def transformer_parsing_base() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_parsing_big() -> TransformerHParams:
-    """T2T's parser for the Penn Treebank with more trees: big, for long outputs."""
+    """T2T's parser for the Penn Treebank and additional trees: big, for long outputs."""
     return transformer_big().copy(
         layer_prepostprocess_dropout=0.1,
         learning_rate=0.05,
@@ -210,19 +210,19 @@ def transformer_parsing_ice() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_relative() -> TransformerHParams:
-    """Base with distances in self-attention in place of positions (Shaw et al. 2018)."""
+    """Base with relative in place of absolute positions (Shaw et al. 2018)."""
     return _relative(transformer_base())
 
 
 @registry.register_hparams
 def transformer_relative_tiny() -> TransformerHParams:
-    """Tiny with distances in place of positions."""
+    """Tiny with relative positions."""
     return _relative(transformer_tiny())
 
 
 @registry.register_hparams
 def transformer_relative_big() -> TransformerHParams:
-    """Big with distances in place of positions."""
+    """Big with relative positions."""
     return _relative(transformer_big())
 
 

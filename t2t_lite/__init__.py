@@ -1,4 +1,4 @@
-"""Sequence-to-sequence learning on TensorFlow and Keras, in the manner of tensor2tensor.
+"""Sequence-to-sequence learning on TensorFlow and Keras, a successor of tensor2tensor.
 
     import t2t_lite as t2t
 
@@ -7,7 +7,7 @@
                     hparams_set="transformer_quickstart", data_dir="data", output_dir="run")
     print(run.translator("best")("3 days ago"))
 
-Names are imported when first used: `import t2t_lite` alone loads neither Keras nor TensorFlow.
+Names are imported on first use: `import t2t_lite` alone loads neither Keras nor TensorFlow.
 """
 
 import importlib

@@ -1,6 +1,6 @@
-"""What `import t2t_lite` offers: make data, train, open a run, translate, evaluate.
+"""What `import t2t_lite` offers: generate data, train, open a run, translate, evaluate.
 
-The commands call the same functions. Nothing here imports TensorFlow before it is needed.
+The commands call the same functions. TensorFlow is imported only when needed.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hyperparameters import assignments
+from t2t_lite.hyperparameters import to_assignments
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
 
-# Where t2t-datagen keeps raw files.
+# The default of t2t-datagen's --tmp_dir.
 TMP_DIR = "/tmp/t2t_datagen"
 
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
@@ -34,8 +34,8 @@ _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": D
 class Run(run_folder.RunFolder):
     """A trained model in its run folder: settings, problem, encoders, checkpoints.
 
-    `open_run` makes it. A checkpoint is named by `newest`, `best`, `averaged`, a number of updates,
-    a name in the folder, or a path.
+    Returned by `open_run`. To name a checkpoint, give `newest`, `best`, `averaged`, a number of
+    updates, a file name in the folder, or a path.
     """
 
     def checkpoint(self, name: str = "newest") -> str:
@@ -52,7 +52,7 @@ class Run(run_folder.RunFolder):
         """Builds the Keras model with the weights of a checkpoint.
 
         Raises:
-            UserError: the checkpoint is missing, or does not fit.
+            UserError: the checkpoint is missing, or does not fit the model.
         """
         model, _ = self.load_model(self.checkpoint(checkpoint))
         return model
@@ -61,13 +61,13 @@ class Run(run_folder.RunFolder):
         """Returns a function from text to text.
 
         Args:
-            checkpoint: which weights.
-            **decode_hparams: changes to the problem's search settings, such as `beam_size=8` (the
-                names of `--decode_hparams`).
+            checkpoint: the checkpoint with the weights.
+            **decode_hparams: changes to the problem's search settings, such as `beam_size=8`;
+                the names are those of `--decode_hparams`.
 
         Raises:
-            UserError: the checkpoint is missing, or does not fit.
-            UsageError: an unknown search setting, or a value that does not fit.
+            UserError: the checkpoint is missing, or does not fit the model.
+            UsageError: a search setting is unknown, or has an invalid value.
         """
         from t2t_lite.decoding.decoder import Decoder
         from t2t_lite.decoding.translator import Translator
@@ -77,10 +77,10 @@ class Run(run_folder.RunFolder):
 
 
 def open_run(output_dir: str | pathlib.Path) -> Run:
-    """Opens the run folder of a training; reads its settings, but no weights yet.
+    """Opens a run folder; reads its settings, but no weights yet.
 
     Raises:
-        UserError: it is not a run folder, or one of its files cannot be read.
+        UserError: the folder is not a run folder, or one of its files cannot be read.
     """
     return Run.open(str(output_dir))
 
@@ -92,18 +92,18 @@ def generate_data(
     tmp_dir: str | pathlib.Path = TMP_DIR,
     **options: Any,
 ) -> None:
-    """Makes the vocabulary and the TFRecord files of a problem that are not there yet.
+    """Generates the vocabulary and TFRecord files of a problem, keeping existing ones.
 
     Args:
-        problem: a registered name, or a problem.
+        problem: a registered name, or a `Problem`.
         data_dir: folder of the results; created if missing.
         tmp_dir: folder of the raw files; created if missing. Downloads go there.
         **options: the fields of `DatagenOptions`, such as `num_workers=4`.
 
     Raises:
         UsageError: the name is not registered.
-        UserError: a raw file cannot be had; what is there was made from something else; another
-            process is making it.
+        UserError: a raw file cannot be obtained, existing files were generated from other data,
+            or another process is generating them.
         DataError: the raw data is unusable.
     """
     for folder in (data_dir, tmp_dir):
@@ -122,7 +122,7 @@ def train(
     hparams: str | Mapping[str, Any] = "",
     **settings: Any,
 ) -> Run:
-    """Trains a model, or goes on from the newest checkpoint in `output_dir`.
+    """Trains a model, or resumes from the newest checkpoint in `output_dir`.
 
     Args:
         problem: a registered name.
@@ -137,13 +137,13 @@ def train(
         The run.
 
     Raises:
-        UsageError: an unknown name or setting, or a value that does not fit.
-        UserError: something in the data or the run folder is wrong.
+        UsageError: a name or setting is unknown, or a value is invalid.
+        UserError: the data or the run folder is unusable.
     """
     from t2t_lite.training import trainer
 
     if not isinstance(hparams, str):
-        hparams = assignments(registry.hparams(hparams_set).change(**hparams), hparams)
+        hparams = to_assignments(registry.hparams(hparams_set).change(**hparams), hparams)
     config = TrainerConfig(
         data_dir=str(data_dir),
         output_dir=str(output_dir),
@@ -166,21 +166,21 @@ def evaluate(
     data_dir: str | pathlib.Path = "",
     **decode_hparams: Any,
 ) -> dict[str, float | int | str]:
-    """Scores a checkpoint on all of a split, as `t2t-eval` does.
+    """Scores a checkpoint on a whole split, as `t2t-eval` does.
 
     Args:
         run: the run.
-        checkpoint: which weights, as in `Run.checkpoint`.
+        checkpoint: the checkpoint to score, as in `Run.checkpoint`.
         split: train, dev or test.
-        metrics: names of registered metrics, or `command:PROGRAM`; none: the problem's own.
-        data_dir: folder that `generate_data` filled; empty: the one of the training.
+        metrics: names of registered metrics, or `command:PROGRAM` (default: the problem's own).
+        data_dir: folder that `generate_data` filled (default: the one used in training).
         **decode_hparams: changes to the problem's search settings.
 
     Returns:
-        The scores by name, with loss, perplexity and accuracy.
+        The scores by name, including loss, perplexity and accuracy.
 
     Raises:
-        UsageError: an unknown split, metric or search setting.
+        UsageError: a split, metric or search setting is unknown.
         UserError: the checkpoint or the data is missing.
     """
     from t2t_lite.training import checkpoint_scores, devices
@@ -193,7 +193,7 @@ def evaluate(
         devices.make_strategy(None),
         _SPLITS[split],
         str(data_dir),
-        assignments(hparams, decode_hparams),
+        to_assignments(hparams, decode_hparams),
         metrics,
     )
     return scores.values
@@ -209,14 +209,14 @@ def dataset(
 ) -> "tf.data.Dataset":
     """Returns batches for `keras.Model.fit`, `evaluate` and `predict`.
 
-    Sentences of similar length share a batch; each comes once. The training split is shuffled, and
-    its batches come in another order each time; other splits have a fixed order.
+    Sentences of similar length share a batch, and each occurs once. The training split is
+    reshuffled in each epoch; other splits have a fixed order.
 
     Args:
-        problem: a registered name, or a problem.
+        problem: a registered name, or a `Problem`.
         split: train, dev or test.
         data_dir: folder that `generate_data` filled.
-        seed: of the shuffling.
+        seed: seed of the shuffling.
         **hparams: the fields of `BasicHParams` that batches depend on, such as `batch_size=4096`
             (subwords) and `max_length=256`.
 
@@ -225,7 +225,7 @@ def dataset(
         are int32, 0 at padding, where the weights, float32, are 0.
 
     Raises:
-        UsageError: an unknown name, or hparams that contradict each other.
+        UsageError: a name is unknown, or hparams contradict each other.
         UserError: a data file is missing.
     """
     import tensorflow as tf
@@ -267,10 +267,10 @@ def _problem(problem: str | Problem) -> Problem:
 
 
 def _known(config: type, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the settings.
+    """Returns the settings after checking their names.
 
     Raises:
-        UsageError: one is not a field of the dataclass; the message gives the nearest one.
+        UsageError: a name is not a field of the dataclass; the message suggests the nearest.
     """
     names = [field.name for field in dataclasses.fields(config)]
     for name in settings:

@@ -1,8 +1,8 @@
 """HParams: typed fields, changed by "name=value,..." strings, frozen once resolved, saved as JSON.
 
-A model's hyperparameters are a dataclass that derives from `HParams`, one field a line, its
-meaning and unit beside it. Choices and bounds of fields declared by `options.option` are checked.
-A registered set is a function that returns such an object.
+A model's hyperparameters are a dataclass derived from `HParams`, one field per line with its
+meaning and unit in a comment. Choices and bounds of fields declared with `options.option` are
+checked. A registered set is a function that returns such an object.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 class HParams:
     """Base of all hyperparameter sets."""
 
-    noun = "hparam"  # what messages call a field
+    noun = "hparam"  # what error messages call a field
 
     def __post_init__(self) -> None:
-        for name, value, fault in options.faults(self):
-            raise UsageError(f"{self.noun} {name!r}: {value!r}{fault}")
+        for name, value, violation in options.violations(self):
+            raise UsageError(f"{self.noun} {name!r}: {value!r}{violation}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_frozen"):
@@ -52,21 +52,21 @@ class HParams:
         return dataclasses.replace(self, **changes)
 
     def change(self, **changes: Any) -> Self:
-        """Returns an unfrozen copy with some fields changed, as `copy` does, after checking them.
+        """Returns an unfrozen copy with some fields changed, after checking names and types.
 
         Raises:
-            UsageError: an unknown name, or a value of the wrong type.
+            UsageError: a name is unknown, or a value has the wrong type.
         """
         return self.from_dict({**self.to_dict(), **changes})
 
     def override(self, assignments: str) -> Self:
         """Returns an unfrozen copy changed by a string such as `"batch_size=1024,pos=emb"`.
 
-        Booleans are true, false, 1 or 0; an int field takes no fraction; an empty string
+        Booleans are true, false, 1 or 0; integer fields take no fraction; an empty string
         changes nothing.
 
         Raises:
-            UsageError: unknown or repeated name, missing `=`, or a value of the wrong type.
+            UsageError: a name is unknown or repeated, an `=` is missing, or a type is wrong.
         """
         changes: dict[str, Any] = {}
         hints = typing.get_type_hints(type(self))
@@ -86,7 +86,7 @@ class HParams:
         return dataclasses.asdict(self)
 
     def to_json(self) -> str:
-        """Returns all fields as JSON, one a line, in the order of declaration."""
+        """Returns all fields as JSON, one per line, in declaration order."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -94,18 +94,20 @@ class HParams:
         """Builds an object from `to_dict`'s result; a missing name keeps its default.
 
         Raises:
-            UsageError: a name that this class does not have, or a value of the wrong type.
+            UsageError: a name is unknown to this class, or a value has the wrong type.
         """
         hints = typing.get_type_hints(cls)
         for name, value in values.items():
             if name not in cls.names():
                 raise UsageError(f"unknown {cls.noun} {name!r}{did_you_mean(name, cls.names())}")
             if not _fits(value, hints[name]):
-                raise UsageError(f"{cls.noun} {name!r}: {value!r} is no {_type_name(hints[name])}")
+                raise UsageError(
+                    f"{cls.noun} {name!r}: {value!r} is not of type {_type_name(hints[name])}"
+                )
         return cls(**values)
 
     def differences(self, other: "HParams") -> list[str]:
-        """Returns `"name: mine != theirs"` for every field in which two sets differ."""
+        """Returns `"name: mine != theirs"` for every field that differs."""
         mine, theirs = self.to_dict(), other.to_dict()
         return [
             f"{name}: {mine.get(name)!r} != {theirs.get(name)!r}"
@@ -114,23 +116,23 @@ class HParams:
         ]
 
 
-def assignments(hparams: HParams, names: Iterable[str]) -> str:
-    """Returns fields as `override` reads them.
+def to_assignments(hparams: HParams, names: Iterable[str]) -> str:
+    """Returns fields as a string for `override`.
 
     Raises:
-        UsageError: a value has a comma, which separates assignments.
+        UsageError: a value contains a comma, which separates assignments.
     """
     values = {name: str(getattr(hparams, name)) for name in names}
     for name, value in values.items():
         if "," in value:
-            raise UsageError(f"{hparams.noun} {name!r}: {value!r} has a comma")
+            raise UsageError(f"{hparams.noun} {name!r}: {value!r} contains a comma")
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value read from JSON may stand in a field of the annotated type `kind`."""
+    """Whether a value read from JSON fits a field of the annotated type `kind`."""
     if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
-        return False  # nor do NaN and infinity, which nobody can give a field by hand
+        return False  # nor NaN and infinity, which `override` does not accept either
     kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
     return type(value) in kinds or (type(value) is int and float in kinds)
 
@@ -140,7 +142,7 @@ def _type_name(kind: Any) -> str:
 
 
 def _parse(field: str, text: str, kind: Any) -> Any:
-    """Reads `text` as a value of the annotated type `kind`; `field` is for the message."""
+    """Parses `text` as a value of type `kind`; error messages name `field`."""
     if isinstance(kind, types.UnionType):  # "float | None"
         if text.lower() == "none":
             return None
@@ -155,4 +157,4 @@ def _parse(field: str, text: str, kind: Any) -> Any:
             return value
         return kind(text)
     except (KeyError, ValueError):
-        raise UsageError(f"{field}: {text!r} is no {kind.__name__}") from None
+        raise UsageError(f"{field}: {text!r} is not of type {kind.__name__}") from None

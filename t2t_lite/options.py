@@ -1,4 +1,4 @@
-"""Options: dataclass fields that carry help, choices and bounds, from which flags are made.
+"""Options: dataclass fields with help, choices and bounds, from which flags are derived.
 
 One declaration serves the Python argument, the flag and its `--help`:
 
@@ -25,16 +25,16 @@ _KEY = "option"
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """One option: what a flag needs to know about a field.
+    """One option: everything that a flag needs to know about a field.
 
     Args:
         name: the field's name.
-        kind: str, int, float, bool, or pathlib.Path for a str that holds a path.
-        default: the value when not given; "" for a required text.
-        help: what it means, with its unit, for a newcomer.
-        choices: the allowed values of a str; empty: any.
-        minimum: the least allowed number.
-        maximum: the greatest allowed number.
+        kind: its type: str, int, float, bool, or pathlib.Path for a str that holds a path.
+        default: the default value; "" for a required str.
+        help: its meaning and unit, as shown by `--help`.
+        choices: the allowed values of a str; empty: any value.
+        minimum: the smallest allowed number.
+        maximum: the largest allowed number.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
 
-    def fault(self, value: Any) -> str:
-        """Returns what is wrong with a value, to be read after it; "" if nothing is."""
+    def violation(self, value: Any) -> str:
+        """Returns an error text to append to the value; "" if the value is allowed."""
         if value is None or value == self.default:
             return ""
         number = {int: numbers.Integral, float: numbers.Real}.get(self.kind)
@@ -55,7 +55,7 @@ class Option:
         if self.choices and value not in self.choices:
             *others, last = self.choices
             return f", expected {', '.join(others)} or {last}"
-        if self.minimum is not None and not value >= self.minimum:  # NaN is not
+        if self.minimum is not None and not value >= self.minimum:  # also catches NaN
             return f" is less than {self.minimum}"
         if self.maximum is not None and not value <= self.maximum:
             return f" is greater than {self.maximum}"
@@ -76,15 +76,15 @@ def option(
 
     Args:
         default: the field's default, or REQUIRED.
-        help: what it means, with its unit, as shown by `--help`.
-        choices: the allowed values of a str; empty: any.
-        minimum: the least allowed number.
-        maximum: the greatest allowed number.
-        path: whether a str holds a path, in which the shell's `~` is the home folder.
-        group: title under which `--help` shows this option and those after it; "": as before.
+        help: its meaning and unit, as shown by `--help`.
+        choices: the allowed values of a str; empty: any value.
+        minimum: the smallest allowed number.
+        maximum: the largest allowed number.
+        path: whether a str holds a path, in which `~` is the home folder.
+        group: title under which `--help` lists this option and the following ones; "": unchanged.
 
     Returns:
-        The field, for `dataclasses.dataclass`; to type checkers, a value like the default.
+        The field for `dataclasses.dataclass`; type checkers see a value of the default's type.
     """
     told = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum}
     metadata = {_KEY: told, "path": path, "group": group}
@@ -93,36 +93,36 @@ def option(
 
 
 class Config:
-    """Base of configuration dataclasses, whose options are checked when one is made.
+    """Base of configuration dataclasses; checks the options of a new object.
 
-    A path may be given as any `os.PathLike`; it becomes a str.
+    Paths may be any `os.PathLike`; they become a str.
     """
 
     def __post_init__(self) -> None:
         for declared in options_of(type(self)):
             value = getattr(self, declared.name)
             if declared.kind is pathlib.Path and isinstance(value, os.PathLike):
-                object.__setattr__(self, declared.name, os.fspath(value))  # it is frozen
-        for name, value, fault in faults(self):
-            raise UsageError(f"{name}={value}{fault}")
+                object.__setattr__(self, declared.name, os.fspath(value))  # the dataclass is frozen
+        for name, value, violation in violations(self):
+            raise UsageError(f"{name}={value}{violation}")
 
 
-def faults(config: Any) -> Iterator[tuple[str, Any, str]]:
-    """Yields name, value and fault of each option whose value is not allowed."""
+def violations(config: Any) -> Iterator[tuple[str, Any, str]]:
+    """Yields name, value and error text of each option with a value that is not allowed."""
     for declared in options_of(type(config)):
         value = getattr(config, declared.name)
-        if fault := declared.fault(value):
-            yield declared.name, value, fault
+        if violation := declared.violation(value):
+            yield declared.name, value, violation
 
 
 def options_of(config_class: type) -> tuple[Option, ...]:
-    """Returns the options of a dataclass, in the order of declaration."""
-    return tuple(found for group in grouped(config_class).values() for found in group)
+    """Returns the options of a dataclass in declaration order."""
+    return tuple(found for group in options_by_group(config_class).values() for found in group)
 
 
 @functools.cache
-def grouped(config_class: type) -> dict[str, tuple[Option, ...]]:
-    """Returns the options of a dataclass by the titles of their groups."""
+def options_by_group(config_class: type) -> dict[str, tuple[Option, ...]]:
+    """Returns the options of a dataclass by group title."""
     hints = typing.get_type_hints(config_class)
     groups: dict[str, tuple[Option, ...]] = {}
     title = ""
@@ -130,19 +130,19 @@ def grouped(config_class: type) -> dict[str, tuple[Option, ...]]:
         if _KEY not in field.metadata:
             continue
         title = field.metadata["group"] or title
-        kind = pathlib.Path if field.metadata["path"] else _kind(hints[field.name])
+        kind = pathlib.Path if field.metadata["path"] else _value_type(hints[field.name])
         default = "" if field.default is REQUIRED else field.default
         found = Option(field.name, kind, default, **field.metadata[_KEY])
         groups[title] = (*groups.get(title, ()), found)
     return groups
 
 
-def required_of(config_class: type) -> list[str]:
+def required_options(config_class: type) -> list[str]:
     """Returns the names of the fields of a dataclass that have no default."""
     return [f.name for f in dataclasses.fields(config_class) if f.default is REQUIRED]
 
 
-def _kind(hint: Any) -> type:
-    """Returns the type that an annotation such as `int | None` gives to what a user writes."""
+def _value_type(hint: Any) -> type:
+    """Returns the type of a flag's value for an annotation such as `int | None`."""
     members = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
     return next(kind for kind in (bool, int, float, str) if kind in members)

@@ -174,7 +174,11 @@ def replaced(path: pathlib.Path, contents: bytes) -> Iterator[None]:
         ("flags.json", '{"model": 3}', r"flags\.json: expected text as 'model', got 3"),
         ("hparams.json", "[1]", r"hparams\.json is damaged: expected a JSON object, got \[1\]"),
         ("hparams.json", '{"hidden_size": "8"}', r"hparams\.json: hparam 'hidden_size': '8'"),
-        ("hparams.json", '{"attention_dropout": NaN}', r"hparams\.json: .*: nan is no float"),
+        (
+            "hparams.json",
+            '{"attention_dropout": NaN}',
+            r"hparams\.json: .*: nan is not of type float",
+        ),
         ("hparams.json", "\0" * 50, r"hparams\.json is damaged: not JSON"),
         ("hparams.json", "[" * 10**5, r"hparams\.json is damaged: .* nested too deeply"),
     ],

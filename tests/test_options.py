@@ -8,7 +8,7 @@ import pytest
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
-from t2t_lite.options import REQUIRED, Config, Option, option, options_of, required_of
+from t2t_lite.options import REQUIRED, Config, Option, option, options_of, required_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ def test_a_field_says_all_that_a_flag_needs():
         Option("fan", bool, None, "Blow."),
         Option("mode", str, "top", "Where heat comes from.", choices=("top", "bottom", "both")),
     )
-    assert required_of(Oven) == ["dish"]
+    assert required_options(Oven) == ["dish"]
 
 
 def test_allowed_values_are_kept():

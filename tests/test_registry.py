@@ -13,7 +13,7 @@ from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.evaluation.metric import OutputMetric, Value
+from t2t_lite.evaluation.metric import MetricValue, OutputMetric
 from t2t_lite.hyperparameters import HParams
 
 
@@ -156,8 +156,8 @@ def test_a_metric_is_registered_by_a_class():
         title = "a title"
         lower_is_better = True
 
-    assert registry.metric("first_word").values == [Value("first_word", "first word")]
-    assert registry.metric("other_name").values == [Value("other_name", "a title", True)]
+    assert registry.metric("first_word").values == [MetricValue("first_word", "first word")]
+    assert registry.metric("other_name").values == [MetricValue("other_name", "a title", True)]
     assert list(registry.metrics())[-2:] == ["first_word", "other_name"]
     assert {"bleu", "chrf", "chrf_plus_plus", "ter", "loss"} <= set(registry.list_metrics())
 

@@ -21,7 +21,7 @@ from t2t_lite.checkpoints.saving import delete_checkpoint, list_checkpoints, who
 from t2t_lite.checkpoints.selection import BEST_NAME
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.lock import locked
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import checkpoint_files, metrics_file, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, is_whole, step_of, whole_checkpoints
 
@@ -348,7 +348,7 @@ class _Mean:
         steps = []
         for path in checkpoints:
             steps.append(self._run.restore_weights(self._model, path))
-            require_finite(self._model, path)
+            require_finite_weights(self._model, path)
             log.info("read %s, of step %d", path, steps[-1])
             for total, variable in zip(sums, variables, strict=True):
                 total += variable.numpy()

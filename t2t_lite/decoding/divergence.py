@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.pieces import Source
 from t2t_lite.errors import UserError
-from t2t_lite.models.finite import nonfinite_weight
+from t2t_lite.models.finite_weights import nonfinite_weight
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.text.text_encoder import EOS_ID
 

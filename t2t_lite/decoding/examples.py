@@ -8,7 +8,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.pieces import Source, best_output
 from t2t_lite.evaluation.metric import Score
-from t2t_lite.evaluation.metrics import score_by
+from t2t_lite.evaluation.metrics import score_by_metrics
 
 
 class Decodes(NamedTuple):
@@ -19,8 +19,8 @@ class Decodes(NamedTuple):
     outputs: list[Output]
 
     def score(self, metrics: Iterable[str]) -> dict[str, Score]:
-        """Scores the outputs; see `score_by`."""
-        return score_by(metrics, self.outputs, self.references, self.sources)
+        """Scores the outputs; see `score_by_metrics`."""
+        return score_by_metrics(metrics, self.outputs, self.references, self.sources)
 
 
 def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:

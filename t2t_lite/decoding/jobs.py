@@ -23,7 +23,12 @@ from t2t_lite.decoding.outputs import Writer, score_writer, writer
 from t2t_lite.decoding.part_file import NOT_BEGUN, WRITTEN_BESIDE, Done, PartFile, Record, Row
 from t2t_lite.decoding.pieces import NOTHING, Batch, Found, Hypothesis, Source, best_output
 from t2t_lite.errors import DataError
-from t2t_lite.evaluation.metrics import check_metrics, output_metrics, score_by, split_metrics
+from t2t_lite.evaluation.metrics import (
+    check_metrics,
+    output_metrics,
+    score_by_metrics,
+    split_metrics,
+)
 from t2t_lite.progress import progress
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -319,7 +324,7 @@ def _print_scores(
     references: Sequence[str],
     sources: Sequence[str],
 ) -> None:
-    for score in score_by(metrics, outputs, references, sources).values():
+    for score in score_by_metrics(metrics, outputs, references, sources).values():
         print(score.report)
 
 

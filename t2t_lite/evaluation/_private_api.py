@@ -1,4 +1,4 @@
-"""What this package calls of sacreBLEU's private interface; setup.cfg pins the versions it has."""
+"""All uses of sacreBLEU's private interface, for the versions pinned in setup.cfg."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,20 +14,20 @@ _CACHES = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
 def segment_statistics(
     counter: Metric, outputs: Sequence[str], references: Sequence[str]
 ) -> list[list[float]]:
-    """Returns what a metric counts of each segment."""
+    """Returns a metric's counts for each segment."""
     return counter._extract_corpus_statistics(outputs, [references])
 
 
 def score_of(counter: Metric, totals: Sequence[float]) -> float:
-    """Returns a metric's score of segments whose counts add up to `totals`."""
+    """Returns a metric's score for summed counts."""
     return counter._compute_score_from_stats(cast(list[Any], totals)).score  # any sequence will do
 
 
 def forget_lines() -> None:
     """Empties the tokenizers' caches.
 
-    They keep the last 65,536 lines, which no later call asks for: a training that evaluates itself
-    a thousand times would hold them all.
+    They keep the last 65,536 lines, which no later call needs; a training run with a thousand
+    evaluations would hold them all in memory.
     """
     for tokenizer in _CACHES:
         tokenizer.__call__.cache_clear()

@@ -12,14 +12,14 @@ from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
-# 13a splits off ASCII quotation marks alone.
+# 13a splits off only ASCII quotation marks.
 _QUOTATION_MARKS = str.maketrans("„“”«»‚‘’", '"""""\'\'\'')
 _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 @registry.register_metric
 class Bleu(SacrebleuMetric):
-    """BLEU of detokenized text, case and all."""
+    """Case-sensitive BLEU of detokenized text."""
 
     title = "BLEU"
     label = "BLEU_cased"
@@ -46,11 +46,11 @@ def corpus_bleu(
 
     Args:
         hypotheses: detokenized sentences.
-        references: the right translations, in the same order.
-        lowercase: whether case is ignored.
+        references: the reference translations, in the same order.
+        lowercase: whether to ignore case.
 
     Raises:
-        DataError: no sentences, or not as many hypotheses as references.
+        DataError: there are no sentences, or the numbers of hypotheses and references differ.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -62,16 +62,16 @@ def corpus_bleu(
 def compound_split_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
     """Scores translations by words and parts of compounds, as T2T's get_ende_bleu.sh does.
 
-    Quotation marks become ASCII ones, sacreBLEU's 13a stands in for Moses' tokenizer, and a hyphen
-    inside a word becomes a token between two: "Roll-out" may match in part. Such scores are not
+    Quotation marks become ASCII, sacreBLEU's 13a replaces Moses' tokenizer, and a hyphen inside a
+    word becomes a separate token, so that "Roll-out" can match in part. These scores are not
     comparable with sacreBLEU's.
 
     Args:
         hypotheses: detokenized sentences.
-        references: the right translations, in the same order.
+        references: the reference translations, in the same order.
 
     Raises:
-        DataError: no sentences, or not as many hypotheses as references.
+        DataError: there are no sentences, or the numbers of hypotheses and references differ.
     """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a

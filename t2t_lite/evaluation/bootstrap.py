@@ -1,8 +1,8 @@
-"""Which of two systems is better, and how sure that is: paired bootstrap resampling.
+"""Paired bootstrap resampling: whether one system is significantly better than another.
 
-Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation"; the numbers are
-those of sacreBLEU's test. The seed is in the signature; the environment variable SACREBLEU_SEED
-sets another.
+Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation"; the numbers equal
+those of sacreBLEU's test. The signature contains the seed; the environment variable SACREBLEU_SEED
+changes it.
 """
 
 import dataclasses
@@ -21,14 +21,14 @@ _SEED = "SACREBLEU_SEED"
 
 
 @dataclasses.dataclass(frozen=True)
-class Resampled:
+class BootstrapResult:
     """A system's score over resampled test sets."""
 
     score: float  # of the test set itself
     mean: float  # over the samples
-    half_width: float  # of the interval around the mean that holds 95 % of them
-    p_value: float | None  # that a difference so large comes by chance; None: of the baseline
-    signature: str  # the metric's, with the number of samples and their seed
+    half_width: float  # of the 95 % confidence interval around the mean
+    p_value: float | None  # of the difference from the baseline; None for the baseline itself
+    signature: str  # the metric's, with the number of samples and the seed
 
 
 def paired_bootstrap(
@@ -36,22 +36,22 @@ def paired_bootstrap(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
     sources: Sequence[str] | None = None,
-) -> dict[str, Resampled]:
+) -> dict[str, BootstrapResult]:
     """Compares systems with the first of them on one test set.
 
     Args:
         metric: the name of a registered metric that scores outputs.
-        systems: outputs by the system's name; the first is the baseline.
-        references: the right texts, in the same order.
-        sources: what they are outputs for; None: unknown.
+        systems: outputs by system name; the first system is the baseline.
+        references: the reference texts, in the same order.
+        sources: the source texts; None if unknown.
 
     Returns:
-        What each system's score is worth, by its name.
+        The resampled scores by system name.
 
     Raises:
-        UsageError: there is no such metric, or it needs what is not there.
-        DataError: there are no sentences, not as many outputs as references, or the metric has
-            only one number for all of them.
+        UsageError: the metric is unknown, or needs sources and there are none.
+        DataError: there are no sentences, the numbers of outputs and references differ, or the
+            metric gives only one number for the whole corpus.
     """
     rows = {}
     for name, texts in systems.items():
@@ -60,16 +60,16 @@ def paired_bootstrap(
         outputs = [Output(text) for text in texts]
         rows[name] = score_outputs(metric, outputs, references, sources).statistics
         if len(rows[name]) != len(references):
-            raise DataError(f"{metric} has one number for all outputs: it cannot be resampled")
+            raise DataError(f"{metric} gives one number for all outputs, which cannot be resampled")
     return resample(output_metric(metric), rows)
 
 
-def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[str, Resampled]:
+def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[str, BootstrapResult]:
     """Compares systems with the first of them.
 
     Args:
-        metric: what the statistics are of.
-        systems: a row of statistics for each segment of one test set, by the system's name.
+        metric: the metric that the statistics belong to.
+        systems: statistics by system name, one row per segment of the test set.
     """
     seed = _seed()
     baseline = next(iter(systems.values()))
@@ -81,16 +81,18 @@ def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[st
     for name, rows in systems.items():
         this = first if rows is baseline else _Resampling(metric, rows, samples)
         p_value = None if rows is baseline else this.p_value(first)
-        found[name] = Resampled(this.score, this.mean, this.half_width, p_value, signature)
+        found[name] = BootstrapResult(this.score, this.mean, this.half_width, p_value, signature)
     return found
 
 
 class _Resampling:
-    """The scores of one system, on the test set and on samples [N, segments] of its segments."""
+    """The scores of a system on the test set and on samples [N, segments] of its segments."""
 
     def __init__(self, metric: OutputMetric, rows: Statistics, samples: np.ndarray) -> None:
         self.score = float(metric.score(add_up(rows)))
-        table = np.array(rows, np.float32)  # as in sacreBLEU, to the last digit of its numbers
+        table = np.array(
+            rows, np.float32
+        )  # as in sacreBLEU, so that numbers agree to the last digit
         scores = [metric.score(table[sample].sum(0)) for sample in samples]
         self.scores = np.array(scores, np.float64)
         ordered = np.sort(self.scores)
@@ -99,9 +101,9 @@ class _Resampling:
         self.half_width = float(0.5 * (ordered[-cut - 1] - ordered[cut]))
 
     def p_value(self, baseline: "_Resampling") -> float:
-        """Returns the probability of such a difference if the two were equally good."""
+        """Returns the probability of such a difference between equally good systems."""
         if self.score == baseline.score:
-            return 1.0  # no sample would exceed a difference of 0 if they are the same
+            return 1.0  # identical systems: no sample would exceed the difference of 0
         differences = np.abs(self.scores - baseline.scores)
         chance = differences - differences.mean()
         exceeding = int(np.sum(chance > abs(self.score - baseline.score)))
@@ -109,12 +111,12 @@ class _Resampling:
 
 
 def _seed() -> int | None:
-    """Returns the seed of the samples; None: another one every time."""
+    """Returns the seed of the samples; None for a different one every time."""
     text = os.environ.get(_SEED, "12345")
     if text.lower() == "none":
         return None
     if not text.isdecimal():
-        raise UsageError(f"{_SEED}={text!r}: expected a whole number from 0, or none")
+        raise UsageError(f"{_SEED}={text!r}: expected a whole number, 0 or more, or none")
     return int(text)
 
 

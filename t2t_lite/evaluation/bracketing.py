@@ -1,16 +1,16 @@
-"""Bracketing F1 of parse trees, scored as published results are, with EVALB's COLLINS.prm."""
+"""Bracketing F1 of parse trees with EVALB's COLLINS.prm, as in published results."""
 
 import logging
 from collections.abc import Sequence
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
-from t2t_lite.evaluation.metric import Needs, OutputMetric, Score, Segment, Statistics, Value
+from t2t_lite.evaluation.evalb_parameters import COLLINS
+from t2t_lite.evaluation.metric import MetricValue, Needs, OutputMetric, Score, Segment, Statistics
 from t2t_lite.evaluation.parseval import (
-    COLLINS,
+    BracketingScore,
     Sentence,
     SentenceScore,
-    Summary,
     bracketing_f1,
     parse_sentence,
     score_sentence,
@@ -24,29 +24,29 @@ log = logging.getLogger(__name__)
 class BracketingF1(OutputMetric):
     """EVALB's F1 of labelled brackets.
 
-    EVALB leaves out a sentence whose punctuation is tagged amiss, which flatters a model that gets
-    out of step with the words; hence an F1 of all sentences, too.
+    EVALB leaves out sentences with wrongly tagged punctuation, which flatters a model that loses
+    track of the words. The F1 of all sentences is therefore reported too.
     """
 
     title = "bracketing F1"
     needs = Needs.TREES
     extras = (
-        Value("bracketing_f1_of_all", "bracketing F1 of all sentences"),
-        Value("recall", "bracketing recall"),
-        Value("precision", "bracketing precision"),
-        Value("complete_match", "complete match"),
-        Value("tagging_accuracy", "tagging accuracy"),
-        Value("well_formed", "well-formed before repair"),
-        Value("unscored_sentences", "sentences that EVALB leaves out", lower_is_better=True),
-        Value("repairs", "repairs", lower_is_better=True),
+        MetricValue("bracketing_f1_of_all", "bracketing F1 of all sentences"),
+        MetricValue("recall", "bracketing recall"),
+        MetricValue("precision", "bracketing precision"),
+        MetricValue("complete_match", "complete match"),
+        MetricValue("tagging_accuracy", "tagging accuracy"),
+        MetricValue("well_formed", "well-formed before repair"),
+        MetricValue("unscored_sentences", "sentences that EVALB leaves out", lower_is_better=True),
+        MetricValue("repairs", "repairs", lower_is_better=True),
     )
 
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
-        """Returns the numbers of brackets that match, of the reference and of the output."""
+        """Returns counts of matched brackets, reference brackets and output brackets."""
         return _rows(_scores(*_read(segments)))
 
     def score(self, totals: Sequence[float]) -> float:
-        """Returns the harmonic mean of matched / gold and matched / test."""
+        """Returns F1, the harmonic mean of matched / gold and matched / test."""
         matched, gold, test = map(float, totals)
         return 200.0 * matched / (gold + test or 1.0)
 
@@ -58,7 +58,7 @@ class BracketingF1(OutputMetric):
         f1_of_all = summary.f1
         unscored = summary.errors + summary.skipped
         if unscored:
-            f1_of_all = bracketing_f1(gold, test, leave_out=False).f1
+            f1_of_all = bracketing_f1(gold, test, skip_invalid=False).f1
             _warn(summary)
         trees = [segment for segment in segments if segment.output]
         whole = sum(tree.repairs == 0 for tree in trees)
@@ -92,7 +92,7 @@ well-formed before repair: {well_formed:.1f} % ({counts})""",
         )
 
 
-def _warn(summary: Summary) -> None:
+def _warn(summary: BracketingScore) -> None:
     log.warning(
         "bracketing F1 leaves out %d of %d sentences, as EVALB does: %d where the two trees "
         "tag different words as punctuation, %d without an output to score",
@@ -107,7 +107,7 @@ def _read(segments: Sequence[Segment]) -> tuple[list[Sentence], list[Sentence]]:
     """Returns the trees of the references and of the outputs.
 
     Raises:
-        DataError: these are not trees.
+        DataError: a text is not a bracketed tree.
     """
     gold = [_tree(segment.reference, f"reference {i}") for i, segment in enumerate(segments, 1)]
     test = [_tree(segment.output, f"output {i}") for i, segment in enumerate(segments, 1)]

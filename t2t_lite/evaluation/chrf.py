@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @registry.register_metric("chrf")
 class Chrf(SacrebleuMetric):
-    """F-score of character n-grams; recall counts twice."""
+    """F-score of character n-grams, with recall weighted double."""
 
     title = "chrF"
 
@@ -24,7 +24,7 @@ class Chrf(SacrebleuMetric):
 
 @registry.register_metric("chrf_plus_plus")
 class ChrfPlusPlus(SacrebleuMetric):
-    """F-score of character n-grams, words and pairs of words."""
+    """F-score of character n-grams, words and word pairs."""
 
     title = "chrF++"
 

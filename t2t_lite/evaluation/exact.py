@@ -1,4 +1,4 @@
-"""Outputs that are right to the letter, whole or word by word."""
+"""Exact matches of whole outputs and of words."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,22 @@ class ExactMatch(OutputMetric):
     title = "exact match (% of outputs)"
 
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
-        """Returns whether it is right, and 1."""
+        """Returns 1 or 0 for a match, and 1."""
         return [(segment.output == segment.reference, 1) for segment in segments]
 
 
 @registry.register_metric
 class TokenAccuracy(OutputMetric):
-    """Share of the words that stand at their place in the reference.
+    """Share of the words that equal the reference word at the same position.
 
-    Words are what white space separates. Those that an output has too many or too few count as
-    wrong. For predictions given right prefixes, see `accuracy`.
+    Words are separated by white space. Surplus and missing words count as wrong. For the accuracy
+    of predictions under teacher forcing, see `accuracy`.
     """
 
     title = "token accuracy (% of words)"
 
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
-        """Returns the number of right words, and of words on the longer side."""
+        """Returns the number of correct words and the length of the longer side."""
         pairs = [(segment.output.split(), segment.reference.split()) for segment in segments]
         return [
             (sum(map(str.__eq__, output, reference)), max(len(output), len(reference)))

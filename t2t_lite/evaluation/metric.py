@@ -1,6 +1,6 @@
-"""Metric: one way to score a model, as the registry, the trainer and the commands know it.
+"""The base classes of metrics, which the registry, the trainer and the commands use.
 
-A metric of your own is one class:
+To add a metric, write one class:
 
     @t2t_lite.register_metric
     class LengthRatio(t2t_lite.OutputMetric):
@@ -9,7 +9,7 @@ A metric of your own is one class:
         def statistics(self, segments):
             return [(len(s.output.split()), len(s.reference.split())) for s in segments]
 
-This module imports neither TensorFlow nor sacreBLEU: naming metrics must stay quick.
+This module imports neither TensorFlow nor sacreBLEU, so that looking up metrics stays fast.
 """
 
 import abc
@@ -21,43 +21,43 @@ from typing import ClassVar, NamedTuple
 from t2t_lite.errors import UsageError
 from t2t_lite.version import __version__
 
-# One row for each segment, all of the same width; it is their sums that are scored.
+# One row per segment, all of the same width; the score is computed from the column sums.
 Statistics = Sequence[Sequence[float]]
 
 
 class Segment(NamedTuple):
-    """One output with what it is scored against."""
+    """An output, its source and its reference."""
 
     source: str  # empty unless the metric needs sources
-    output: str  # one line; empty: there is none
+    output: str  # one line; empty if there is no output
     reference: str
-    repairs: int = 0  # changes without which the output is not well-formed
+    repairs: int = 0  # changes that made the output well-formed
 
 
 class Needs(enum.Enum):
-    """What a metric reads of a segment."""
+    """The parts of a segment that a metric reads."""
 
     TEXT = "outputs and references"
     TREES = "outputs and references that are bracketed trees"
     SOURCES = "sources, outputs and references"
 
 
-class Value(NamedTuple):
-    """A number that a metric adds to an evaluation."""
+class MetricValue(NamedTuple):
+    """A number that a metric contributes to an evaluation."""
 
     name: str  # as in metrics.jsonl
-    title: str  # for people
+    title: str  # in tables and reports
     lower_is_better: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """What a metric says of some outputs.
+    """A metric's result for a set of outputs.
 
     Attributes:
-        values: by name, as they stand in metrics.jsonl.
-        report: lines for people, as `t2t-decoder` prints them.
-        summary: the least of it, for a line of the trainer's log.
+        values: numbers by name, as in metrics.jsonl.
+        report: lines of text, as `t2t-decoder` prints them.
+        summary: a short form for the trainer's log.
         statistics: what the score was computed from, for `bootstrap.resample`.
     """
 
@@ -68,28 +68,28 @@ class Score:
 
 
 class Metric:
-    """A way to score a model; derive from `OutputMetric` or `TeacherForcedMetric`.
+    """Base of all metrics; derive from `OutputMetric` or `TeacherForcedMetric`.
 
     Args:
-        name: the registered name, with what follows its colon, if it takes something.
+        name: the registered name, followed by a colon and an argument if the metric takes one.
 
     Attributes:
-        name: of its number in metrics.jsonl.
-        title: of that number in tables and reports; empty: the name in words.
-        lower_is_better: which way it gets better.
+        name: name of its number in metrics.jsonl.
+        title: title of that number in tables and reports (default: the name in words).
+        lower_is_better: whether a lower number is better.
         in_report: whether `t2t-report` draws its curve.
-        argument: what stands behind a colon in its name, such as "PROGRAM"; empty: nothing.
-        extras: numbers that it adds to an evaluation beside its own.
+        argument: what follows a colon in the name, such as "PROGRAM"; empty: no argument.
+        extras: further numbers that it adds to an evaluation.
 
     Raises:
-        UsageError: the name has an argument and the metric takes none, or the other way round.
+        UsageError: the name has an argument but the metric takes none, or the reverse.
     """
 
     title: str = ""
     lower_is_better: bool = False
     in_report: bool = True
     argument: ClassVar[str] = ""
-    extras: ClassVar[Sequence[Value]] = ()
+    extras: ClassVar[Sequence[MetricValue]] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,25 +100,25 @@ class Metric:
         self.title = self.title or (name if given else name.replace("_", " "))
 
     @property
-    def values(self) -> list[Value]:
-        """The numbers that it adds to an evaluation, its own first."""
-        return [Value(self.name, self.title, self.lower_is_better), *self.extras]
+    def values(self) -> list[MetricValue]:
+        """All numbers that it adds to an evaluation, its score first."""
+        return [MetricValue(self.name, self.title, self.lower_is_better), *self.extras]
 
     def check(self) -> None:
-        """Raises UserError if it cannot score on this machine; called before long work begins."""
+        """Raises UserError if it cannot run on this machine; called before long work begins."""
 
 
 class OutputMetric(Metric, abc.ABC):
     """A score of decoded outputs, computed from statistics of the segments.
 
     The score of a corpus is a function of the sums of these statistics, so that it can be
-    resampled (`bootstrap`). Derive, and define `statistics`; where the score is not the percentage
-    that the first sum is of the second, `score` too.
+    resampled (see `bootstrap`). A subclass defines `statistics`, and `score` unless the score is
+    100 times the first sum divided by the second.
 
     Attributes:
-        needs: what `statistics` reads of a segment.
-        label: of the score in the decoder's report; empty: the title.
-        form: how the score is written there, as a format specification.
+        needs: the parts of a segment that `statistics` reads.
+        label: label of the score in the decoder's report (default: the title).
+        form: format specification of the score there.
     """
 
     needs: ClassVar[Needs] = Needs.TEXT
@@ -127,30 +127,30 @@ class OutputMetric(Metric, abc.ABC):
 
     @property
     def signature(self) -> str:
-        """How the score is counted; quote it beside the score."""
+        """How the score was computed; quote it with the score."""
         return f"nrefs:1|version:{__version__}"
 
     @property
     def signature_values(self) -> dict[str, str]:
-        """What the evaluation records of the signature; nothing, where it says little."""
+        """The signature as evaluations record it; empty if it adds nothing."""
         return {}
 
     @abc.abstractmethod
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
         """Returns a row of numbers for each segment.
 
-        A metric that has one number for all of them returns one row; it cannot be resampled.
+        A metric with one number for the whole corpus returns one row; it cannot be resampled.
 
         Raises:
             UserError: the segments cannot be scored.
         """
 
     def score(self, totals: Sequence[float]) -> float:
-        """Returns the score of segments whose statistics add up to `totals`."""
+        """Returns the score for summed statistics."""
         return 100.0 * totals[0] / totals[1] if totals[1] else 0.0
 
     def evaluate(self, segments: Sequence[Segment]) -> Score:
-        """Scores segments, at least one."""
+        """Scores one or more segments."""
         rows = self.statistics(segments)
         score = float(self.score(add_up(rows)))
         label = self.label or self.title
@@ -169,17 +169,17 @@ def add_up(rows: Statistics) -> list[float]:
 
 
 class TeacherForcedTotals(NamedTuple):
-    """Sums over the target tokens of an evaluation, each given its right prefix."""
+    """Sums over the target tokens of an evaluation under teacher forcing."""
 
     loss: float  # nats, without smoothing
     tokens: float
-    right: float  # tokens whose most probable subword is the right one
+    right: float  # tokens whose most probable prediction is correct
     sentences: float
-    all_right: float  # sentences in which every token is
+    all_right: float  # sentences whose tokens are all correct
 
 
 class TeacherForcedMetric(Metric, abc.ABC):
-    """A score of the model's predictions given right prefixes; every evaluation computes it."""
+    """A score of predictions under teacher forcing; every evaluation computes it."""
 
     @abc.abstractmethod
     def score(self, totals: TeacherForcedTotals) -> float:

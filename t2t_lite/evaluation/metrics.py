@@ -1,4 +1,4 @@
-"""Scores of outputs and evaluations by the names of registered metrics."""
+"""Scores outputs by the names of registered metrics."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -7,13 +7,13 @@ from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.evaluation.metric import (
     Metric,
+    MetricValue,
     Needs,
     OutputMetric,
     Score,
     Segment,
     TeacherForcedMetric,
     TeacherForcedTotals,
-    Value,
 )
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def score_outputs(
 
     Args:
         metric: the name of a registered metric.
-        outputs: as `Problem.postprocess` makes them; empty text: there is none.
-        references: the right texts, in the same order.
-        sources: what they are outputs for; None: unknown.
+        outputs: from `Problem.postprocess`; an empty text is a missing output.
+        references: the reference texts, in the same order.
+        sources: the source texts; None if unknown.
 
     Raises:
-        UsageError: there is no such metric, or it needs what is not there.
-        DataError: there is nothing to score, or not as many outputs as references.
+        UsageError: the metric is unknown, or needs sources and there are none.
+        DataError: there is nothing to score, or the numbers of outputs and references differ.
     """
     found = output_metric(metric)
     count = len(references)
@@ -55,13 +55,13 @@ def score_outputs(
     )
 
 
-def score_by(
+def score_by_metrics(
     metrics: Iterable[str],
     outputs: Sequence["Output"],
     references: Sequence[str],
     sources: Sequence[str] | None = None,
 ) -> dict[str, Score]:
-    """Scores outputs by several metrics, whose names it returns the scores by."""
+    """Scores outputs by several metrics; returns the scores by metric name."""
     return {name: score_outputs(name, outputs, references, sources) for name in metrics}
 
 
@@ -69,19 +69,19 @@ def output_metric(name: str) -> OutputMetric:
     """Returns the metric of that name.
 
     Raises:
-        UsageError: there is none, or it does not score outputs.
+        UsageError: the metric is unknown, or does not score outputs.
     """
     metric = registry.metric(name)
     if not isinstance(metric, OutputMetric):
         raise UsageError(
-            f"metric {name!r} scores predictions given right prefixes, not outputs; t2t-eval "
+            f"metric {name!r} scores predictions under teacher forcing, not outputs; t2t-eval "
             "prints it"
         )
     return metric
 
 
-def known_metric(name: str) -> Metric | None:
-    """Returns the metric of that name; None if there is none."""
+def find_metric(name: str) -> Metric | None:
+    """Returns the metric of that name, or None if it is unknown."""
     try:
         return registry.metric(name)
     except UsageError:
@@ -89,17 +89,17 @@ def known_metric(name: str) -> Metric | None:
 
 
 def output_metrics(names: Iterable[str]) -> list[str]:
-    """Returns those of some metrics that score outputs."""
+    """Returns the metrics in `names` that score outputs."""
     return [name for name in names if isinstance(registry.metric(name), OutputMetric)]
 
 
 def split_metrics(names: str) -> tuple[str, ...]:
-    """Returns the names in a list with commas, each once."""
+    """Splits a comma-separated list of names, without repetitions."""
     return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
 
 
 def check_metrics(names: Iterable[str]) -> None:
-    """Raises UserError if one of these metrics does not exist or cannot score on this machine."""
+    """Raises UserError if a metric is unknown or cannot run on this machine."""
     if isinstance(names, str):  # ("bleu") in place of ("bleu",)
         raise UsageError(
             f"metrics are {names!r}: expected a sequence of names, such as [{names!r}]"
@@ -109,15 +109,15 @@ def check_metrics(names: Iterable[str]) -> None:
 
 
 def teacher_forced_values(totals: TeacherForcedTotals) -> dict[str, float | int | str]:
-    """Returns every registered score of predictions given right prefixes, by name."""
+    """Returns the scores of all teacher-forced metrics, by name."""
     return {metric.name: metric.score(totals) for metric in _teacher_forced()}
 
 
-def evaluation_values(metrics: Iterable[str]) -> dict[str, Value]:
-    """Returns the numbers that an evaluation by these metrics has, by name.
+def evaluation_values(metrics: Iterable[str]) -> dict[str, MetricValue]:
+    """Returns the numbers in an evaluation by these metrics, by name.
 
     Raises:
-        UsageError: there is no such metric.
+        UsageError: a metric is unknown.
     """
     named = [*_teacher_forced(), *(registry.metric(name) for name in metrics)]
     return {value.name: value for metric in named for value in metric.values}

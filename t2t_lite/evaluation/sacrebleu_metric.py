@@ -1,4 +1,4 @@
-"""What the metrics that sacreBLEU counts have in common."""
+"""The base class of the metrics that sacreBLEU computes."""
 
 import abc
 import functools
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class SacrebleuMetric(OutputMetric):
-    """A metric of sacreBLEU's, with its signature."""
+    """A sacreBLEU metric with its signature."""
 
     @abc.abstractmethod
     def make_counter(self) -> "Counter":
-        """Returns sacreBLEU's metric; imports sacreBLEU no sooner, which takes a while."""
+        """Returns sacreBLEU's metric; imports sacreBLEU only here, because that is slow."""
 
     @functools.cached_property
     def _counter(self) -> "Counter":
@@ -28,17 +28,17 @@ class SacrebleuMetric(OutputMetric):
         from t2t_lite.evaluation import _private_api
 
         counter = self.make_counter()
-        counter.corpus_score([""], [[""]])  # it has none before it has seen a reference
+        counter.corpus_score([""], [[""]])  # the signature is incomplete before the first reference
         _private_api.forget_lines()
         return str(counter.get_signature())
 
     @property
     def signature_values(self) -> dict[str, str]:
-        """The signature by the name of the metric."""
+        """The signature as evaluations record it."""
         return {f"{self.name}_signature": self.signature}
 
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
-        """Returns what sacreBLEU counts of each segment."""
+        """Returns sacreBLEU's counts for each segment."""
         from t2t_lite.evaluation import _private_api
 
         outputs = [segment.output for segment in segments]
@@ -48,7 +48,7 @@ class SacrebleuMetric(OutputMetric):
         return rows
 
     def score(self, totals: Sequence[float]) -> float:
-        """Returns sacreBLEU's score of such sums."""
+        """Returns sacreBLEU's score for summed counts."""
         from t2t_lite.evaluation import _private_api
 
         return _private_api.score_of(self._counter, totals)

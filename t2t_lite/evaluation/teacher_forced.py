@@ -1,4 +1,4 @@
-"""Metrics of the model's predictions given right prefixes; T2T's names."""
+"""Metrics of predictions under teacher forcing, with T2T's names."""
 
 import math
 
@@ -24,7 +24,7 @@ class NegLogPerplexity(Loss):
 
     title = "negative log perplexity"
     lower_is_better = False
-    in_report = False  # the loss upside down
+    in_report = False  # the loss with its sign changed
 
     def score(self, totals: TeacherForcedTotals) -> float:
         """Returns the score."""
@@ -33,7 +33,7 @@ class NegLogPerplexity(Loss):
 
 @registry.register_metric
 class Perplexity(Loss):
-    """E to the loss."""
+    """The exponential of the loss."""
 
     title = "perplexity"
     in_report = False  # the loss on another scale
@@ -48,7 +48,7 @@ class Perplexity(Loss):
 
 @registry.register_metric
 class Accuracy(TeacherForcedMetric):
-    """Share of tokens that are the most probable ones."""
+    """Share of tokens whose most probable prediction is correct."""
 
     title = "accuracy (share of tokens)"
 
@@ -59,7 +59,7 @@ class Accuracy(TeacherForcedMetric):
 
 @registry.register_metric
 class AccuracyPerSequence(TeacherForcedMetric):
-    """Share of sentences that are right throughout."""
+    """Share of sentences whose predictions are all correct."""
 
     title = "accuracy per sequence"
 

@@ -1,4 +1,4 @@
-"""Translation edit rate as sacreBLEU counts it (Snover et al. 2006)."""
+"""Translation edit rate as sacreBLEU computes it (Snover et al. 2006)."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @registry.register_metric("ter")
 class TranslationEditRate(SacrebleuMetric):
-    """Edits and shifts that turn the outputs into the references, in percent of their words."""
+    """Edits that turn outputs into references, as a percentage of reference words."""
 
     title = "TER"
     lower_is_better = True

@@ -25,7 +25,7 @@ from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import run_folder
@@ -65,7 +65,7 @@ def export(
     """
     with files.whole_folder(export_dir) as folder:
         model, step = run.load_model(checkpoint)
-        require_finite(model, checkpoint or str(run.folder))
+        require_finite_weights(model, checkpoint or str(run.folder))
         encoders = run.encoders
         inputs, targets = encoders["inputs"], encoders["targets"]
         pieces = (

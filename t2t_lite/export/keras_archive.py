@@ -3,7 +3,7 @@
 import logging
 
 from t2t_lite.export.folder import accompany, new_folders, origin
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str) -> None:
         UserError: the checkpoint cannot be read, does not fit, or holds NaN.
     """
     model, step = run.load_model(checkpoint)
-    require_finite(model, checkpoint)
+    require_finite_weights(model, checkpoint)
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]
         model.save(folder / _FILE)

@@ -20,7 +20,7 @@ from t2t_lite.export.graph_text import (
     one_line,
     source_text,
 )
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -203,7 +203,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
             "which XLA cannot compile; leave it out"
         )
     model, step = run.load_model(checkpoint)
-    require_finite(model, checkpoint)
+    require_finite_weights(model, checkpoint)
     modules = _modules(run, model, hparams)
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Layer, own_seeds
+from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 
@@ -41,7 +41,7 @@ def merge_heads(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def mask_bias(mask: keras.KerasTensor | None) -> keras.KerasTensor:
-    """Hides what a Keras mask [B, N] leaves out: [B, 1, 1, N]; without a mask, nothing."""
+    """Hides positions where a Keras mask [B, N] is False: [B, 1, 1, N]; no mask hides nothing."""
     return ops.zeros(()) if mask is None else ops.where(mask, 0.0, MASKED)[:, None, None, :]
 
 
@@ -50,27 +50,27 @@ AttentionHook = Callable[[keras.KerasTensor], None]
 
 
 class KeysValues(NamedTuple):
-    """What attention looks at."""
+    """The keys and values that queries attend to."""
 
     keys: keras.KerasTensor  # [..., H, N, d_k]
     values: keras.KerasTensor  # [..., H, N, d_v]
 
 
 class MultiHeadAttention(Layer):
-    """What all kinds of attention share: sizes, the weighted mean, the output projection.
+    """Base of all attention layers: sizes, the weighted mean, the output projection.
 
     Args:
         channels: D.
         heads: H.
-        key_channels: features of the keys of all heads together (paper: h × d_k); default: D.
-        value_channels: features of the values of all heads together (paper: h × d_v); default: D.
-        dropout_rate: of the attention weights.
+        key_channels: features of the keys, all heads together (paper: h × d_k); default: D.
+        value_channels: features of the values, all heads together (paper: h × d_v); default: D.
+        dropout_rate: dropout of the attention weights.
         gain: scale of the initial variance.
-        seeds: the model's seed generator; by default one of its own.
+        seeds: the model's seed generator (default: a new one).
         **kwargs: see `Layer`.
 
     Raises:
-        UsageError: the heads do not divide the features of keys or values.
+        UsageError: the features of keys or values are not divisible by the heads.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class MultiHeadAttention(Layer):
         # 1 / √d_k. Scaling queries before their heads are split is deliberate: next to the product
         # with the keys, inside a loop, TensorFlow 2.21 with oneDNN fuses it into a broken graph.
         self.scale = (self.key_channels // heads) ** -0.5
-        self.dropout = Dropout(dropout_rate, own_seeds(seeds), dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=self.dtype_policy)
         self.attention_hook: AttentionHook | None = None  # receives the weights [B, H, Q, N]
         self.output_projection = self._projection(self.value_channels, channels)
 
@@ -109,7 +109,7 @@ class MultiHeadAttention(Layer):
         return Projection(inputs, widths, self.gain, dtype=self.dtype_policy)
 
     def flops_per_pair(self) -> float:
-        """Returns the operations of all heads for one pair of a query and a key."""
+        """Returns the operations of all heads for one query and one key."""
         return 2.0 * (self.key_channels + self.value_channels)
 
     def attention_weights(
@@ -117,7 +117,7 @@ class MultiHeadAttention(Layer):
     ) -> keras.KerasTensor:
         """softmax(Q Kᵀ), Q scaled: [B, H, Q, d_k], [B, H, N, d_k] -> [B, H, Q, N].
 
-        The softmax is in float32, the result in the dtype of the keys.
+        The softmax is computed in float32; the result has the dtype of the keys.
         """
         scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
         return ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), keys.dtype)
@@ -144,11 +144,11 @@ class SelfAttention(MultiHeadAttention):
     Args:
         channels: D.
         heads: H.
-        neighborhood: r, how many positions around its own each sees, see `restrict`; 0: all.
+        neighborhood: r, the number of positions that each position sees (see `restrict`); 0: all.
         **kwargs: see `MultiHeadAttention`.
 
     Raises:
-        UsageError: the heads do not divide the features, or `neighborhood` is negative.
+        UsageError: the features are not divisible by the heads, or `neighborhood` is negative.
     """
 
     def __init__(
@@ -186,9 +186,9 @@ class SelfAttention(MultiHeadAttention):
 
         Args:
             x: queries, keys and values.
-            bias: added to the scores, broadcasts to [B, H, N, N]; by default it hides padding.
+            bias: added to the scores, broadcasts to [B, H, N, N] (default: hides padding).
             training: whether dropout is on.
-            mask: [B, N], False at padding; Keras gives it where `x` has one.
+            mask: [B, N], False at padding; Keras passes the mask of `x`.
         """
         bias = mask_bias(mask) if bias is None else bias
         positions = ops.arange(ops.shape(x)[1])
@@ -200,10 +200,10 @@ class SelfAttention(MultiHeadAttention):
     def restrict(
         self, bias: keras.KerasTensor, queries: keras.KerasTensor, keys: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """Hides what lies outside the neighbourhood (paper, section 4), if there is one.
+        """Hides positions outside the neighbourhood (paper, section 4), if there is one.
 
-        It has r positions with the query's in their middle; if r is even, one more before it than
-        behind.
+        The neighbourhood is r positions with the query in the middle; if r is even, one more lies
+        before the query than after it.
 
         Args:
             bias: broadcasts to [B, H, Q, N].
@@ -218,7 +218,7 @@ class SelfAttention(MultiHeadAttention):
         return bias + ops.where(seen, 0.0, MASKED)
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
-        """A cache for `length` steps: [B, K, H, length, d]."""
+        """Returns an empty cache for `length` steps: [B, K, H, length, d]."""
         shape = (batch, beams, self.heads, length)
         return KeysValues(
             ops.zeros((*shape, self.key_channels // self.heads), self.compute_dtype),
@@ -228,7 +228,7 @@ class SelfAttention(MultiHeadAttention):
     def step(
         self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, KeysValues]:
-        """One position of every hypothesis: sees the cache up to and including itself.
+        """Processes one position of every hypothesis, which sees the cache up to and with itself.
 
         Args:
             x: [B, K, D].
@@ -278,7 +278,7 @@ class EncoderDecoderAttention(MultiHeadAttention):
         self.kv = self._projection(channels, self.key_channels, self.value_channels)
 
     def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
-        """Keys and values [B, H, S, d] of the encoder's output [B, S, D], made once a sentence."""
+        """Returns keys and values [B, H, S, d] of the encoder's output [B, S, D]."""
         keys, values = ops.split(self.kv(encoder_output), (self.key_channels,), axis=-1)
         return KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
 
@@ -292,20 +292,20 @@ class EncoderDecoderAttention(MultiHeadAttention):
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D].
 
-        N is T in training. In search it is K: the beams of a sentence are so many queries to the
-        same memory, which is never copied for them.
+        N is T in training and K in search: the K beams of a sentence are K queries to the same
+        memory, which is never copied.
 
         Args:
             x: queries.
-            memory: the encoder's output [B, S, D], or what the method `memory` makes of it.
-            bias: [B, 1, 1, S], added to the scores; by default it hides padding.
+            memory: the encoder's output [B, S, D], or the result of the method `memory`.
+            bias: [B, 1, 1, S], added to the scores (default: hides padding).
             training: whether dropout is on.
-            memory_mask: [B, S], False at padding; Keras gives it where `memory` has one.
+            memory_mask: [B, S], False at padding; Keras passes the mask of `memory`.
         """
-        is_made = isinstance(memory, KeysValues)
+        is_projected = isinstance(memory, KeysValues)
         if bias is None:
-            bias = mask_bias(None if is_made else memory_mask)
-        if not is_made:
+            bias = mask_bias(None if is_projected else memory_mask)
+        if not is_projected:
             memory = self.memory(memory)
         queries = split_heads(self.query(x) * self.scale, self.heads)
         return self.attend(queries, memory, bias, training)
@@ -313,17 +313,17 @@ class EncoderDecoderAttention(MultiHeadAttention):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class ParameterAttention(MultiHeadAttention):
-    """Attention of each position to learned keys and values: AOP, in place of a feed-forward layer.
+    """Attention to learned keys and values (AOP), in place of a feed-forward layer.
 
     From the section "Two Feed-Forward Layers = Attention over Parameters" of the paper's first
-    version: `softmax(q K'ᵀ / √d_k) V'` in each head, K' and V' the parameters times √D. T2T's
-    `parameter_attention` has √H in place of √D / √d_k, which is the same if H·d_k = D, and biases
-    in both projections, which the paper's count of parameters leaves out.
+    version: `softmax(q K'ᵀ / √d_k) V'` in each head, where K' and V' are the parameters times √D.
+    T2T's `parameter_attention` has √H in place of √D / √d_k, which is the same if H·d_k = D. It
+    also has biases in both projections, which the paper's parameter count leaves out.
 
     Args:
         channels: D.
         heads: H.
-        pairs: N, keys and values of each head.
+        pairs: N, key-value pairs of each head.
         **kwargs: see `MultiHeadAttention`.
     """
 

@@ -1,4 +1,4 @@
-"""The base of all layers here."""
+"""The base class of all layers."""
 
 import contextlib
 import contextvars
@@ -11,7 +11,7 @@ import keras
 
 @contextlib.contextmanager
 def default_policy(policy: keras.DTypePolicy) -> Iterator[None]:
-    """Makes `policy` that of all layers constructed inside the block."""
+    """Makes `policy` the default of all layers constructed inside the block."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -27,7 +27,7 @@ _initial_values = contextvars.ContextVar("initial_values", default=True)
 def without_initial_values() -> Iterator[None]:
     """Leaves the weights of layers constructed inside the block at 0, to be read from a file.
 
-    To draw 60 million values at random takes about a second.
+    Drawing 60 million random values takes about a second.
     """
     token = _initial_values.set(False)
     try:
@@ -37,14 +37,14 @@ def without_initial_values() -> Iterator[None]:
 
 
 class Layer(keras.layers.Layer):
-    """A layer that knows its sizes when constructed and makes all its variables then.
+    """A layer that knows its sizes when constructed and creates all its variables then.
 
     A subclass keeps each constructor argument in an attribute of the same name: `get_config`
-    reads them there. The exception is `seeds`, the generator of dropout masks: a model hands its
-    own to all its layers; a layer on its own makes one.
+    reads them there. The exception is `seeds`, the generator of dropout masks: a model passes its
+    own to all its layers; a layer outside a model creates one.
 
     Under a mixed policy, kernels and embeddings are cast by the layers that hold them, and
-    everything else follows. Keras would cast all arguments as well, masks of -1e9 included, which
+    everything else follows. Keras would also cast all arguments, including masks of -1e9, which
     float16 cannot hold.
 
     Args:
@@ -53,7 +53,7 @@ class Layer(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
-        self.supports_masking = True  # outputs have the positions of the first argument
+        self.supports_masking = True  # outputs keep the mask of the first argument
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -91,18 +91,18 @@ class Layer(keras.layers.Layer):
         return list(dict.fromkeys(names))
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
-        """Makes a weight as Keras does, but for `without_initial_values`."""
+        """Adds a weight as Keras does, but respects `without_initial_values`."""
         if not _initial_values.get():
             kwargs["initializer"] = "zeros"
         return super().add_weight(*args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
-        """Does nothing: there is nothing left to make."""
+        """Does nothing: the variables already exist."""
         self.built = True
 
 
-def own_seeds(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGenerator:
-    """Returns `seeds`, or a new generator for a layer that is on its own."""
+def seeds_or_new(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGenerator:
+    """Returns `seeds`, or a new generator for a layer outside a model."""
     return keras.random.SeedGenerator() if seeds is None else seeds
 
 
@@ -110,10 +110,10 @@ def own_seeds(seeds: keras.random.SeedGenerator | None) -> keras.random.SeedGene
 class Stack(Layer):
     """Layers in a row.
 
-    A TensorFlow checkpoint follows attributes; what stands in a list it would leave out.
+    TensorFlow checkpoints follow attributes and would leave out layers in a plain list.
 
     Args:
-        layers: from the bottom up.
+        layers: from bottom to top.
     """
 
     def __init__(self, layers: Iterable[keras.layers.Layer], **kwargs: Any) -> None:
@@ -134,6 +134,6 @@ class Stack(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        # Not an attribute: Keras would save the layers in a file under that name, too.
+        # Not an attribute: Keras would save the layers a second time under that name.
         layers = keras.saving.serialize_keras_object(list(self))
         return {**keras.layers.Layer.get_config(self), "layers": layers}

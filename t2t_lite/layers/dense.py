@@ -18,7 +18,7 @@ class Projection(Layer):
         inputs: D, features of the input.
         widths: features of each part of the output.
         gain: scale of the initial variance.
-        use_bias: adds a bias, initially 0.
+        use_bias: whether to add a bias, initially 0.
         **kwargs: see `Layer`.
     """
 

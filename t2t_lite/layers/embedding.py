@@ -1,4 +1,4 @@
-"""The matrix between ids and features, which may serve sources, targets and the softmax alike."""
+"""The embedding matrix, which sources, targets and the softmax may share."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from t2t_lite.layers.base import Layer
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class Embedding(Layer):
-    """A matrix [V, D]: rows are embeddings (paper, section 3.4), and softmax weights.
+    """A matrix [V, D] whose rows are embeddings (paper, section 3.4) and softmax weights.
 
     Args:
         vocab_size: V.
         channels: D.
-        scaled: multiplies embeddings by √D; the softmax is not scaled.
+        scaled: whether to multiply embeddings by √D; the softmax is not scaled.
         **kwargs: see `Layer`.
     """
 
@@ -29,7 +29,7 @@ class Embedding(Layer):
             shape=(vocab_size, channels),
             initializer=keras.initializers.RandomNormal(stddev=channels**-0.5),
             name="matrix",
-            autocast=False,  # rows are cast once looked up, so that their gradients add in float32
+            autocast=False,  # rows are cast after the lookup: gradients add up in float32
         )
 
     def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:

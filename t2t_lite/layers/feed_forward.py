@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Layer, own_seeds
+from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 
@@ -17,9 +17,9 @@ class FeedForward(Layer):
     Args:
         channels: D.
         filter_size: hidden features (paper: d_ff).
-        dropout_rate: of the hidden features.
+        dropout_rate: dropout of the hidden features.
         gain: scale of the initial variance.
-        seeds: the model's seed generator; by default one of its own.
+        seeds: the model's seed generator (default: a new one).
         **kwargs: see `Layer`.
     """
 
@@ -40,7 +40,7 @@ class FeedForward(Layer):
         policy = self.dtype_policy
         self.expand = Projection(channels, (filter_size,), gain, use_bias=True, dtype=policy)
         self.contract = Projection(filter_size, (channels,), gain, use_bias=True, dtype=policy)
-        self.dropout = Dropout(dropout_rate, own_seeds(seeds), dtype=policy)
+        self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=policy)
 
     def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Maps `x` [..., D] to [..., D]."""

@@ -12,7 +12,7 @@ class SideBySide(keras.initializers.Initializer):
     """Initialises a fused kernel [D, sum(widths)] as separate kernels [D, width] would be.
 
     Args:
-        initializer: of each part.
+        initializer: initializer of each part.
         widths: columns of each part.
     """
 
@@ -22,6 +22,6 @@ class SideBySide(keras.initializers.Initializer):
 
     def __call__(self, shape: tuple[int, ...], dtype: str | None = None) -> keras.KerasTensor:
         """Returns the initial kernel, `shape` [D, sum(widths)]."""
-        # An initializer object repeats itself, so that each part needs one of its own.
+        # An initializer returns the same values on every call, so each part needs its own.
         parts = [self.initializer.clone()((shape[0], width), dtype=dtype) for width in self.widths]
         return keras.ops.concatenate(parts, axis=1)

@@ -10,19 +10,19 @@ from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
 
-# Added to the forget gate, so that a fresh cell remembers (Jozefowicz et al. 2015).
+# Added to the forget gate, so that an untrained cell remembers (Jozefowicz et al. 2015).
 _FORGET_BIAS = 1.0
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM cell hands to its next step."""
+    """The state that an LSTM cell passes to its next step."""
 
     output: keras.KerasTensor  # h, [..., D]
     cell: keras.KerasTensor  # c, [..., D]
 
 
-class Sentence(NamedTuple):
-    """What the decoder attends to; one for all beams of a sentence."""
+class SourceMemory(NamedTuple):
+    """What the decoder attends to, shared by all beams of a sentence."""
 
     values: keras.KerasTensor  # [B, S, D], the encoder's output
     keys: keras.KerasTensor  # [B, S, D], its projection
@@ -50,7 +50,7 @@ class LSTMCell(Layer):
         )
 
     def call(self, x: keras.KerasTensor, state: LSTMState) -> LSTMState:
-        """Maps `x` [..., inputs] and the state before to the state after."""
+        """Maps `x` [..., inputs] and the previous state to the next state."""
         gates = self.gates(ops.concatenate([x, state.output], axis=-1))  # [..., 4D]
         write, forget, new, read = ops.split(gates, 4, axis=-1)
         kept = ops.sigmoid(forget + _FORGET_BIAS) * state.cell
@@ -110,34 +110,36 @@ class _Attention(Layer, abc.ABC):
         return Projection(inputs, (width,), self.gain, dtype=self.dtype_policy)
 
     def query_layers(self) -> list[Projection]:
-        """Returns the layers that each query passes, beside the vector of a score."""
+        """Returns the layers applied to each query, without the score vector."""
         return [self.join]
 
     def flops_per_pair(self) -> float:
-        """Returns the operations of a pair: a score, by vector or product, and the mean."""
+        """Returns the operations for one query and one key: the score and the weighted mean."""
         return 2.0 * self.channels + 2.0 * self.channels
 
-    def attention_weights(self, query: keras.KerasTensor, sentence: Sentence) -> keras.KerasTensor:
+    def attention_weights(
+        self, query: keras.KerasTensor, memory: SourceMemory
+    ) -> keras.KerasTensor:
         """Returns how much `query` [B, K, D] attends to each position: [B, K, S], float32."""
-        scores = self.scores(query, sentence.keys)
-        return ops.softmax(ops.cast(scores, "float32") + sentence.bias)
+        scores = self.scores(query, memory.keys)
+        return ops.softmax(ops.cast(scores, "float32") + memory.bias)
 
-    def call_hook(self, query: keras.KerasTensor, sentence: Sentence) -> None:
-        """Gives the hook the weights, as those of one head: the loop of training cannot do it."""
+    def call_hook(self, query: keras.KerasTensor, memory: SourceMemory) -> None:
+        """Passes the weights to the hook, as one head; the training loop cannot do it itself."""
         if self.attention_hook is not None:
-            self.attention_hook(self.attention_weights(query, sentence)[:, None])
+            self.attention_hook(self.attention_weights(query, memory)[:, None])
 
     @abc.abstractmethod
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
-        """How well [B, K, D] fits to [B, S, D]: [B, K, S]."""
+        """Scores `query` [B, K, D] against `keys` [B, S, D]: [B, K, S]."""
 
-    def call(self, query: keras.KerasTensor, sentence: Sentence) -> keras.KerasTensor:
+    def call(self, query: keras.KerasTensor, memory: SourceMemory) -> keras.KerasTensor:
         """Returns tanh(W [context; query]) [B, K, D] (Luong et al. 2015, equation 5).
 
-        The K beams of a sentence are so many queries to the same memory.
+        The K beams of a sentence are K queries to the same memory.
         """
-        weights = ops.cast(self.attention_weights(query, sentence), sentence.values.dtype)
-        context = ops.matmul(weights, sentence.values)
+        weights = ops.cast(self.attention_weights(query, memory), memory.values.dtype)
+        context = ops.matmul(weights, memory.values)
         return ops.tanh(self.join(ops.concatenate([context, query], axis=-1)))
 
 

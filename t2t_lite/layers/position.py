@@ -33,12 +33,12 @@ def sinusoids(positions: keras.KerasTensor, channels: int) -> keras.KerasTensor:
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class Position(Layer):
-    """Adds to each embedding a vector for its position.
+    """Adds a position vector to each embedding.
 
     Args:
         kind: "timing" (sinusoids), "emb" (learned) or "none".
         channels: D.
-        max_length: rows of the learned table; later positions share its last row.
+        max_length: rows of the learned table; later positions share the last row.
         **kwargs: see `Layer`.
     """
 
@@ -61,7 +61,7 @@ class Position(Layer):
 
         Args:
             x: [B, N, D].
-            positions: [N], counted from 0; by default 0 to N - 1.
+            positions: [N], counted from 0 (default: 0 to N - 1).
         """
         if positions is None:
             positions = ops.arange(ops.shape(x)[1])

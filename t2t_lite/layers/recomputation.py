@@ -1,4 +1,4 @@
-"""Activations that are computed again in the backward pass instead of being kept."""
+"""Recomputes activations in the backward pass instead of keeping them."""
 
 from collections.abc import Callable
 
@@ -8,15 +8,15 @@ import keras
 def recomputed(
     layer: Callable[..., keras.KerasTensor], seeds: keras.random.SeedGenerator
 ) -> Callable[..., keras.KerasTensor]:
-    """Returns `layer` with none of its activations kept for the backward pass.
+    """Returns `layer` wrapped so that it keeps no activations for the backward pass.
 
-    `keras.remat` alone would draw other dropout masks the second time. Here the state of the
-    generator is held fast and returned, so that both passes draw from the same state, and the
-    masks are those of a model that keeps its activations.
+    `keras.remat` alone would draw different dropout masks the second time. Here the generator's
+    state is saved and restored, so that both passes draw the same masks, which are those of a
+    model that keeps its activations.
 
     Args:
-        layer: maps tensors to a tensor; draws from `seeds` alone.
-        seeds: the model's generator.
+        layer: maps tensors to a tensor; draws from `seeds` only.
+        seeds: the model's seed generator.
     """
 
     def call(*tensors: keras.KerasTensor) -> keras.KerasTensor:

@@ -1,4 +1,4 @@
-"""Self-attention that knows how far apart two positions are (Shaw et al. 2018)."""
+"""Self-attention with relative positions (Shaw et al. 2018)."""
 
 from typing import Any
 
@@ -21,18 +21,18 @@ from t2t_lite.layers.initializers import unit_scaling
 class RelativeSelfAttention(SelfAttention):
     """Self-attention with a learned key and value for each distance: T2T's `dot_product_relative`.
 
-    Every key and every value is the sum of two: that of the position seen, and that of the distance
-    to it (equations 3 and 4). Distances beyond the largest share its vectors (section 3.2); all
-    heads share them, too.
+    Each key and value is the sum of one for the position and one for its distance from the query
+    (equations 3 and 4). Distances beyond the maximum are clipped to it (section 3.2). All heads
+    share the vectors of distances.
 
     Args:
         channels: D.
         heads: H.
-        max_relative_position: the largest distance with vectors of its own, to either side.
+        max_relative_position: the maximum distance, in either direction.
         **kwargs: see `SelfAttention`.
 
     Raises:
-        UsageError: the largest distance is below 1.
+        UsageError: the maximum distance is below 1.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RelativeSelfAttention(SelfAttention):
         self.relative_values = self._table("relative_values", self.value_channels)
 
     def _table(self, name: str, channels: int) -> keras.Variable:
-        """Makes [2·max + 1, d], a row for each distance, the largest to the left first."""
+        """Creates [2·max + 1, d]: a row per distance, starting with the farthest to the left."""
         return self.add_weight(
             shape=(2 * self.max_relative_position + 1, channels // self.heads),
             initializer=unit_scaling(self.gain),
@@ -57,7 +57,7 @@ class RelativeSelfAttention(SelfAttention):
         )
 
     def flops_per_pair(self) -> float:
-        """Returns twice the usual: each distance has a key and a value, too."""
+        """Returns twice the usual number: each distance also has a key and a value."""
         return 2.0 * super().flops_per_pair()
 
     def call(
@@ -78,7 +78,7 @@ class RelativeSelfAttention(SelfAttention):
     def step(
         self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, KeysValues]:
-        """One position of every hypothesis; see `SelfAttention.step`."""
+        """Processes one position of every hypothesis; see `SelfAttention.step`."""
         batch, beams, channels = ops.shape(x)[0], x.shape[1], x.shape[2]
         queries, new = self._project(x)  # [B, K, H·d]
         cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
@@ -100,7 +100,7 @@ class RelativeSelfAttention(SelfAttention):
         positions: keras.KerasTensor,
         training: bool = False,
     ) -> keras.KerasTensor:
-        """What `attend` does, with queries [B, H, Q, d_k] that stand at `positions` [Q]."""
+        """Does what `attend` does, for queries [B, H, Q, d_k] at `positions` [Q]."""
         largest = self.max_relative_position
         seen = ops.arange(ops.shape(memory.keys)[2])  # [N]
         bias = self.restrict(bias, positions, seen)

@@ -1,4 +1,4 @@
-"""Steps around each sub-layer: normalisation, dropout, residual connection."""
+"""The steps around each sub-layer: normalisation, dropout, residual connection."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.base import Layer, own_seeds
+from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.dropout import Dropout
 
 
@@ -17,9 +17,9 @@ class LayerSteps(Layer):
     Args:
         sequence: such as "dan"; "none" and "" do nothing.
         channels: D.
-        dropout_rate: of step `d`.
+        dropout_rate: dropout rate of step `d`.
         epsilon: added to the variance in step `n`.
-        seeds: the model's seed generator; by default one of its own.
+        seeds: the model's seed generator (default: a new one).
         **kwargs: see `Layer`.
     """
 
@@ -39,7 +39,7 @@ class LayerSteps(Layer):
         self.channels = channels
         self.dropout_rate = dropout_rate
         self.epsilon = epsilon
-        self.dropout = Dropout(dropout_rate, own_seeds(seeds), dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=self.dtype_policy)
         if "n" in self.sequence:
             self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy)
             self.norm.build((None, None, channels))
@@ -47,7 +47,7 @@ class LayerSteps(Layer):
     def call(
         self, x: keras.KerasTensor, before: keras.KerasTensor, training: bool = False
     ) -> keras.KerasTensor:
-        """Applies the steps to `x` [B, N, D]; `before` [B, N, D] is what `a` adds."""
+        """Applies the steps to `x` [B, N, D]; step `a` adds `before` [B, N, D]."""
         for step in self.sequence:
             if step == "n":
                 x = self.norm(x)
@@ -83,6 +83,6 @@ class Residual(Layer):
         sublayer: Callable[[keras.KerasTensor], keras.KerasTensor],
         training: bool = False,
     ) -> keras.KerasTensor:
-        """Returns the sub-layer's contribution joined with `x` [B, N, D]."""
+        """Applies the sub-layer and its steps to `x` [B, N, D]."""
         y = sublayer(self.before(x, x, training=training))
         return self.after(y, x, training=training)

@@ -1,4 +1,4 @@
-"""One layer of the Transformer's encoder, and one of its decoder (paper, section 3.1)."""
+"""A layer of the Transformer's encoder and of its decoder (paper, section 3.1)."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from t2t_lite.layers.attention import (
     causal_bias,
     mask_bias,
 )
-from t2t_lite.layers.base import Layer, own_seeds
+from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.residual import LayerSteps, Residual
 
 
 class TransformerLayer(Layer):
-    """What both kinds of layer share: the steps around each sub-layer.
+    """Base of both kinds of layer: the steps around each sub-layer.
 
     Args:
         before: steps before each sub-layer, see `LayerSteps`; "n": pre-norm, "none": post-norm.
         after: steps after each sub-layer; "da": pre-norm, "dan": post-norm.
-        dropout_rate: of step `d`.
+        dropout_rate: dropout rate of step `d`.
         epsilon: added to the variance in step `n`.
         **kwargs: see `Layer`.
     """
@@ -53,16 +53,16 @@ class TransformerLayer(Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class EncoderLayer(TransformerLayer):
-    """Self-attention and feed-forward network, each in its residual steps.
+    """Self-attention and feed-forward network, each with its residual steps.
 
     Examples:
         >>> layer = EncoderLayer(SelfAttention(512, 8), FeedForward(512, 2048), dropout_rate=0.1)
         >>> y = layer(Embedding(32000, 512)(ids))  # [B, S, D]; the embedding's mask hides padding
 
     Args:
-        attention: from the sequence to itself.
-        feed_forward: a `FeedForward`, a `ParameterAttention`, or the like.
-        seeds: the model's seed generator; by default one of its own.
+        attention: self-attention of the source.
+        feed_forward: a `FeedForward`, a `ParameterAttention` or a similar layer.
+        seeds: the model's seed generator (default: a new one).
         **kwargs: see `TransformerLayer`.
     """
 
@@ -75,7 +75,7 @@ class EncoderLayer(TransformerLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        seeds = own_seeds(seeds)
+        seeds = seeds_or_new(seeds)
         self.attention = attention
         self.attention_residual = self._residual(attention.channels, seeds)
         self.feed_forward = feed_forward
@@ -92,9 +92,9 @@ class EncoderLayer(TransformerLayer):
 
         Args:
             x: the layer's input.
-            bias: [B, 1, 1, S], hides padding; by default made of `mask`.
+            bias: [B, 1, 1, S], hides padding (default: computed from `mask`).
             training: whether dropout is on.
-            mask: [B, S], False at padding; Keras gives it where `x` has one.
+            mask: [B, S], False at padding; Keras passes the mask of `x`.
         """
         x = ops.cast(x, self.compute_dtype)
         bias = mask_bias(mask) if bias is None else bias
@@ -111,10 +111,10 @@ class DecoderLayer(TransformerLayer):
     """Self-attention, attention to the source, and feed-forward network.
 
     Args:
-        attention: from the target to itself.
-        source_attention: from the target to the encoder's output.
-        feed_forward: a `FeedForward`, a `ParameterAttention`, or the like.
-        seeds: the model's seed generator; by default one of its own.
+        attention: self-attention of the target.
+        source_attention: attention from the target to the encoder's output.
+        feed_forward: a `FeedForward`, a `ParameterAttention` or a similar layer.
+        seeds: the model's seed generator (default: a new one).
         **kwargs: see `TransformerLayer`.
     """
 
@@ -128,7 +128,7 @@ class DecoderLayer(TransformerLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        seeds = own_seeds(seeds)
+        seeds = seeds_or_new(seeds)
         self.attention = attention
         self.attention_residual = self._residual(attention.channels, seeds)
         self.source_attention = source_attention
@@ -150,10 +150,10 @@ class DecoderLayer(TransformerLayer):
         Args:
             x: the layer's input.
             encoder_output: [B, S, D].
-            causal: [1, 1, T, T], hides the future; made here by default.
-            padding: [B, 1, 1, S], hides the source's padding; by default made of its mask.
+            causal: [1, 1, T, T], hides the future (default: computed here).
+            padding: [B, 1, 1, S], hides the source's padding (default: computed from its mask).
             training: whether dropout is on.
-            encoder_output_mask: [B, S], False at padding; Keras gives it where there is one.
+            encoder_output_mask: [B, S], False at padding; Keras passes it if there is one.
         """
         x = ops.cast(x, self.compute_dtype)
         causal = causal_bias(ops.shape(x)[1]) if causal is None else causal
@@ -172,7 +172,7 @@ class DecoderLayer(TransformerLayer):
         memory: KeysValues,
         padding: keras.KerasTensor,
     ) -> tuple[keras.KerasTensor, KeysValues]:
-        """One position `x` [B, K, D] of every hypothesis; returns [B, K, D] and the cache."""
+        """Processes one position `x` [B, K, D] of every hypothesis; returns it and the cache."""
 
         def attend(y: keras.KerasTensor) -> keras.KerasTensor:
             nonlocal cache

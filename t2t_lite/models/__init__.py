@@ -1,4 +1,4 @@
-"""Models, registered by address so that listing their names does not import Keras."""
+"""Models, registered by import path so that listing their names does not import Keras."""
 
 from t2t_lite import registry
 

@@ -1,4 +1,4 @@
-"""Where each head of each layer looks: attention weights of one pair of sentences."""
+"""Attention weights of every layer and head for one pair of sentences."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 def attention_maps(
     model: Seq2Seq, inputs: Sequence[int], targets: Sequence[int]
 ) -> dict[str, list[np.ndarray]]:
-    """Returns how a model attends while it is given the target (teacher forcing).
+    """Returns a model's attention weights under teacher forcing.
 
     Args:
         model: any model.
@@ -21,9 +21,9 @@ def attention_maps(
         targets: T ids of the target.
 
     Returns:
-        By the kinds of `Seq2Seq.attention_layers`, for each layer [H, Q, N], float32: encoder
-        [H, S, S], decoder [H, T, T], encoder_decoder [H, T, S]. Position t of the decoder's own
-        is the token before t; at the first stands the zero vector that a target starts from.
+        For each kind of `Seq2Seq.attention_layers`, a float32 array [H, Q, N] per layer: encoder
+        [H, S, S], decoder [H, T, T], encoder_decoder [H, T, S]. Position t of the decoder's
+        self-attention is the token before t; position 0 is the zero vector at the start.
     """
     layers = model.attention_layers()
     seen: dict[str, list[np.ndarray]] = {kind: [] for kind in layers}

@@ -1,8 +1,8 @@
-"""How many floating-point operations a model takes.
+"""The number of floating-point operations of a model.
 
-A multiplication and an addition are two operations. Counted are the matrix products of the model,
-and for tokens alone, not for padding: what the task asks for, not what a program spends on it.
-Hence neither recomputed activations nor the optimizer count.
+A multiplication and an addition are two operations. Only the model's matrix products count, for
+tokens but not for padding: what the task needs, not what a program spends on it. So recomputed
+activations and the optimizer do not count.
 """
 
 import dataclasses
@@ -11,22 +11,22 @@ import math
 import keras
 from keras import ops
 
-# Backward, every product becomes two: by its weights, and by its input (Kaplan et al. 2020,
+# The backward pass has two products for each one of the forward pass (Kaplan et al. 2020,
 # "Scaling Laws for Neural Language Models", section 2.1).
 _PRODUCTS_OF_TRAINING = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class ForwardFlops:
-    """The operations of a forward pass, which are linear in five numbers.
+    """The operations of a forward pass, a linear function with five coefficients.
 
     With s and t tokens in source and target of a sentence, EOS counted, the pass takes
     `source · s + target · t + source_source · s² + target_source · t · s + target_target · t²`.
 
-    A dense layer with a kernel [n, m] does 2nm operations for each token that it sees, the softmax
-    matrix [V, D] 2VD for each target token; attention (paper, equation 1) does 2 d_k + 2 d_v for
-    each head and each pair of a query and a key. Pairs in the future are counted, as usual: most
-    programs compute and then hide them. Looking up embeddings is no product.
+    A dense layer with a kernel [n, m] takes 2nm operations per token, the softmax matrix [V, D] 2VD
+    per target token, and attention (paper, equation 1) 2 d_k + 2 d_v per head and pair of a query
+    and a key. As usual, pairs in the future count: most programs compute and then hide them.
+    Embedding lookups do not count.
     """
 
     source: float = 0.0
@@ -61,7 +61,7 @@ class ForwardFlops:
 def flops_per_token(layer: keras.layers.Layer) -> float:
     """Returns the operations of all kernels and embedding matrices in `layer` for one token.
 
-    The tables of distances are not among them: they are multiplied for each pair.
+    Tables of relative distances are left out: they are multiplied once per pair.
     """
     return 2.0 * sum(
         math.prod(weight.shape)

@@ -9,27 +9,27 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.embedding import Embedding
 
-# The hparam `dtype`, and Keras's policy for it: variables are float32 throughout.
+# Keras's dtype policy for each value of the hparam `dtype`; variables are always float32.
 _POLICIES = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
     "float16": "mixed_float16",
 }
-_OF_KERAS = ("name", "trainable")  # arguments of `keras.Model`
+_KERAS_ARGUMENTS = ("name", "trainable")  # passed to `keras.Model`
 
 
 class HParamsModel(keras.Model):
     """Base of models and of their encoders and decoders.
 
-    A subclass makes its layers inside `default_policy(self.dtype_policy)`, from `self.hparams`.
+    A subclass creates its layers from `self.hparams`, inside `default_policy(self.dtype_policy)`.
 
     Args:
-        hparams: of the class's `hparams_class`, or the name of a registered set.
-        seeds: the generator of dropout masks; by default one of its own.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        hparams: an object of `hparams_class`, or the name of a registered set.
+        seeds: the generator of dropout masks (default: a new one).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
     Raises:
-        UsageError: there is no such set or hparam, or it has a value that no model knows.
+        UsageError: the set or hparam is unknown, or a value is not supported.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
@@ -42,7 +42,7 @@ class HParamsModel(keras.Model):
         seeds: keras.random.SeedGenerator | None = None,
         **kwargs: Any,
     ) -> None:
-        for_keras = {name: kwargs.pop(name) for name in _OF_KERAS if name in kwargs}
+        for_keras = {name: kwargs.pop(name) for name in _KERAS_ARGUMENTS if name in kwargs}
         resolved = self._resolved(hparams, kwargs)
         require_choice(resolved, "dtype", *_POLICIES)
         require_choice(resolved, "initializer", "uniform_unit_scaling")
@@ -65,7 +65,7 @@ class HParamsModel(keras.Model):
         return found.change(**changes) if changes else found.copy()
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs; the hparams are part of it."""
+        """Returns what `from_config` needs, including the hparams."""
         return {"hparams": self.hparams.to_dict(), "name": self.name}
 
     @classmethod
@@ -80,13 +80,13 @@ class HParamsModel(keras.Model):
 
 
 def make_embedding(hparams: BasicHParams, vocab_size: int) -> Embedding:
-    """Makes an embedding matrix [V, D] as the hparams say."""
+    """Creates an embedding matrix [V, D] according to the hparams."""
     scaled = hparams.multiply_embedding_mode == "sqrt_depth"
     return Embedding(vocab_size, hparams.hidden_size, scaled)
 
 
 def require_choice(hparams: BasicHParams, name: str, *choices: str) -> None:
-    """Raises UsageError unless an hparam has one of the values `choices`."""
+    """Raises UsageError unless the hparam `name` is one of `choices`."""
     if getattr(hparams, name) not in choices:
         expected = " or ".join(choices)
         raise UsageError(f"hparam {name}={getattr(hparams, name)!r}: expected {expected}")

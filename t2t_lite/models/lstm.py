@@ -1,4 +1,4 @@
-"""An LSTM encoder and decoder with attention: a second, unlike model behind the same protocol."""
+"""An LSTM encoder and decoder with attention, behind the same protocol as the Transformer."""
 
 import contextlib
 import functools
@@ -19,13 +19,13 @@ from t2t_lite.layers.lstm import (
     LSTMCell,
     LSTMState,
     MultiplicativeAttention,
-    Sentence,
+    SourceMemory,
 )
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.model_part import Encoder
 from t2t_lite.models.seq2seq import (
-    AttendingLayer,
+    AttentionLayer,
     DecodeState,
     Features,
     Seq2Seq,
@@ -34,7 +34,7 @@ from t2t_lite.models.seq2seq import (
 
 
 class DecoderMemory(NamedTuple):
-    """What the decoder hands to its next step."""
+    """The state that the decoder passes to its next step."""
 
     layers: list[LSTMState]  # each [B, K, D]
     attended: keras.KerasTensor  # [B, K, D], the attentional output
@@ -59,8 +59,8 @@ class LSTMEncoder(Encoder):
     Args:
         hparams: an `LSTMHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: an `LSTMSeq2SeqAttention` whose layers it shares; by default it makes its own.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        layers_of: an `LSTMSeq2SeqAttention` whose layers it shares (default: new layers).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
@@ -78,10 +78,10 @@ class LSTMEncoder(Encoder):
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, list[LSTMState]]:
-        """Encodes `inputs` [B, S]; returns [B, S, D], and each layer's last state [B, D]."""
+        """Encodes `inputs` [B, S]; returns [B, S, D], and each layer's final state [B, D]."""
         x = self.inputs_embedding(inputs)
         present = ops.not_equal(inputs, 0)
-        # Padding comes last, so that nothing before it depends on it.
+        # Padding comes last, so no token depends on it.
         last = ops.maximum(ops.sum(ops.cast(present, "int32"), axis=1) - 1, 0)[:, None, None]
         final = []
         for layer in self.encoder_layers:
@@ -95,17 +95,17 @@ class LSTMEncoder(Encoder):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class LSTMSeq2SeqAttention(Seq2Seq):
-    """LSTM layers that read the source left to right, and LSTM layers that attend to it.
+    """An LSTM encoder that reads the source left to right, and an LSTM decoder with attention.
 
     The decoder starts from the encoder's state after the last token. Its first layer reads the
-    embedding and the attentional output of the step before (input feeding, Luong et al. 2015,
+    embedding and the attentional output of the previous step (input feeding, Luong et al. 2015,
     section 3.3). T2T's model of this name reads the source from right to left instead.
 
     Args:
         hparams: an `LSTMHParams`, or the name of a registered set.
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
@@ -134,41 +134,41 @@ class LSTMSeq2SeqAttention(Seq2Seq):
 
     @functools.cached_property
     def encoder(self) -> LSTMEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], that shares the layers of this one."""
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
         return LSTMEncoder(
             self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
         )
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
-    ) -> tuple[Sentence, list[LSTMState]]:
+    ) -> tuple[SourceMemory, list[LSTMState]]:
         """Encodes `inputs` [B, S]; returns what to attend to, and each layer's state [B, D]."""
         x, final = self.encoder.encode(inputs, training)
         bias = ops.where(ops.not_equal(inputs, 0), 0.0, MASKED)[:, None]  # [B, 1, S]
-        return Sentence(x, self.attention.key(x), bias), final
+        return SourceMemory(x, self.attention.key(x), bias), final
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the attentional output [B, T, D]."""
-        # Training is a search with one beam whose tokens are known.
-        sentence, memory = self._start(features["inputs"], 1, training)
+        # Training takes the steps of a search with one beam and known tokens.
+        source, memory = self._start(features["inputs"], 1, training)
         x = shift_right(self.targets_embedding(features["targets"]))
         x = ops.swapaxes(self.dropout(x, training=training), 0, 1)[:, None, :, None]
-        # Masks are drawn before the loop: compiled, it would not advance the seeds.
+        # Masks are drawn before the loop, because a compiled loop would not advance the seeds.
         length, _, batch, _, channels = ops.shape(x)
         masks = ops.ones((length, len(self.decoder_cells), batch, 1, channels), x.dtype)
         masks = self.dropout(masks, training=training)
-        # One tensor [T, 1 + layers, B, 1, D], as `scan` takes only one of unknown length.
+        # One tensor [T, 1 + layers, B, 1, D]: `scan` takes only one tensor of unknown length.
         steps = ops.concatenate([x, masks], axis=1)
 
         def step(
             memory: DecoderMemory, now: keras.KerasTensor
         ) -> tuple[DecoderMemory, DecoderMemory]:
             x, *masks = ops.unstack(now, len(self.decoder_cells) + 1)
-            memory = self._step(x, memory, sentence, masks)
+            memory = self._step(x, memory, source, masks)
             return memory, memory
 
         _, memories = ops.scan(step, memory, steps)
-        self.attention.call_hook(ops.swapaxes(memories.layers[-1].output[:, :, 0], 0, 1), sentence)
+        self.attention.call_hook(ops.swapaxes(memories.layers[-1].output[:, :, 0], 0, 1), source)
         return ops.swapaxes(memories.attended[:, :, 0], 0, 1)  # [T, B, 1, D] -> [B, T, D]
 
     def forward_flops(self) -> ForwardFlops:
@@ -191,18 +191,18 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         finally:
             self.attention.attention_hook = None
 
-    def attention_layers(self) -> Mapping[str, Sequence[AttendingLayer]]:
-        """Returns the one layer that attends, which has one head."""
+    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
+        """Returns the only attention layer, which has one head."""
         return {"encoder_decoder": [self.attention]}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; the state has one size whatever the `length`."""
+        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
         return DecodeState(
             *self._start(inputs, beams, training=False), self.output_projection.kernel()
         )
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`: there is always room."""
+        """Returns `state`, whose size does not depend on the length."""
         return state
 
     def decode_step(
@@ -222,28 +222,28 @@ class LSTMSeq2SeqAttention(Seq2Seq):
 
     def _start(
         self, inputs: keras.KerasTensor, beams: int, training: bool
-    ) -> tuple[Sentence, DecoderMemory]:
-        sentence, final = self.encode(inputs, training)
+    ) -> tuple[SourceMemory, DecoderMemory]:
+        source, final = self.encode(inputs, training)
         layers = keras.tree.map_structure(
             lambda state: ops.repeat(state[:, None], beams, axis=1),
             final,  # [B, K, D]
         )
-        return sentence, DecoderMemory(layers, ops.zeros_like(layers[-1].output))
+        return source, DecoderMemory(layers, ops.zeros_like(layers[-1].output))
 
     def _step(
         self,
         x: keras.KerasTensor,
         memory: DecoderMemory,
-        sentence: Sentence,
+        source: SourceMemory,
         masks: list[Any],
     ) -> DecoderMemory:
-        """One position of every hypothesis.
+        """Processes one position of every hypothesis.
 
         Args:
             x: [B, K, D], embeddings.
-            memory: as the step before left it.
-            sentence: what to attend to.
-            masks: dropout of what each layer reads beside `x`, factors that broadcast to [B, K, D].
+            memory: the state after the previous step.
+            source: what to attend to.
+            masks: dropout factors for each layer's other inputs, which broadcast to [B, K, D].
         """
         layers: list[LSTMState] = []
         fed = memory.attended
@@ -252,4 +252,4 @@ class LSTMSeq2SeqAttention(Seq2Seq):
             below = fed if layers else ops.concatenate([x, fed], axis=-1)
             layers.append(cell(below, state))
             fed = layers[-1].output
-        return DecoderMemory(layers, self.attention(fed, sentence))
+        return DecoderMemory(layers, self.attention(fed, source))

@@ -1,4 +1,4 @@
-"""An encoder or a decoder as a model of its own."""
+"""An encoder or a decoder as a separate model."""
 
 from typing import Any, ClassVar
 
@@ -11,13 +11,13 @@ from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 
 
 class ModelPart(HParamsModel):
-    """Base of encoders and decoders, which have one embedding and some of a model's layers.
+    """Base of encoders and decoders: one embedding and some of a model's layers.
 
     Args:
-        hparams: of the class's `hparams_class`, or the name of a registered set.
+        hparams: an object of `hparams_class`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: the model whose layers it shares; by default it makes its own.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        layers_of: the model whose layers it shares (default: new layers).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     shared_names: ClassVar[tuple[str, ...]]  # attributes of the whole model, the embedding first
@@ -40,18 +40,18 @@ class ModelPart(HParamsModel):
         else:
             for name in self.shared_names:
                 setattr(self, name, getattr(layers_of, name))
-        self.built = True  # every layer makes its variables when it is constructed
+        self.built = True  # layers create their variables when constructed
 
     def _make_layers(self) -> None:
-        """Makes all of `shared_names` but the embedding."""
+        """Creates the layers in `shared_names`, except the embedding."""
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs; the embedding is part of it, as it may be shared."""
+        """Returns what `from_config` needs, including the embedding, which may be shared."""
         embedding = getattr(self, self.shared_names[0])
         serialized = keras.saving.serialize_keras_object(embedding)
-        # By this key Keras makes one layer again of those that encoder and decoder share. It sets
-        # it itself, but loses it where the second part of a model comes after the first.
+        # Keras restores a layer that encoder and decoder share by this key. Keras sets it, but
+        # loses it when the second part of a model is saved after the first.
         serialized["shared_object_id"] = id(embedding)
         return {**super().get_config(), "embedding": serialized}
 

@@ -1,4 +1,4 @@
-"""From the decoder's output to logits."""
+"""Maps the decoder's output to logits."""
 
 import keras
 from keras import ops
@@ -25,8 +25,8 @@ class OutputProjection:
     def kernel(self) -> keras.KerasTensor:
         """Returns the weights [D, V].
 
-        Steps of a search take them from here once: they lie transposed in the embedding, and
-        turning 32,000 rows around takes longer than one step's product with them.
+        A search calls this once, not in every step: the embedding holds the weights transposed, and
+        transposing 32,000 rows takes longer than a step's product with them.
         """
         return self._embedding.transposed()
 

@@ -1,7 +1,7 @@
-"""The seam between models and everything else: training, search, scoring, export.
+"""The interface between models and everything else: training, search, scoring, export.
 
 A model is a plain `keras.Model`. For training it maps whole sequences to logits; for search it
-takes one step of all hypotheses at a time. Search knows only this protocol.
+takes one step of all hypotheses at a time. Search uses only this protocol.
 """
 
 import abc
@@ -26,36 +26,36 @@ Features = dict[str, keras.KerasTensor]
 _Result = TypeVar("_Result")
 
 
-class AttendingLayer(Protocol):
-    """A layer that attends."""
+class AttentionLayer(Protocol):
+    """A layer whose attention can be hooked."""
 
     attention_hook: AttentionHook | None  # receives the weights [B, H, Q, N] of every call
 
 
 class DecodeState(NamedTuple):
-    """What a model remembers between steps: nests (dicts, lists, tuples) of tensors."""
+    """The state of a model between steps: nested dicts, lists and tuples of tensors."""
 
-    sentence: Any  # leading dimension B; the same for all beams, never copied for them
-    hypothesis: Any  # leading dimensions [B, K]; what a reorder of the beams gathers
-    weights: Any = ()  # the same for all sentences: what all steps need of the model's weights
+    sentence: Any  # leading dimension B; shared by all beams, never copied
+    hypothesis: Any  # leading dimensions [B, K]; gathered when beams are reordered
+    weights: Any = ()  # shared by all sentences: weights in the form that every step needs
 
 
 class Seq2Seq(HParamsModel, abc.ABC):
     """Base of all models.
 
-    A subclass makes its layers inside `default_policy(self.dtype_policy)`, from `self.hparams`.
+    A subclass creates its layers from `self.hparams`, inside `default_policy(self.dtype_policy)`.
 
     Args:
-        hparams: of the class's `hparams_class`, or the name of a registered set.
+        hparams: an object of `hparams_class`, or the name of a registered set.
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
     Raises:
-        UsageError: there is no such set or hparam, or it has a value that no model knows.
+        UsageError: the set or hparam is unknown, or a value is not supported.
     """
 
-    # Names that hooks of a subclass had in earlier versions, and what they are called now.
+    # Former names of methods that a subclass overrides, with the current names.
     renamed_hooks: ClassVar[Mapping[str, str]] = {
         "watching": "hook_attention",
         "project": "output_projection",
@@ -76,10 +76,10 @@ class Seq2Seq(HParamsModel, abc.ABC):
         with default_policy(self.dtype_policy):
             self._make_embeddings()
         self.output_projection = OutputProjection(self.softmax_embedding)
-        self.built = True  # every layer makes its variables when it is constructed
+        self.built = True  # layers create their variables when constructed
 
     def _make_embeddings(self) -> None:
-        """One, two or three matrices; vocabularies of unlike size cannot share one, as in T2T."""
+        """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
         h = self.hparams
         same = self.inputs_vocab_size == self.targets_vocab_size
         share_softmax = h.shared_embedding_and_softmax_weights and same
@@ -96,62 +96,62 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # ---- training
 
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns logits [B, T, V]; those at position t depend on targets before t alone."""
+        """Returns logits [B, T, V]; those at position t depend only on targets before t."""
         return self.output_projection(self.hidden(features, training=training))
 
     @abc.abstractmethod
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D], before the softmax matrix.
 
-        The targets stand in `features` as they are: shifting them right is the model's business.
+        The targets in `features` are not shifted; the model itself shifts them right.
         """
 
     def forward_flops(self) -> ForwardFlops:
-        """Returns how many operations a forward pass takes; zeros where nobody has counted."""
+        """Returns the operations of a forward pass; zeros if the model does not count them."""
         return ForwardFlops()
 
     # ---- parts
 
     @property
     def encoder(self) -> keras.Model:
-        """The encoder as a model, ids [B, S] -> [B, S, D], that shares the layers of this one.
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers.
 
         Raises:
-            UsageError: the model has none to take out.
+            UsageError: the model has no separate part of this kind.
         """
-        raise UsageError(f"{type(self).__name__} has no encoder that works without the rest")
+        raise UsageError(f"{type(self).__name__} has no encoder that works on its own")
 
     @property
     def decoder(self) -> keras.Model:
         """The decoder as a model, ids [B, T] and the encoder's output -> [B, T, D]; shares layers.
 
         Raises:
-            UsageError: the model has none to take out.
+            UsageError: the model has no separate part of this kind.
         """
-        raise UsageError(f"{type(self).__name__} has no decoder that works without the rest")
+        raise UsageError(f"{type(self).__name__} has no decoder that works on its own")
 
     def __dir__(self) -> Iterable[str]:
-        # Keras saves what it finds here, and would write down shared layers as the encoder's.
+        # Keras saves the attributes listed here, and would save shared layers as the encoder's.
         return [name for name in super().__dir__() if name not in ("encoder", "decoder")]
 
     # ---- attention
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Calls `hook` with the attention to the source [B, N, S] in each call, while it is open.
+        """Calls `hook` with the attention to the source [B, N, S] in each call inside the block.
 
-        N is T in a call of the model and K in a decoding step. If a model attends more than once,
-        it is the mean over the heads of its last layer.
+        N is T in a call of the model and K in a decoding step. A model with several attention
+        layers passes the mean over the heads of its last layer.
 
         Raises:
-            UsageError: the model knows no attention.
+            UsageError: the model has no attention to the source.
         """
-        raise UsageError(f"{type(self).__name__} has no attention to the source to look at")
+        raise UsageError(f"{type(self).__name__} has no attention to the source")
 
-    def attention_layers(self) -> Mapping[str, Sequence[AttendingLayer]]:
-        """Returns the layers that attend, in their order, by what they attend to.
+    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
+        """Returns the attention layers by kind, from bottom to top.
 
         The kinds are `encoder` and `decoder` for self-attention and `encoder_decoder` for attention
-        to the source; a model has those that it knows.
+        to the source; a model returns the kinds that it has.
         """
         return {}
 
@@ -159,11 +159,11 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
     @abc.abstractmethod
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S] and makes room for `length` steps of `beams` hypotheses."""
+        """Encodes `inputs` [B, S]; allocates state for `length` steps of `beams` hypotheses."""
 
     @abc.abstractmethod
     def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Makes room for `length` steps in all, keeping what is there."""
+        """Extends the state to `length` steps in total, keeping its content."""
 
     @abc.abstractmethod
     def decode_step(
@@ -175,10 +175,10 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """Takes one step of every hypothesis.
 
         Args:
-            ids: [B, K], the tokens before this step; ignored at step 0, where the decoder starts
+            ids: [B, K], the previous tokens; ignored at step 0, where the decoder starts
                 from a zero vector.
             step: position of the token to predict, a scalar counted from 0.
-            state: as `start_decoding` or the step before returned it.
+            state: from `start_decoding` or the previous step.
 
         Returns:
             Logits [B, K, V] and the new state.
@@ -191,7 +191,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # ---- Keras
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs; the hparams are part of it."""
+        """Returns what `from_config` needs, including the hparams."""
         sizes = {
             "inputs_vocab_size": self.inputs_vocab_size,
             "targets_vocab_size": self.targets_vocab_size,
@@ -199,19 +199,19 @@ class Seq2Seq(HParamsModel, abc.ABC):
         return {**super().get_config(), **sizes}
 
 
-class Attending(Protocol):
-    """A model, or several in one, whose attention can be hooked."""
+class SupportsAttention(Protocol):
+    """A model or an ensemble whose attention can be hooked."""
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """See `Seq2Seq.hook_attention`."""
 
 
 def with_attention(
-    model: Attending, compute: Callable[[], _Result]
+    model: SupportsAttention, compute: Callable[[], _Result]
 ) -> tuple[_Result, keras.KerasTensor]:
-    """Returns what `compute` returns, and how `model` attended to the source in it, [B, N, S].
+    """Returns the result of `compute` and the attention of `model` to the source, [B, N, S].
 
-    Where several models were at work, as in an ensemble, it is the mean of their attention.
+    For an ensemble this is the mean over its models.
     """
     seen: list[keras.KerasTensor] = []
     with model.hook_attention(seen.append):

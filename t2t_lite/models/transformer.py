@@ -13,7 +13,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import AttentionHook, KeysValues
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.seq2seq import AttendingLayer, DecodeState, Features, Seq2Seq
+from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Features, Seq2Seq
 from t2t_lite.models.transformer_parts import (
     SublayerFactory,
     TransformerDecoder,
@@ -38,7 +38,7 @@ class Transformer(Seq2Seq):
         hparams: a `TransformerHParams`, or the name of a registered set.
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
@@ -65,7 +65,7 @@ class Transformer(Seq2Seq):
 
     @functools.cached_property
     def encoder(self) -> TransformerEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], that shares the layers of this one."""
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
         return TransformerEncoder(
             self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
         )
@@ -100,7 +100,7 @@ class Transformer(Seq2Seq):
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        # Keys and values of the source belong to the decoder, but are made of source tokens.
+        # The decoder's layers compute keys and values of the source, but per source token.
         memory = sum(flops_per_token(layer.source_attention.kv) for layer in self.decoder_layers)
         softmax = flops_per_token(self.softmax_embedding)
         return ForwardFlops(
@@ -125,7 +125,7 @@ class Transformer(Seq2Seq):
         finally:
             attention.attention_hook = None
 
-    def attention_layers(self) -> Mapping[str, Sequence[AttendingLayer]]:
+    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
         """Returns the attention of all layers; see `Seq2Seq.attention_layers`."""
         return {
             "encoder": [layer.attention for layer in self.encoder_layers],
@@ -134,7 +134,7 @@ class Transformer(Seq2Seq):
         }
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; keys and values of the source are made here, once."""
+        """Encodes `inputs` [B, S] and computes keys and values of the source once."""
         encoder_output, padding = self.encode(inputs)
         batch = ops.shape(inputs)[0]
         return DecodeState(
@@ -168,7 +168,7 @@ class Transformer(Seq2Seq):
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
         padding = state.sentence["padding"]
-        # All beams [B, K, D] of a sentence stand at the same position.
+        # All beams [B, K, D] of a sentence are at the same position.
         x = self.targets_position(self._embed_step(ids, step), ops.reshape(step, (1,)))
         caches = []
         for layer, cache, memory in zip(

@@ -1,4 +1,4 @@
-"""The Transformer's encoder and decoder, each a Keras model, and what makes their sub-layers."""
+"""The Transformer's encoder and decoder as Keras models, and the factory of their sub-layers."""
 
 import functools
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.models.model_part import Encoder, ModelPart
 from t2t_lite.models.seq2seq import shift_right
 
-# Rows of T2T's target-space embedding, and the one that it uses for translation problems.
+# Rows of T2T's target-space embedding, and the row that it uses for translation.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
 
 
 class SublayerFactory:
-    """Makes the sub-layers of one model from its hparams and its one seed generator.
+    """Makes the sub-layers of one model from its hparams and its seed generator.
 
     Args:
         hparams: the model's.
@@ -60,7 +60,7 @@ class SublayerFactory:
         }
 
     def position(self) -> Position:
-        """Makes what adds positions to embeddings."""
+        """Makes the layer that adds positions to embeddings."""
         return Position(self.hparams.pos, self.hparams.hidden_size, self.hparams.max_length)
 
     def dropout(self) -> Dropout:
@@ -87,7 +87,7 @@ class SublayerFactory:
         )
 
     def end(self) -> LayerSteps:
-        """Makes the end of a stack: a normalisation if pre-norm; post-norm layers have one."""
+        """Makes the end of a stack: a normalisation for pre-norm; post-norm layers include it."""
         h = self.hparams
         return LayerSteps(
             h.layer_preprocess_sequence,
@@ -98,7 +98,7 @@ class SublayerFactory:
         )
 
     def target_space(self, owner: keras.Model) -> keras.Variable | None:
-        """Makes a weight of `owner` that is added to all of the encoder's inputs, if asked for."""
+        """Adds a weight to `owner` for all of the encoder's inputs, if the hparams ask for it."""
         if not self.hparams.use_target_space_embedding:
             return None
         return owner.add_weight(
@@ -145,13 +145,13 @@ class SublayerFactory:
 
 
 class _TransformerPart(ModelPart):
-    """What encoder and decoder share."""
+    """Base of encoder and decoder."""
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
     hparams: TransformerHParams
 
     def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
-        """Returns what maps a layer's tensors to its output."""
+        """Returns a function from the layer's input tensors to its output."""
         run = functools.partial(layer, training=training)
         recompute = training and self.hparams.recompute_activations
         return recomputed(run, self.seeds) if recompute else run
@@ -164,14 +164,14 @@ class TransformerEncoder(_TransformerPart, Encoder):
     Examples:
         >>> encoder = TransformerEncoder("transformer_base", 32000, num_hidden_layers=3)
         >>> ids = keras.Input((None,), dtype="int32")
-        >>> mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))  # of what is not padding
+        >>> mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))  # padding is ignored
         >>> classifier = keras.Model(ids, keras.layers.Dense(2)(mean))
 
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a Transformer whose layers it shares; by default it makes its own.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        layers_of: a Transformer whose layers it shares (default: new layers).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     shared_names: ClassVar[tuple[str, ...]] = (
@@ -214,13 +214,13 @@ class TransformerEncoder(_TransformerPart, Encoder):
 class TransformerDecoder(_TransformerPart):
     """The decoder: ids [B, T] and the encoder's output [B, S, D] -> [B, T, D].
 
-    Position t depends on the targets before t alone: they are shifted right here.
+    Position t depends only on targets before t; the decoder shifts them right.
 
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a Transformer whose layers it shares; by default it makes its own.
-        **kwargs: hparams to change, and `name` and `trainable` for Keras.
+        layers_of: a Transformer whose layers it shares (default: new layers).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     shared_names: ClassVar[tuple[str, ...]] = (
@@ -248,11 +248,11 @@ class TransformerDecoder(_TransformerPart):
         """Maps `targets` [B, T] to [B, T, D].
 
         Args:
-            targets: ids, as they are.
+            targets: ids, not shifted.
             encoder_output: [B, S, D].
             training: whether dropout is on.
-            encoder_output_mask: [B, S], False at padding; Keras gives it where there is one, as
-                the encoder's output has.
+            encoder_output_mask: [B, S], False at padding; Keras passes the mask of the
+                encoder's output.
         """
         return self.decode(targets, encoder_output, mask_bias(encoder_output_mask), training)
 

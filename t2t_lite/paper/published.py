@@ -1,11 +1,11 @@
-"""What the paper's tables say (Vaswani et al. 2017), as printed there."""
+"""The figures of the paper's tables (Vaswani et al. 2017), as printed."""
 
 import dataclasses
 
 VOCABULARY = 37_000  # subwords, sources and targets together; section 5.1
-BATCH_TOKENS = 25_000  # of sources, and of targets as well, in an update; section 5.1
+BATCH_TOKENS = 25_000  # source tokens, and as many target tokens, per update; section 5.1
 
-# What a GPU sustains in single precision, FLOP/s; the footnote of section 6.1.
+# Sustained single-precision FLOP/s of a GPU; footnote of section 6.1.
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
 
 
@@ -15,9 +15,9 @@ class LayerType:
 
     name: str
     complexity: str  # operations of a layer
-    sequential: str  # operations that wait for each other
-    path: str  # the longest way between two positions
-    order_in_n: float | None  # exponents of the complexity's term that dominates
+    sequential: str  # sequential operations
+    path: str  # longest path between two positions
+    order_in_n: float | None  # exponents of the dominating term of the complexity
     order_in_d: float | None
 
 
@@ -58,7 +58,7 @@ TABLE_2 = (
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """How a Transformer of Table 2 was trained; section 5.2."""
+    """How a Transformer of Table 2 was trained (section 5.2)."""
 
     hparams_set: str
     hours: float
@@ -78,10 +78,10 @@ class Variation:
     """A row of Table 3, newstest2013."""
 
     name: str  # "a1": the first of the rows (A); the set is transformer_paper_a1
-    label: str  # what varies, as the paper writes it
+    label: str  # the variation, in the paper's notation
     perplexity: float  # per wordpiece
     bleu: float
-    parameters: float | None = None  # millions; None: as base, and not printed
+    parameters: float | None = None  # millions; None: not printed, because as base
     steps: int = 100_000
 
     @property

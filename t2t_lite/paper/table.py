@@ -1,10 +1,10 @@
-"""A table whose every column says where its figures come from, as text, Markdown or JSON."""
+"""A table that states the origin of every column, as text, Markdown or JSON."""
 
 import dataclasses
 import json
 from collections.abc import Sequence
 
-Value = str | int | float | None
+CellValue = str | int | float | None
 
 FORMATS = ("text", "markdown", "json")
 
@@ -14,10 +14,10 @@ class Column:
     """One column.
 
     Args:
-        name: its head.
-        origin: "published", "computed" or "measured"; "" for what is no figure.
-        spec: how numbers are written, a format specification.
-        command: what makes its figures here.
+        name: its heading.
+        origin: "published", "computed" or "measured"; "" if it has no figures.
+        spec: format specification of its numbers.
+        command: the command that produces its figures here.
     """
 
     name: str
@@ -25,32 +25,32 @@ class Column:
     spec: str = ""
     command: str = ""
 
-    def write(self, value: Value) -> str:
-        """Returns `value` as a cell shows it; "" if there is none."""
+    def write(self, value: CellValue) -> str:
+        """Returns `value` as text; "" if there is none."""
         if value is None or isinstance(value, str):
             return value or ""
         return format(value, self.spec)
 
     @property
     def is_text(self) -> bool:
-        """Whether it is set flush left."""
+        """Whether the column is left-aligned."""
         return not self.origin
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows under columns.
+    """A titled table with notes.
 
     Args:
-        title: what the table is.
+        title: the title.
         columns: from left to right.
-        rows: as many values each.
-        notes: sentences beneath.
+        rows: one value per column.
+        notes: sentences below the table.
     """
 
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[CellValue]]
     notes: Sequence[str] = ()
 
     def render(self, form: str) -> str:
@@ -58,7 +58,7 @@ class Table:
         return {"text": self.text, "markdown": self.markdown, "json": self.json}[form]()
 
     def text(self) -> str:
-        """Returns aligned columns."""
+        """Returns the table as text with aligned columns."""
         grid = self._grid()
         widths = [max(map(len, cells)) for cells in zip(*grid, strict=True)]
         lines = []
@@ -72,7 +72,7 @@ class Table:
         return "\n".join([self.title, "", *lines, "", *self._beneath()])
 
     def markdown(self) -> str:
-        """Returns a table of GitHub's Markdown."""
+        """Returns the table in GitHub's Markdown."""
         names, origins, *rows = self._grid()
         head = [
             f"{name} ({origin})" if origin else name
@@ -84,7 +84,7 @@ class Table:
         return "\n".join([f"**{self.title}**", "", *lines, "", *beneath])
 
     def json(self) -> str:
-        """Returns title, columns, rows by the columns' names, and notes."""
+        """Returns title, columns, rows by column name, and notes as JSON."""
         names = [column.name for column in self.columns]
         whole = {
             "title": self.title,
@@ -95,7 +95,7 @@ class Table:
         return json.dumps(whole, indent=1, ensure_ascii=False)
 
     def _grid(self) -> list[list[str]]:
-        """All cells as text: names, origins, rows."""
+        """Returns all cells as text: names, origins, rows."""
         return [
             [column.name for column in self.columns],
             [column.origin for column in self.columns],
@@ -106,7 +106,7 @@ class Table:
         ]
 
     def _beneath(self) -> list[str]:
-        """The commands of the columns, each once with its columns, and the notes."""
+        """Returns each command with its columns, then the notes."""
         by_command: dict[str, list[str]] = {}
         for column in self.columns:
             if column.command:

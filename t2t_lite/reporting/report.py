@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.evaluation.metrics import known_metric
+from t2t_lite.evaluation.metrics import find_metric
 from t2t_lite.progress import duration
 from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
@@ -76,7 +76,7 @@ def _series(runs: Sequence[ReportedRun]) -> list[Series]:
     fields = dict.fromkeys(field for record in evaluations for field in record)
     scores = [
         Series("eval", metric.name, metric.title, min if metric.lower_is_better else max)
-        for metric in filter(None, map(known_metric, fields))
+        for metric in filter(None, map(find_metric, fields))
         if metric.in_report
     ]
     return [_TRAINING_LOSS, *scores, *_OTHER_TRAINING]

@@ -15,7 +15,7 @@ from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation.bootstrap import Resampled, resample
+from t2t_lite.evaluation.bootstrap import BootstrapResult, resample
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import check_metrics, output_metric, output_metrics
 from t2t_lite.runs import run_folder
@@ -41,8 +41,8 @@ class CheckpointScores:
     checkpoint: str
     step: int
     values: dict[str, float | int | str]
-    resampled: Resampled | None = None
-    other_resampled: dict[str, Resampled] = dataclasses.field(default_factory=dict)
+    resampled: BootstrapResult | None = None
+    other_resampled: dict[str, BootstrapResult] = dataclasses.field(default_factory=dict)
 
 
 def score_checkpoints(

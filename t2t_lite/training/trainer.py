@@ -30,7 +30,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.evaluation.command import ProgramError
+from t2t_lite.evaluation.command_metric import ProgramError
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import output_metrics
 from t2t_lite.hparams.basic import BasicHParams

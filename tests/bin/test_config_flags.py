@@ -11,7 +11,7 @@ from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.insights.config import InsightsConfig
-from t2t_lite.options import Config, option, options_of, required_of
+from t2t_lite.options import Config, option, options_of, required_options
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.training.config import TrainerConfig
@@ -41,7 +41,7 @@ _ALL = [
     )
 ]
 _REQUIRED: dict[type, dict[str, str]] = {
-    TrainerConfig: dict.fromkeys(required_of(TrainerConfig), "x"),
+    TrainerConfig: dict.fromkeys(required_options(TrainerConfig), "x"),
     InsightsConfig: {"text": "x"},
 }
 

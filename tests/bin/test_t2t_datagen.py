@@ -80,7 +80,7 @@ def test_inspect_takes_the_chosen_problems_in_the_form_that_is_asked_for(monkeyp
 
 def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
     assert run("--only_list", "--problem=zoo_ape_rev") == 0
-    assert "zoo_ape_rev is read from the files of zoo_ape" in capsys.readouterr().err
+    assert "zoo_ape_rev uses the files of zoo_ape" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
         (["--problem=zoo_ape"], "--data_dir is missing"),
         (["--problem=zoo_aep"], "unknown problem 'zoo_aep'; did you mean 'zoo_ape'"),
         (["--problem=zoo_ape,zoo_dog"], "unknown problem 'zoo_dog'"),
-        (["--problem=no_such_*"], "chooses no problem"),
-        (["--problem=zoo_ape", "--exclude_problems=ape"], "chooses no problem"),
+        (["--problem=no_such_*"], "selects no problem"),
+        (["--problem=zoo_ape", "--exclude_problems=ape"], "selects no problem"),
         (["--problem=zoo_ape", "--clean=identicl"], "unknown cleaning rule 'identicl'"),
         (["--problem=zoo_ape", "--report"], "--report reads pairs of text, and 'zoo_ape' is no"),
         (["--problem=zoo_ape", "--report", "--hparams=max_length=9"], "--hparams_set is missing"),
@@ -250,7 +250,7 @@ class TestInspect:
             f"FAULT: files damaged, counted only in part: 1, first {path}, record 30"
             in captured.out
         )
-        assert "the data has faults, named above" in captured.err
+        assert "the data has the faults listed above" in captured.err
 
     def test_needs_the_folder(self, capsys: pytest.CaptureFixture[str]):
         assert run("--inspect", "--problem=text2text_tmpdir") == 2

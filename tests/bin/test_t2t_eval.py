@@ -10,7 +10,7 @@ from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
 from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation.bootstrap import Resampled
+from t2t_lite.evaluation.bootstrap import BootstrapResult
 from t2t_lite.runs import run_folder
 from t2t_lite.training.checkpoint_scores import CheckpointScores
 
@@ -60,7 +60,7 @@ def test_the_table_of_two():
             f"run/model.ckpt-{step}",
             step,
             {"loss": 1.5 + p, "bleu": 20.0, "bleu_signature": "tok:13a"},
-            Resampled(20.0, 20.1, 0.5, p or None, "bs:1000|seed:12345"),
+            BootstrapResult(20.0, 20.1, 0.5, p or None, "bs:1000|seed:12345"),
         )
         for step, p in ((5, 0.0), (10, 0.25))
     ]
@@ -79,7 +79,7 @@ def test_the_table_of_two():
 
 
 def test_the_table_by_two_metrics():
-    worth = Resampled(20.0, 20.1, 0.5, None, "bs:1000")
+    worth = BootstrapResult(20.0, 20.1, 0.5, None, "bs:1000")
     scores = {"bleu": 20.0, "ter": 60.0}
     rows = t2t_eval._table(
         [

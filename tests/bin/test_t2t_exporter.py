@@ -20,11 +20,11 @@ def run(*argv: str) -> int:
         (["--output_dir=r", "--format=onnx"], "--format"),
         (
             ["--output_dir=r", "--format=keras", "--decode_hparams=alpha=1"],
-            "--decode_hparams goes with --format=savedmodel only",
+            "--decode_hparams needs --format=savedmodel",
         ),
         (
             ["--output_dir=r", "--quantization=int8"],
-            "--quantization goes with --format=ctranslate2 only",
+            "--quantization needs --format=ctranslate2",
         ),
     ],
 )

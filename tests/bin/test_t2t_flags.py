@@ -7,7 +7,7 @@ import pytest
 
 from t2t_lite.bin import t2t_flags
 from t2t_lite.bin.command import Command
-from t2t_lite.bin.t2t_flags import Fate
+from t2t_lite.bin.t2t_flags import Treatment
 from t2t_lite.errors import UsageError
 
 _COMMANDS = (
@@ -26,8 +26,8 @@ def command(name: str) -> Command:
     return importlib.import_module(f"t2t_lite.bin.{name.replace('-', '_')}").COMMAND
 
 
-def flags(fate: Fate) -> list[tuple[str, t2t_flags.T2TFlag]]:
-    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.fate is fate]
+def flags(treatment: Treatment) -> list[tuple[str, t2t_flags.T2TFlag]]:
+    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.treatment is treatment]
 
 
 def ids(cases: list[tuple[str, t2t_flags.T2TFlag]]) -> list[str]:
@@ -55,7 +55,9 @@ def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
     assert (len(trainer), len(decoder)) == (40 + 33, 40 + 33 + 7)
 
 
-@pytest.mark.parametrize(("name", "flag"), flags(Fate.HONOURED), ids=ids(flags(Fate.HONOURED)))
+@pytest.mark.parametrize(
+    ("name", "flag"), flags(Treatment.HONOURED), ids=ids(flags(Treatment.HONOURED))
+)
 def test_honoured_flags_exist_with_t2ts_default(name: str, flag: t2t_flags.T2TFlag):
     ours = command(name).flags[flag.name]
     same = (ours.default if ours.default != "" else None) == (
@@ -64,7 +66,9 @@ def test_honoured_flags_exist_with_t2ts_default(name: str, flag: t2t_flags.T2TFl
     assert same or flag.note
 
 
-@pytest.mark.parametrize(("name", "flag"), flags(Fate.ACCEPTED), ids=ids(flags(Fate.ACCEPTED)))
+@pytest.mark.parametrize(
+    ("name", "flag"), flags(Treatment.ACCEPTED), ids=ids(flags(Treatment.ACCEPTED))
+)
 def test_accepted_flags_warn_when_given(
     name: str, flag: t2t_flags.T2TFlag, caplog: pytest.LogCaptureFixture
 ):
@@ -77,7 +81,9 @@ def test_accepted_flags_warn_when_given(
     assert flag.note
 
 
-@pytest.mark.parametrize(("name", "flag"), flags(Fate.REFUSED), ids=ids(flags(Fate.REFUSED)))
+@pytest.mark.parametrize(
+    ("name", "flag"), flags(Treatment.REFUSED), ids=ids(flags(Treatment.REFUSED))
+)
 def test_refused_flags_say_what_to_do(name: str, flag: t2t_flags.T2TFlag):
     assert flag.name not in command(name).flags
     assert flag.note

@@ -44,7 +44,7 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
             "which table? Write one of table1, table2, table3, table4, parsing-search; got nothing",
         ),
         (["table5"], "got table5"),
-        (["table2", "--scale=tiny"], "--scale: nothing of table2 is measured here"),
+        (["table2", "--scale=tiny"], "--scale has no effect on table2"),
         (["table1", "--scale=tiny"], "--output_dir is missing"),
         (["table3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
         (
@@ -68,8 +68,8 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
         (["table4", "--beam_sizes=4"], "no effect on table4: it goes with parsing-search"),
         (["parsing-search", "--seeds=2"], "no effect on parsing-search: it goes with table3 --sc"),
         ([*SEARCH, "--beam_sizes=4,2.5"], "--beam_sizes=4,2.5: expected whole numbers"),
-        ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers, with commas"),
-        ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not from 0 to below 1"),
+        ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers separated by commas"),
+        ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not at least 0 and below 1"),
     ],
 )
 def test_mistakes_are_told_in_a_line(

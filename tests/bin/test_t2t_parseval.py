@@ -73,7 +73,10 @@ def test_evalb_stops_after_two_errors_more_than_max_error(
     assert [line.split()[2] for line in out.splitlines()[3:]] == ["0", "1", "1"]
     *lines, last = err.splitlines()
     assert lines == [f"{number} : Words unmatch (see|saw)" for number in (2, 3, 4)]
-    assert f"{tmp_path / 'test'}, line 4: 3 sentences have other words" in last
+    assert (
+        f"{tmp_path / 'test'}, line 4: 3 sentences differ from {tmp_path / 'gold'} in their words"
+        in last
+    )
     assert "DELETE_LABEL" in last
 
 

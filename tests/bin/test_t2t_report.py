@@ -138,7 +138,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
     good = make_run(tmp_path / "good")
     empty = make_run(tmp_path / "empty", steps=0)
     for argv, code, message in (
-        ([], 2, "no run folder is named"),
+        ([], 2, "no run folder given"),
         ([good, good + "/"], 2, "is named twice"),
         ([str(tmp_path)], 1, "is no run folder"),
         ([good, empty], 1, "holds no record yet"),

@@ -82,7 +82,7 @@ def test_early_stopping_without_evaluations_is_refused(capsys):
         ("--model=transfomer", "unknown model 'transfomer'; did you mean 'transformer'?"),
         ("--hparams_set=transformer_tyni", "did you mean 'transformer_tiny'?"),
         ("--hparams=hiden_size=8", "unknown hparam 'hiden_size'; did you mean 'hidden_size'?"),
-        ("--hparams=hidden_size=8.5", "hparam 'hidden_size': '8.5' is no int"),
+        ("--hparams=hidden_size=8.5", "hparam 'hidden_size': '8.5' is not of type int"),
         ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
         ("--decode_hparams=beam_size=0", "decode hparam 'beam_size': 0 is less than 1"),
         ("--schedule=train_and_evaluate", "continuous_train_and_eval, train or evaluate"),

@@ -18,6 +18,7 @@ from t2t_lite.corpora import archives, corpora
 from t2t_lite.data import records
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation import parseval
+from t2t_lite.evaluation.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.generation import fingerprint
 from t2t_lite.text import (
     lexicon,
@@ -139,13 +140,13 @@ READERS: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path, BadInput],
     "a.parses": (
         lambda: TREES.replace(b"\n  ", b" "),
         lambda path, bad: [
-            parseval.score_sentence(sentence, sentence, parseval.COLLINS)
+            parseval.score_sentence(sentence, sentence, COLLINS)
             for sentence in map(parseval.parse_sentence, text_files.iterate_lines(path))
         ],
     ),
     "a.prm": (
         lambda: b"# c\nMAX_ERROR 3\nDELETE_LABEL TOP\nEQ_LABEL A B\nLABELED 1\n",
-        lambda path, bad: parseval.Parameters.read(path),
+        lambda path, bad: EvalbParameters.read(path),
     ),
     "a.tokens": (
         lambda: b"some\nwords\n<UNK>\n",

@@ -22,7 +22,7 @@ from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UserError
 from t2t_lite.export.query import Client
 from t2t_lite.insights import job
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.constraints import Constraints
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -140,8 +140,8 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     assert str(error).startswith("in.txt, line 3: two.ckpt-2 gives NaN in place of probabilities: ")
     assert f"its weight {path} is not finite" in str(error)
     with pytest.raises(UserError, match=rf"two.ckpt-2: the weight {path} is not finite, as"):
-        require_finite(models[1], "two.ckpt-2")
-    require_finite(models[0], "one.ckpt-1")
+        require_finite_weights(models[1], "two.ckpt-2")
+    require_finite_weights(models[0], "one.ckpt-1")
 
 
 def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_logits):

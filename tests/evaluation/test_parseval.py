@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.errors import DataError
+from t2t_lite.evaluation.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.evaluation.parseval import (
-    COLLINS,
-    Parameters,
     SentenceScore,
     Status,
     bracketing_f1,
@@ -24,12 +23,12 @@ from t2t_lite.text.trees import Tree, parse_tree
 GOLD = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (. .)))"
 
 
-def score(gold: str, test: str, parameters: Parameters = COLLINS) -> SentenceScore:
+def score(gold: str, test: str, parameters: EvalbParameters = COLLINS) -> SentenceScore:
     return score_sentence(parse_sentence(gold), parse_sentence(test), parameters)
 
 
-def parameters(**values) -> Parameters:
-    return Parameters(**{name: frozenset(value) for name, value in values.items()})
+def parameters(**values) -> EvalbParameters:
+    return EvalbParameters(**{name: frozenset(value) for name, value in values.items()})
 
 
 def counts(result: SentenceScore) -> tuple[int, int, int, int]:
@@ -100,8 +99,8 @@ def test_function_tags_do_not_count_but_tags_stay_whole():
 
 def test_unlabelled_scores_look_at_spans_alone():
     gold, test = "(S (A (x a)) (x b))", "(T (B (C (x a))) (x b))"
-    assert counts(score(gold, test, Parameters(labeled=False))) == (2, 2, 3, 0)
-    assert counts(score(gold, test, Parameters())) == (0, 2, 3, 0)
+    assert counts(score(gold, test, EvalbParameters(labeled=False))) == (2, 2, 3, 0)
+    assert counts(score(gold, test, EvalbParameters())) == (0, 2, 3, 0)
 
 
 # ----------------------------------------------------------------------------- what is left out
@@ -117,7 +116,7 @@ def test_deleted_tags_take_the_word_and_empty_brackets_along():
 def test_deleted_phrase_labels_take_the_bracket_alone():
     assert counts(score("(TOP (S (x a)))", "(S (TOP (x a)))")) == (1, 1, 1, 0)
     assert counts(score("(TOP-X (S (x a)))", "(S (x a))")) == (1, 1, 1, 0)
-    assert counts(score("(TOP (S (x a)))", "(S (x a))", Parameters())) == (1, 2, 1, 0)
+    assert counts(score("(TOP (S (x a)))", "(S (x a))", EvalbParameters())) == (1, 2, 1, 0)
 
 
 def test_labels_equal_to_a_deleted_one_are_deleted_as_phrases_only():
@@ -129,7 +128,7 @@ def test_equal_labels_hold_for_phrases_and_tags_in_both_directions():
     for gold, test in (("ADVP", "PRT"), ("PRT", "ADVP")):
         result = score(f"({gold} ({gold} up))", f"({test} ({test} up))")
         assert (result.matched, result.correct_tags) == (1, 1)
-        assert score(f"({gold} (R up))", f"({test} (R up))", Parameters()).matched == 0
+        assert score(f"({gold} (R up))", f"({test} (R up))", EvalbParameters()).matched == 0
 
 
 def test_equal_words():
@@ -208,7 +207,7 @@ def test_deep_trees():
 
 def test_corpora_must_pair():
     sentence = parse_sentence(GOLD)
-    with pytest.raises(DataError, match="1 trees to score but 2 right ones"):
+    with pytest.raises(DataError, match="1 trees to score but 2 gold trees"):
         bracketing_f1([sentence, sentence], [sentence])
     with pytest.raises(DataError, match="no trees"):
         bracketing_f1([], [])
@@ -218,7 +217,7 @@ def test_corpora_must_pair():
 
 
 def test_collins_is_the_file(shared_data: pathlib.Path):
-    assert Parameters.read(shared_data / "evalb" / "COLLINS.prm") == COLLINS
+    assert EvalbParameters.read(shared_data / "evalb" / "COLLINS.prm") == COLLINS
 
 
 def test_parameter_files(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture):
@@ -228,7 +227,7 @@ def test_parameter_files(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixtur
         "DELETE_LABEL_FOR_LENGTH -NONE-\nQUOTE_LABEL ''\nDELETE_LABEL TOP\n"
         "EQ_LABEL A B\nEQ_WORD a b\nEQ_WORD c d\n"
     )
-    assert Parameters.read(path) == Parameters(
+    assert EvalbParameters.read(path) == EvalbParameters(
         max_error=3,
         cutoff_length=70,
         labeled=False,
@@ -240,7 +239,7 @@ def test_parameter_files(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixtur
     )
     assert not caplog.messages
     path.write_text("DEBUG 1\n")
-    assert Parameters.read(path) == Parameters()
+    assert EvalbParameters.read(path) == EvalbParameters()
     assert "DEBUG has no effect" in caplog.text
 
 
@@ -259,7 +258,7 @@ def test_bad_parameter_lines(tmp_path: pathlib.Path, line: str, message: str):
     path = tmp_path / "my.prm"
     path.write_text(f"# comment\n{line}\n")
     with pytest.raises(DataError) as error:
-        Parameters.read(path)
+        EvalbParameters.read(path)
     assert str(error.value) == f"{path}, line 2: {message}"
 
 

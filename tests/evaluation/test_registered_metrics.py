@@ -17,7 +17,7 @@ from t2t_lite.evaluation.metric import Segment, TeacherForcedTotals, add_up
 from t2t_lite.evaluation.metrics import (
     evaluation_values,
     output_metric,
-    score_by,
+    score_by_metrics,
     score_outputs,
     teacher_forced_values,
 )
@@ -114,7 +114,7 @@ def test_no_line_is_kept():
 def test_exact_match_and_token_accuracy_by_hand():
     outputs = [Output(text) for text in ("1 2 3", "1 2", "4 4 5 6", "")]
     right = ["1 2 3", "1 2 3", "4 5", ""]
-    scores = score_by(["exact_match", "token_accuracy"], outputs, right)
+    scores = score_by_metrics(["exact_match", "token_accuracy"], outputs, right)
     assert scores["exact_match"].values == {"exact_match": 50.0}
     # 3 of 3, 2 of 3 and 1 of 4 words; nothing of nothing is left out.
     assert scores["token_accuracy"].values == {"token_accuracy": 60.0}
@@ -141,7 +141,7 @@ def test_teacher_forced_scores():
     assert list(found.values()) == pytest.approx([2.0, -2.0, 7.38905609893065, 0.5, 0.25])
     assert teacher_forced_values(totals._replace(loss=1e5))["perplexity"] == float("inf")
     assert set(teacher_forced_values(TeacherForcedTotals(0, 0, 0, 0, 0)).values()) == {0.0, 1.0}
-    with pytest.raises(UsageError, match="'loss' scores predictions given right prefixes"):
+    with pytest.raises(UsageError, match="'loss' scores predictions under teacher forcing"):
         score_outputs("loss", [Output("a")], ["a"])
 
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import MASKED
-from t2t_lite.models.lstm import LSTM, AdditiveAttention, MultiplicativeAttention, Sentence
+from t2t_lite.models.lstm import LSTM, AdditiveAttention, MultiplicativeAttention, SourceMemory
 
 D = 4
 
@@ -61,7 +61,7 @@ def test_attention_is_the_weighted_mean_of_what_is_no_padding(kind):
     values, queries = _random(2, 3, D), _random(2, 5, D, seed=1)
     lengths = (3, 2)
     bias = np.array([[[0, 0, 0]], [[0, 0, MASKED]]], np.float32)
-    attended = attention(queries, Sentence(values, attention.key(values), bias))
+    attended = attention(queries, SourceMemory(values, attention.key(values), bias))
 
     for b, length in enumerate(lengths):
         keys = values[b, :length] @ np.array(attention.key.kernel)

@@ -10,7 +10,7 @@ from keras import ops
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.paper.parameters import outlined
+from t2t_lite.paper.parameter_counts import abstract_model
 
 
 def test_computes_what_t2t_computes(t2t_folder, t2t_weights):
@@ -47,10 +47,10 @@ def test_base_model_has_the_parameters_of_the_paper():
     norm = 2 * d
     encoder = layers * (attention + feed_forward + 2 * norm)
     decoder = layers * (2 * attention + feed_forward + 3 * norm)
-    model = outlined(registry.hparams("transformer_base_v1"), vocab)
+    model = abstract_model(registry.hparams("transformer_base_v1"), vocab)
     assert model.count_params() == vocab * d + encoder + decoder
 
-    pre_norm = outlined(registry.hparams("transformer_base_v3"), vocab)
+    pre_norm = abstract_model(registry.hparams("transformer_base_v3"), vocab)
     assert pre_norm.count_params() == model.count_params() + 2 * norm  # one at each stack's end
 
 

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.paper import experiments, parsing, parsing_search
-from t2t_lite.paper.experiments import Places
-from t2t_lite.paper.parsing_search import Cell, Grid, Settings, search, table, trainings
+from t2t_lite.paper import experiment_queue, parsing_search, table4
+from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper.parsing_search import SearchGrid, SearchSettings, Trial, search, table, trials
 
-SETTINGS = Settings("parsing_tmpdir_16k", "transformer_paper_parsing", 50)
-GRID = Grid([0.1, 0.3], [0.05], [4, 21])
+SETTINGS = SearchSettings("parsing_tmpdir_16k", "transformer_paper_parsing", 50)
+GRID = SearchGrid([0.1, 0.3], [0.05], [4, 21])
 
 
 class Commands:
@@ -48,7 +48,7 @@ class Commands:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     fake = Commands()
-    monkeypatch.setattr(experiments, "run_command", fake.run)
+    monkeypatch.setattr(experiment_queue, "run_command", fake.run)
     return fake
 
 
@@ -64,7 +64,7 @@ EVERYTHING = [
 
 
 def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pathlib.Path):
-    results = search(SETTINGS, GRID, Places("data", str(tmp_path)))
+    results = search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING
     assert parsing_search.chosen(results) == "dropout0.3-rate0.05-beam21"
     assert json.loads((tmp_path / "parsing_search.json").read_text("utf-8")) == results
@@ -74,16 +74,16 @@ def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pa
 def test_a_killed_search_goes_on_where_it_was(commands, tmp_path: pathlib.Path, killed: str):
     commands.killed = killed
     with pytest.raises(KeyboardInterrupt):
-        search(SETTINGS, GRID, Places("data", str(tmp_path)))
+        search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING[: EVERYTHING.index(killed)]
     commands.killed = ""
-    search(SETTINGS, GRID, Places("data", str(tmp_path)))
+    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING
 
 
 def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
-    search(SETTINGS, GRID, Places("data", str(tmp_path)))
-    results = search(SETTINGS, Grid([0.5], [0.05], [1]), Places("data", str(tmp_path)))
+    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+    results = search(SETTINGS, SearchGrid([0.5], [0.05], [1]), Folders("data", str(tmp_path)))
     added = ["dropout0.5-rate0.05", "dropout0.5-rate0.05-beam1, eval"]
     assert commands.done == EVERYTHING + added
     assert [row[:4] for row in table(results).rows] == [
@@ -97,7 +97,7 @@ def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
 
 
 def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pathlib.Path):
-    shown = table(search(SETTINGS, GRID, Places("data", str(tmp_path))))
+    shown = table(search(SETTINGS, GRID, Folders("data", str(tmp_path))))
     named = [
         dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows
     ]
@@ -115,24 +115,24 @@ def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pa
 
 
 def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path: pathlib.Path):
-    settings = Settings("parsing_craft", "transformer_paper_parsing", 50)
-    results = search(settings, GRID, Places("data", str(tmp_path)))
+    settings = SearchSettings("parsing_craft", "transformer_paper_parsing", 50)
+    results = search(settings, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING[:-1]
     assert [row[0] for row in table(results).rows] == ["dev"] * 3 + ["dev, chosen"]
 
 
 def test_a_folder_of_other_settings_is_refused(commands, tmp_path: pathlib.Path):
-    search(SETTINGS, GRID, Places("data", str(tmp_path)))
-    other = Settings(SETTINGS.problem, "transformer_paper_parsing_semi", 50)
+    search(SETTINGS, GRID, Folders("data", str(tmp_path)))
+    other = SearchSettings(SETTINGS.problem, "transformer_paper_parsing_semi", 50)
     with pytest.raises(UsageError, match="made with hparams_set='transformer_paper_parsing', not"):
-        search(other, GRID, Places("data", str(tmp_path)))
+        search(other, GRID, Folders("data", str(tmp_path)))
 
 
 def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path: pathlib.Path):
     flags = parsing_search.trainer_flags(
-        Cell(0.3, 0.1),
-        Settings("p", "transformer_paper_parsing", 9, "batch_size=512"),
-        Places("data", str(tmp_path), "mine"),
+        Trial(0.3, 0.1),
+        SearchSettings("p", "transformer_paper_parsing", 9, "batch_size=512"),
+        Folders("data", str(tmp_path), "mine"),
     )
     changes = "layer_prepostprocess_dropout=0.3,attention_dropout=0.3,learning_rate=0.1"
     assert f"--hparams={changes},batch_size=512" in flags
@@ -151,38 +151,50 @@ def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path: pathlib.P
 def test_the_rate_is_the_hparam_that_the_schedule_reads(
     hparams_set: str, hparam: str, rates: list[float]
 ):
-    settings = Settings("parsing_craft", hparams_set, 50)
+    settings = SearchSettings("parsing_craft", hparams_set, 50)
     assert parsing_search.rate_name(settings) == hparam
-    assert trainings(settings, Grid([0.2], [], [4])) == [Cell(0.2, rate) for rate in rates]
+    assert trials(settings, SearchGrid([0.2], [], [4])) == [Trial(0.2, rate) for rate in rates]
 
 
 def test_a_schedule_without_a_rate_is_refused():
-    settings = Settings(
+    settings = SearchSettings(
         "parsing_craft", "transformer_treebank", 9, "learning_rate_schedule=cosdecay"
     )
-    with pytest.raises(UsageError, match="'cosdecay' leaves no rate to choose"):
-        trainings(settings, GRID)
+    with pytest.raises(UsageError, match="'cosdecay' has no rate to choose"):
+        trials(settings, GRID)
 
 
 @pytest.mark.parametrize(
     ("settings", "beams", "message"),
     [
-        (Settings("translate_ende_wmt32k", "transformer_base", 9), [4], "is no parsing: .* bleu"),
-        (Settings("parsing_craft", "transformer_bas", 9), [4], "did you mean 'transformer_base"),
         (
-            Settings("parsing_craft", "transformer_base", 9, "attention_dropout=0"),
+            SearchSettings("translate_ende_wmt32k", "transformer_base", 9),
+            [4],
+            "is not a parsing problem: .* bleu",
+        ),
+        (
+            SearchSettings("parsing_craft", "transformer_bas", 9),
+            [4],
+            "did you mean 'transformer_base",
+        ),
+        (
+            SearchSettings("parsing_craft", "transformer_base", 9, "attention_dropout=0"),
             [4],
             "'attention_dropout' is given twice",
         ),
-        (Settings("parsing_craft", "lstm_luong_attention", 9), [4], "unknown hparam"),
-        (Settings("parsing_craft", "transformer_base", 9), [4, 0], "'beam_size': 0 is less than 1"),
+        (SearchSettings("parsing_craft", "lstm_luong_attention", 9), [4], "unknown hparam"),
+        (
+            SearchSettings("parsing_craft", "transformer_base", 9),
+            [4, 0],
+            "'beam_size': 0 is less than 1",
+        ),
     ],
 )
 def test_mistakes_show_before_any_training(
-    commands, tmp_path: pathlib.Path, settings: Settings, beams: list[int], message: str
+    commands, tmp_path: pathlib.Path, settings: SearchSettings, beams: list[int], message: str
 ):
     with pytest.raises(UsageError, match=message):
-        search(settings, Grid([0.1], [], beams), Places("data", str(tmp_path)))
+        search(settings, SearchGrid([0.1], [], beams), Folders("data", str(tmp_path)))
     assert commands.done == []
     assert not list(tmp_path.iterdir())
 
@@ -190,24 +202,24 @@ def test_mistakes_show_before_any_training(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (([0.1, 1.0], [], [4]), r"--dropouts: 1\.0 is not from 0 to below 1"),
+        (([0.1, 1.0], [], [4]), r"--dropouts: 1\.0 is not at least 0 and below 1"),
         (([0.1], [0.0], [4]), r"--learning_rates: 0\.0 is not above 0"),
-        (([], [], [4]), "at least one of each"),
+        (([], [], [4]), "at least one value of each"),
     ],
 )
 def test_grids_that_cannot_be_trained_are_refused(values: tuple, message: str):
     with pytest.raises(UsageError, match=message):
-        Grid(*values)
+        SearchGrid(*values)
 
 
 def test_the_published_f1_is_that_of_the_problems_data():
-    assert parsing.published("parsing_wsj_semi_32k").f1 == 92.7
-    assert parsing.published("parsing_wsj_16k").f1 == 91.3
-    assert parsing.published("parsing_treebank_sample").f1 == 91.3
+    assert table4.published_parser("parsing_wsj_semi_32k").f1 == 92.7
+    assert table4.published_parser("parsing_wsj_16k").f1 == 91.3
+    assert table4.published_parser("parsing_treebank_sample").f1 == 91.3
 
 
 def test_a_command_gives_what_it_prints_or_its_failure():
-    printed = experiments.run_command("t2t-eval", ["--help"], "cell", capture=True)
+    printed = experiment_queue.run_command("t2t-eval", ["--help"], "cell", capture=True)
     assert printed.startswith("t2t-eval: ")
-    with pytest.raises(UserError, match=r"^cell: t2t-eval ended with code 2; .* goes on here$"):
-        experiments.run_command("t2t-eval", ["--no_such_flag"], "cell")
+    with pytest.raises(UserError, match=r"^cell: t2t-eval ended with code 2; .* to resume here$"):
+        experiment_queue.run_command("t2t-eval", ["--no_such_flag"], "cell")

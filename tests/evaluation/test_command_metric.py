@@ -11,7 +11,7 @@ from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.bootstrap import paired_bootstrap
-from t2t_lite.evaluation.command import Command, ProgramError
+from t2t_lite.evaluation.command_metric import CommandMetric, ProgramError
 from t2t_lite.evaluation.metrics import score_outputs
 
 SOURCES, REFERENCES = ["s one", "s two", "s three"], ["r one", "", "r ü three"]
@@ -114,7 +114,7 @@ def test_an_interruption_ends_the_program_and_its_children(program, tmp_path):
 def test_a_program_may_have_a_name_and_a_direction(program):
     path = program("echo 4").removeprefix("command:")
 
-    class Edits(Command):
+    class Edits(CommandMetric):
         argument = ""
         program = path
         lower_is_better = True

@@ -1,4 +1,4 @@
-"""Weights that are numbers: those of a model whose training has diverged are not."""
+"""Detects weights that are NaN or infinite, which training that diverged leaves."""
 
 import keras
 from keras import ops
@@ -8,7 +8,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 
 
 def nonfinite_weight(model: Seq2Seq) -> str:
-    """Returns the path of the first weight that holds NaN or infinity; "" if none does."""
+    """Returns the path of the first weight with NaN or infinity; "" if all are finite."""
     for weight in model.weights:
         is_float = keras.backend.is_float_dtype(weight.dtype)
         if is_float and not ops.all(ops.isfinite(weight)):
@@ -16,8 +16,8 @@ def nonfinite_weight(model: Seq2Seq) -> str:
     return ""
 
 
-def require_finite(model: Seq2Seq, name: str) -> None:
-    """Raises UserError, which calls the model `name`, if a weight holds NaN or infinity."""
+def require_finite_weights(model: Seq2Seq, name: str) -> None:
+    """Raises a UserError about the model `name` if a weight holds NaN or infinity."""
     if weight := nonfinite_weight(model):
         raise UserError(
             f"{name}: the weight {weight} is not finite, as training has diverged; use an earlier "

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from t2t_lite.bin import t2t_parseval
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation import parseval
-from t2t_lite.evaluation.brackets import Bracket, crossing, matched
-from t2t_lite.evaluation.parseval import Parameters, _Quote, parse_sentence, score_sentence
+from t2t_lite.evaluation.bracket_matching import Bracket, count_crossing, count_matched
+from t2t_lite.evaluation.evalb_parameters import EvalbParameters
+from t2t_lite.evaluation.parseval import _Quote, parse_sentence, score_sentence
 from t2t_lite.text import trees
 
 WORDS = 12
@@ -36,12 +37,12 @@ def test_crossing_is_what_comparing_each_with_each_gives(right, guess):
         )
 
     expected = sum(any(crosses(one, other) for other in right) for one in guess)
-    assert crossing(right, guess, WORDS) == expected
+    assert count_crossing(right, guess, WORDS) == expected
 
 
 @given(sides, sides, st.sampled_from([{}, {("A", "B")}, {("A", "B"), ("B", "C")}, None]))
 def test_each_gold_bracket_takes_the_first_that_is_free(right, guess, pairs):
-    parameters = Parameters(labeled=pairs is not None, equal_labels=frozenset(pairs or ()))
+    parameters = EvalbParameters(labeled=pairs is not None, equal_labels=frozenset(pairs or ()))
     free = list(guess)
     expected = 0
     for label, *span in right:
@@ -52,7 +53,7 @@ def test_each_gold_bracket_takes_the_first_that_is_free(right, guess, pairs):
                 expected += 1
                 break
     equals = parameters.equals if parameters.labeled else None
-    assert matched(right, guess, equals) == expected
+    assert count_matched(right, guess, equals) == expected
 
 
 def _quotes_one_by_one(right, guess):
@@ -96,7 +97,7 @@ LEFT = "(S " * MANY + " (x a))" * MANY
 )
 def test_many_nested_brackets_are_scored(gold, test, counts):
     start = time.process_time()
-    score = score_sentence(parse_sentence(gold), parse_sentence(test), Parameters())
+    score = score_sentence(parse_sentence(gold), parse_sentence(test), EvalbParameters())
     assert (score.matched, score.crossing) == counts
     assert time.process_time() - start < 10
 
@@ -109,7 +110,7 @@ def test_many_brackets_that_do_not_pair_are_an_error(line):
 
 
 def test_many_quotes_are_scored():
-    parameters = Parameters(quote_labels=frozenset(["''"]), delete_labels=frozenset(["''"]))
+    parameters = EvalbParameters(quote_labels=frozenset(["''"]), delete_labels=frozenset(["''"]))
     gold = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b))")
     test = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b) (x c))")
     start = time.process_time()
@@ -124,7 +125,7 @@ def test_many_settings_are_read(tmp_path):
     path = tmp_path / "many.prm"
     path.write_text("".join(f"EQ_WORD a{number} b\n" for number in range(20_000)))
     start = time.process_time()
-    assert len(Parameters.read(path).equal_words) == 20_000
+    assert len(EvalbParameters.read(path).equal_words) == 20_000
     assert time.process_time() - start < 5
 
 
@@ -132,7 +133,7 @@ def test_many_settings_are_read(tmp_path):
 def test_odd_settings_are_named(tmp_path, line):
     (tmp_path / "odd.prm").write_text(line, encoding="utf-8")
     with pytest.raises(DataError, match=r"odd\.prm, line 1: ") as caught:
-        Parameters.read(tmp_path / "odd.prm")
+        EvalbParameters.read(tmp_path / "odd.prm")
     assert len(str(caught.value)) < 500
 
 

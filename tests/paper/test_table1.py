@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.paper.complexity import (
-    Measured,
+from t2t_lite.paper.table1 import (
+    Measurement,
     exponent,
     measure,
     plots,
     sequential_operations,
     table,
 )
-from t2t_lite.paper.layer_types import LAYERS, restricted, self_attention
+from t2t_lite.paper.table1_layers import LAYERS, restricted, self_attention
 
 B, D = 2, 4
 
@@ -81,11 +81,11 @@ def test_exponents_of_known_powers():
     assert exponent(sizes, [3e-9 * n**2 for n in sizes]) == pytest.approx(2.0)
 
 
-def synthetic() -> list[Measured]:
+def synthetic() -> list[Measurement]:
     """n^1.5 d^0.5 seconds, n d megabytes, of every layer."""
     points = [("n", n, 64) for n in (128, 256)] + [("d", 128, d) for d in (64, 128)]
     return [
-        Measured(name, axis, n, d, n**1.5 * d**0.5, n * d)
+        Measurement(name, axis, n, d, n**1.5 * d**0.5, n * d)
         for name in LAYERS
         for axis, n, d in points
     ]

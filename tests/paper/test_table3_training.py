@@ -8,15 +8,23 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.paper import ablation
-from t2t_lite.paper.ablation import Cell, Settings, chart, hparams_flags, interval, table, train
-from t2t_lite.paper.experiments import Places
+from t2t_lite.paper import table3_training
+from t2t_lite.paper.experiment_queue import Folders
 from t2t_lite.paper.published import TABLE_3
+from t2t_lite.paper.table3_training import (
+    Cell,
+    Table3Settings,
+    chart,
+    hparams_flags,
+    interval,
+    table,
+    train,
+)
 
-TINY = Settings("algorithmic_reverse_decimal40", "tiny", 50)
+TINY = Table3Settings("algorithmic_reverse_decimal40", "tiny", 50)
 
 
-def resolved(row: str, settings: Settings = TINY):
+def resolved(row: str, settings: Table3Settings = TINY):
     hparams_set, changes = hparams_flags(row, settings)
     return registry.hparams(hparams_set).override(changes)
 
@@ -39,13 +47,13 @@ def test_the_rate_of_tiny_rows_ends_with_the_training():
 
 
 def test_common_changes_overrule_a_rows_own():
-    settings = Settings(TINY.problem, "tiny", 50, "num_heads=2,batch_size=512")
+    settings = Table3Settings(TINY.problem, "tiny", 50, "num_heads=2,batch_size=512")
     h = resolved("a1", settings)
     assert (h.num_heads, h.batch_size) == (2, 512)
 
 
 def test_full_rows_are_the_papers_sets():
-    settings = Settings(TINY.problem, "full", 50)
+    settings = Table3Settings(TINY.problem, "full", 50)
     for row in TABLE_3:
         assert resolved(row.name, settings) == registry.hparams(row.hparams_set)
 
@@ -72,7 +80,7 @@ def trainings(monkeypatch):
             "command": "t2t-trainer",
         }
 
-    monkeypatch.setattr(ablation, "_train_one", train_one)
+    monkeypatch.setattr(table3_training, "_train_one", train_one)
     return done, killed
 
 
@@ -80,10 +88,10 @@ def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path:
     done, killed = trainings
     killed.add("base-seed2")
     with pytest.raises(KeyboardInterrupt):
-        train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
+        train(["base", "a1"], 2, TINY, Folders("data", str(tmp_path)))
     assert done == ["base-seed1", "a1-seed1"]
     killed.clear()
-    results = train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
+    results = train(["base", "a1"], 2, TINY, Folders("data", str(tmp_path)))
     assert done == ["base-seed1", "a1-seed1", "base-seed2", "a1-seed2"]
     assert json.loads((tmp_path / "table3.json").read_text("utf-8")) == results
     ET.parse(tmp_path / "table3.svg")
@@ -91,19 +99,19 @@ def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path:
 
 def test_a_finished_table_is_drawn_anew(trainings, tmp_path: pathlib.Path):
     done, _ = trainings
-    train(["base"], 1, TINY, Places("data", str(tmp_path)))
+    train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     drawing = (tmp_path / "table3.svg").read_bytes()
     (tmp_path / "table3.svg").write_text("of an older release")
-    train(["base"], 1, TINY, Places("data", str(tmp_path)))
+    train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     assert done == ["base-seed1"]
     assert (tmp_path / "table3.svg").read_bytes() == drawing
 
 
 def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
-    train(["base"], 1, TINY, Places("data", str(tmp_path)))
-    other = Settings(TINY.problem, "tiny", 60)
+    train(["base"], 1, TINY, Folders("data", str(tmp_path)))
+    other = Table3Settings(TINY.problem, "tiny", 60)
     with pytest.raises(UsageError, match=r"made with steps=50, not 60: .*another --output_dir"):
-        train(["base"], 1, other, Places("data", str(tmp_path)))
+        train(["base"], 1, other, Folders("data", str(tmp_path)))
 
 
 def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
@@ -111,21 +119,21 @@ def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
 ):
     done, _ = trainings
     with pytest.raises(UsageError, match="no row 'a5': its rows are base, a1"):
-        train(["base", "a5"], 1, TINY, Places("data", str(tmp_path)))
-    with pytest.raises(UsageError, match="--seeds=11: from 1 to 10"):
-        train(["base"], 11, TINY, Places("data", str(tmp_path)))
+        train(["base", "a5"], 1, TINY, Folders("data", str(tmp_path)))
+    with pytest.raises(UsageError, match="--seeds=11: expected 1 to 10"):
+        train(["base"], 11, TINY, Folders("data", str(tmp_path)))
     assert done == []
 
 
 def test_a_problem_without_bleu_is_refused(tmp_path: pathlib.Path):
-    settings = Settings("parsing_wsj_16k", "tiny", 50)
+    settings = Table3Settings("parsing_wsj_16k", "tiny", 50)
     with pytest.raises(UsageError, match="parsing_wsj_16k is not scored by BLEU"):
-        train(["base"], 1, settings, Places("data", str(tmp_path)))
+        train(["base"], 1, settings, Folders("data", str(tmp_path)))
 
 
 def test_a_failed_training_is_named(tmp_path: pathlib.Path):
     with pytest.raises(UserError, match="base-seed1: t2t-trainer ended with code 2"):
-        ablation._train_one(Cell("base", 1), ["--no_such_flag"], tmp_path)
+        table3_training._train_one(Cell("base", 1), ["--no_such_flag"], tmp_path)
 
 
 def test_intervals_are_students():
@@ -136,7 +144,7 @@ def test_intervals_are_students():
 
 
 def test_the_table_and_the_chart(trainings, tmp_path: pathlib.Path):
-    results = train(["base", "a1"], 2, TINY, Places("data", str(tmp_path)))
+    results = train(["base", "a1"], 2, TINY, Folders("data", str(tmp_path)))
     shown = table(results)
     row = dict(zip([c.name for c in shown.columns], shown.rows[0], strict=True))
     assert row["variation"] == "base"

@@ -1,7 +1,7 @@
-"""The layers that Table 1 compares, as functions of a batch [B, n, d]: no more than it counts.
+"""The layers that Table 1 compares, as functions of a batch [B, n, d], reduced to what it counts.
 
-Self-attention is equation 1 with the positions themselves as queries, keys and values; projections
-would add n·d² to its n²·d. Sequences are unrolled, so that the graph shows what waits for what.
+Self-attention is equation 1 with the inputs as queries, keys and values; projections would add
+n·d² to its n²·d. Recurrence is unrolled, so that the graph shows which operations are sequential.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 KERNEL = 3  # k, positions
-NEIGHBORHOOD = 65  # r, positions: a centre and 32 to each side
+NEIGHBORHOOD = 65  # r, positions: a centre and 32 on each side
 
 LayerFunction = Callable[[tf.Tensor], tf.Tensor]
 
@@ -26,10 +26,10 @@ def self_attention(width: int) -> LayerFunction:
 
 
 def restricted(width: int, neighborhood: int = NEIGHBORHOOD) -> LayerFunction:
-    """Every position sees r, itself in their middle; if r is even, one more before it than behind.
+    """Every position sees the r positions around it; if r is even, one more before than after.
 
-    Blocks of r positions see the block before, their own and the one behind, in which a mask leaves
-    the neighbourhood. So the cost is 3 r·n·d, not n²·d.
+    Each block of r positions sees the previous block, itself and the next one, masked to the
+    neighbourhood. The cost is 3 r·n·d, not n²·d.
     """
 
     def layer(x: tf.Tensor) -> tf.Tensor:
@@ -48,7 +48,7 @@ def restricted(width: int, neighborhood: int = NEIGHBORHOOD) -> LayerFunction:
 
 
 def _hidden(length: int, blocks: int, neighborhood: int) -> tf.Tensor:
-    """-1e9 at what a position in a block does not see, else 0: [n/r, r, 3r]."""
+    """Returns -1e9 where a position in a block does not see another, else 0: [n/r, r, 3r]."""
     starts = tf.range(blocks)[:, None, None] * neighborhood
     queries = starts + tf.range(neighborhood)[None, :, None]
     keys = starts + tf.range(-neighborhood, 2 * neighborhood)[None, None, :]
@@ -72,13 +72,13 @@ def recurrent(width: int) -> LayerFunction:
 
 
 def convolutional(width: int) -> LayerFunction:
-    """Each position from the k around it."""
+    """A convolution over the k positions around each."""
     kernel = _kernel(KERNEL, width, width)
     return lambda x: tf.nn.conv1d(x, kernel, stride=1, padding="SAME")
 
 
 def separable(width: int) -> LayerFunction:
-    """Each feature from the k positions around it, then each position by itself."""
+    """A convolution over k positions of each feature, then a projection of each position."""
     depthwise, pointwise = _kernel(KERNEL, width), _kernel(width, width)
 
     def layer(x: tf.Tensor) -> tf.Tensor:

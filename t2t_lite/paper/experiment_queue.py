@@ -1,4 +1,4 @@
-"""What queues of experiments share: results that outlive a kill, and commands to run."""
+"""A queue of experiments: results that survive a kill, and the commands to run."""
 
 import dataclasses
 import json
@@ -14,13 +14,13 @@ from t2t_lite.errors import UsageError, UserError
 
 
 @dataclasses.dataclass(frozen=True)
-class Places:
-    """Folders of a queue: results do not depend on where they are.
+class Folders:
+    """The folders of a queue; results do not depend on their paths.
 
     Attributes:
-        data_dir: t2t-datagen's files.
-        output_dir: for the results, and a run folder for each training.
-        t2t_usr_dir: what the user has registered; "": nothing.
+        data_dir: folder with t2t-datagen's files.
+        output_dir: folder for the results and the run folders of the trainings.
+        t2t_usr_dir: folder of the user's registered classes; "": none.
     """
 
     data_dir: str
@@ -36,15 +36,15 @@ class Places:
 def read_results(
     path: pathlib.Path, settings: Mapping[str, Any], sections: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the results that are there, or the beginning of them.
+    """Returns the existing results, or empty ones.
 
     Args:
         path: the JSON file.
-        settings: what all experiments of the queue have in common.
-        sections: names of the parts that experiments are recorded in.
+        settings: the settings shared by all experiments of the queue.
+        sections: names of the sections that hold results.
 
     Raises:
-        UsageError: the results were made with other settings.
+        UsageError: the results are from other settings.
     """
     if not path.is_file():
         return {"settings": dict(settings), **{section: {} for section in sections}}
@@ -53,7 +53,7 @@ def read_results(
         there = results["settings"].get(name)
         if there != value:
             raise UsageError(
-                f"{path} was made with {name}={there!r}, not {value!r}: say the same, or name "
+                f"{path} was made with {name}={there!r}, not {value!r}: use the same value, or "
                 "another --output_dir"
             )
     return results
@@ -65,18 +65,18 @@ def write_results(path: pathlib.Path, results: Mapping[str, Any]) -> None:
 
 
 def trainer_flags(
-    problem: str, hparams_set: str, hparams: str, steps: int, places: Places, name: str
+    problem: str, hparams_set: str, hparams: str, steps: int, folders: Folders, name: str
 ) -> list[str]:
-    """Returns the flags of t2t-trainer for a training of that name, which nobody watches."""
+    """Returns the flags of t2t-trainer for an unattended training of that name."""
     return [
         f"--problem={problem}",
         "--model=transformer",
         f"--hparams_set={hparams_set}",
         f"--hparams={hparams}",
-        *places.flags(),
-        f"--output_dir={pathlib.Path(places.output_dir, name)}",
+        *folders.flags(),
+        f"--output_dir={pathlib.Path(folders.output_dir, name)}",
         f"--train_steps={steps}",
-        # One evaluation at most, at the end; checkpoints more often, to go on from.
+        # At most one evaluation, at the end; more frequent checkpoints, to resume from.
         f"--local_eval_frequency={steps}",
         "--save_checkpoints_secs=300",
         "--keep_checkpoint_max=1",
@@ -84,17 +84,17 @@ def trainer_flags(
 
 
 def run_command(name: str, flags: Sequence[str], experiment: str, capture: bool = False) -> str:
-    """Runs a command of this package in a process of its own.
+    """Runs a command of this package in a separate process.
 
     Args:
-        name: such as t2t-trainer.
+        name: the command, such as t2t-trainer.
         flags: its flags.
-        experiment: what it is for, for the message of an error.
-        capture: return what it prints; if not, that goes to standard error, since standard output
-            is for the table.
+        experiment: the experiment's name, for error messages.
+        capture: whether to return its output; otherwise it goes to standard error, because
+            standard output is for the table.
 
     Raises:
-        UserError: it failed.
+        UserError: the command failed.
     """
     done = subprocess.run(
         [sys.executable, "-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags],
@@ -105,6 +105,6 @@ def run_command(name: str, flags: Sequence[str], experiment: str, capture: bool 
     if done.returncode:
         raise UserError(
             f"{experiment}: {name} ended with code {done.returncode}; its message is above. "
-            "The same command goes on here"
+            "Run the same command to resume here"
         )
     return done.stdout or ""

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.paper.parameters import outlined
+from t2t_lite.paper.parameter_counts import abstract_model
 from t2t_lite.paper.published import TABLE_2, VOCABULARY
-from t2t_lite.paper.training_cost import SENTENCE_LENGTH, cost, table
+from t2t_lite.paper.table2 import SENTENCE_LENGTH, cost, table
 from t2t_lite.training.optimizers import make_optimizer
 
 
@@ -36,7 +36,7 @@ def test_an_update_and_what_a_device_keeps():
     base = cost("Transformer (base model)")
     assert base.by_update * 100_000 == pytest.approx(base.by_count)
     hparams = registry.hparams("transformer_paper_base")
-    weights = outlined(hparams, VOCABULARY).trainable_variables
+    weights = abstract_model(hparams, VOCABULARY).trainable_variables
     with tf.Graph().as_default():
         adam = make_optimizer(hparams)
         adam.build(weights)
@@ -57,7 +57,7 @@ def test_other_systems_have_no_computed_cost():
 def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row: str):
     """As the paper says of the theoretical amount of computation."""
     base, other = (
-        outlined(
+        abstract_model(
             registry.hparams(f"transformer_paper_{name}").copy(num_hidden_layers=1), 9
         ).forward_flops()
         for name in ("base", row)

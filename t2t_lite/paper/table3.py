@@ -1,14 +1,14 @@
-"""Table 3: what varies, what came of it, and the sets that have it here."""
+"""Table 3: the variations, their published results, and their hparams sets here."""
 
 from t2t_lite import registry
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.paper.parameters import best_vocabulary, count
+from t2t_lite.paper.parameter_counts import best_vocabulary, count
 from t2t_lite.paper.published import TABLE_3, VOCABULARY, Variation
-from t2t_lite.paper.table import Column, Table, Value
+from t2t_lite.paper.table import CellValue, Column, Table
 
 
 def table() -> Table:
-    """Returns Table 3 with every row's sizes as its hparams set has them."""
+    """Returns Table 3 with the sizes of every row's hparams set."""
     command, best = "t2t-paper table3", best_vocabulary()
     sizes = [
         Column(name, "computed", "g", command)
@@ -26,14 +26,14 @@ def table() -> Table:
         Column("hparams_set"),
     ]
     notes = [
-        "Sizes: those of the hparams set. PPL and BLEU here: t2t-paper table3 --scale=full trains "
-        "all rows, or t2t-trainer --hparams_set=HPARAMS_SET one of them; docs/paper.md has the "
-        "whole commands."
+        "Sizes: from the hparams set. PPL and BLEU here: t2t-paper table3 --scale=full trains "
+        "all rows, t2t-trainer --hparams_set=HPARAMS_SET one of them; docs/paper.md has the "
+        "full commands."
     ]
     return Table("Table 3: variations", columns, [_row(row, best) for row in TABLE_3], notes)
 
 
-def _row(row: Variation, best: int) -> list[Value]:
+def _row(row: Variation, best: int) -> list[CellValue]:
     h = registry.hparams(row.hparams_set)
     assert isinstance(h, TransformerHParams)
     counted = count(row.hparams_set)

@@ -4,7 +4,13 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.paper.parameters import ParameterCount, best_vocabulary, count, outlined, table
+from t2t_lite.paper.parameter_counts import (
+    ParameterCount,
+    abstract_model,
+    best_vocabulary,
+    count,
+    table,
+)
 from t2t_lite.paper.published import TABLE_3, VOCABULARY
 
 _PUBLISHED = [row for row in TABLE_3 if row.parameters is not None]
@@ -31,7 +37,7 @@ def test_counted_as_the_whole_model_has_them(row: str, changes: dict[str, int]):
 
 def test_an_outline_holds_no_values():
     hparams = registry.hparams("transformer_paper_base").copy(num_hidden_layers=1)
-    model = outlined(hparams, 10**12)  # 2 PB
+    model = abstract_model(hparams, 10**12)  # 2 PB
     assert model.targets_embedding.matrix.shape == (10**12, 512)
 
 

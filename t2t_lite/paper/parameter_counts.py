@@ -1,4 +1,4 @@
-"""Table 3's numbers of parameters, without making any."""
+"""Table 3's numbers of parameters, counted without allocating any."""
 
 import dataclasses
 import functools
@@ -16,27 +16,27 @@ from t2t_lite.paper.published import TABLE_3, VOCABULARY, Variation
 from t2t_lite.paper.table import Column, Table
 
 
-def outlined(hparams: TransformerHParams, vocabulary: int) -> Transformer:
-    """Builds a model whose variables have shapes but no memory, for counting."""
-    with tf.Graph().as_default():  # a variable of a graph has no value before a session runs
+def abstract_model(hparams: TransformerHParams, vocabulary: int) -> Transformer:
+    """Builds a model whose variables have shapes but no values, for counting."""
+    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
         return Transformer(hparams, vocabulary, vocabulary)
 
 
 @dataclasses.dataclass(frozen=True)
 class ParameterCount:
-    """The number of parameters, which is linear in the size of the vocabulary."""
+    """The number of parameters, a linear function of the vocabulary size."""
 
-    fixed: int  # those that do not depend on it
+    fixed: int  # parameters that do not depend on the vocabulary
     by_subword: int
 
     @classmethod
     def of(cls, hparams: TransformerHParams) -> Self:
-        """Counts those of a model with one vocabulary for sources and targets.
+        """Counts the parameters of a model with one vocabulary for sources and targets.
 
-        The layers of a stack are alike: one of each, and a vocabulary of one, are enough.
+        The layers of a stack have equal sizes, so one layer and a vocabulary of one are enough.
         """
         small = hparams.copy(num_hidden_layers=1, num_encoder_layers=0, num_decoder_layers=0)
-        model = outlined(small, 1)
+        model = abstract_model(small, 1)
         encoder, decoder = (
             _size(stack[0]) for stack in (model.encoder_layers, model.decoder_layers)
         )
@@ -46,11 +46,11 @@ class ParameterCount:
         return cls(_size(model) + layers - by_subword, by_subword)
 
     def at(self, vocabulary: int) -> int:
-        """Returns the number of parameters with so many subwords."""
+        """Returns the number of parameters for a vocabulary size."""
         return self.fixed + self.by_subword * vocabulary
 
     def vocabulary(self, parameters: float) -> float:
-        """Returns the size of the vocabulary that gives so many parameters."""
+        """Returns the vocabulary size for a number of parameters."""
         return (parameters - self.fixed) / self.by_subword
 
 
@@ -67,10 +67,10 @@ def count(hparams_set: str) -> ParameterCount:
 
 
 def best_vocabulary(variations: Iterable[Variation] = TABLE_3) -> int:
-    """Returns the vocabulary whose counts have the least squared relative errors.
+    """Returns the vocabulary size that minimises the squared relative errors of the counts.
 
     Args:
-        variations: those with a published count are compared.
+        variations: rows of Table 3; those without a published count are ignored.
     """
     numerator = denominator = 0.0
     for row in variations:
@@ -119,10 +119,10 @@ def table() -> Table:
 def _notes(best: int) -> list[str]:
     big, wide = count("transformer_paper_big"), count("transformer_paper_c5")
     return [
-        f"V={best:,} is the vocabulary with the least squared relative errors over all rows that "
-        f"have a published count; the paper says about {VOCABULARY:,}.",
+        f"V={best:,} is the vocabulary that minimises the squared relative errors over all rows "
+        f"with a published count; the paper says about {VOCABULARY:,}.",
         f"big: {big.fixed / 1e6:.2f} + {big.by_subword:,} V = 213 gives "
         f"V = {big.vocabulary(213e6):,.0f}, but (C) d_model=1024: {wide.fixed / 1e6:.2f} + "
         f"{wide.by_subword:,} V = 168 gives V = {wide.vocabulary(168e6):,.0f}; their embeddings "
-        "are of one size, so that no vocabulary gives both.",
+        "have the same size, so no vocabulary gives both.",
     ]

@@ -1,4 +1,4 @@
-"""Table 2's training cost, by the paper's method and by counting operations and bytes."""
+"""Table 2: training cost by the paper's method, and by counting operations and bytes."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.paper.parameters import count, outlined
+from t2t_lite.paper.parameter_counts import abstract_model, count
 from t2t_lite.paper.published import (
     BATCH_TOKENS,
     SUSTAINED,
@@ -18,20 +18,20 @@ from t2t_lite.paper.published import (
 )
 from t2t_lite.paper.table import Column, Table
 
-# Subwords of a sentence on either side, which the paper does not say. Only the products of
-# queries with keys, and of weights with values, depend on it.
+# Subwords per sentence and side, which the paper does not state. Only the products of queries
+# with keys, and of weights with values, depend on it.
 SENTENCE_LENGTH = 27
 
-# What a device keeps of a parameter in float32: weight, gradient and Adam's two averages.
+# Float32 values kept per parameter: weight, gradient and Adam's two averages.
 BYTES_OF_PARAMETER = 4 * 4
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingCost:
-    """Floating-point operations of a training, and the memory that does not depend on batches."""
+    """Floating-point operations of a training, and the memory independent of the batch."""
 
     updates: int
-    by_time: float  # time × GPUs × what a GPU sustains; section 6.1
+    by_time: float  # time × GPUs × sustained rate of a GPU; section 6.1
     by_count: float  # multiplications and additions of all matrix products
     state: float  # bytes of weights, gradients and optimizer on each device
 
@@ -42,7 +42,7 @@ class TrainingCost:
         by_time = seconds * training.gpus * SUSTAINED[training.gpu]
         hparams = registry.hparams(training.hparams_set)
         assert isinstance(hparams, TransformerHParams)
-        flops = outlined(hparams, VOCABULARY).forward_flops()
+        flops = abstract_model(hparams, VOCABULARY).forward_flops()
         sentence = tf.ones((1, SENTENCE_LENGTH), tf.int32)
         by_sentence = float(flops.training({"inputs": sentence, "targets": sentence}))
         sentences = training.steps * BATCH_TOKENS / SENTENCE_LENGTH
@@ -51,28 +51,28 @@ class TrainingCost:
 
     @property
     def utilisation(self) -> float:
-        """The ratio of the two: how much of what the GPUs sustain went into products."""
+        """`by_count` / `by_time`: the share of the sustained rate spent on matrix products."""
         return self.by_count / self.by_time
 
     @property
     def by_update(self) -> float:
-        """Counted operations of an update."""
+        """Counted operations per update."""
         return self.by_count / self.updates
 
     @property
     def teraflop_hours(self) -> float:
-        """Hours at 10¹² counted operations a second, all devices together."""
+        """Hours at 10¹² counted operations per second, all devices together."""
         return self.by_count / 1e12 / 3600.0
 
 
 @functools.cache
 def cost(system: str) -> TrainingCost | None:
-    """Returns the cost of a row of Table 2; None where the paper does not say what it took."""
+    """Returns the cost of a row of Table 2; None if the paper does not state its training."""
     return TrainingCost.of(TRAININGS[system]) if system in TRAININGS else None
 
 
 def table() -> Table:
-    """Returns Table 2 with both costs of the Transformers."""
+    """Returns Table 2 with both costs of each Transformer."""
     command = "t2t-paper table2"
     rows = []
     for row in TABLE_2:
@@ -125,8 +125,8 @@ def _notes() -> list[str]:
     ]
     return [
         *methods,
-        "ratio: by count over by time, the share of the rate that products took.",
-        "h at 1 TFLOP/s: hours, if all GPUs together do 10¹² of the counted operations a second; "
-        "to be divided by GPUs × TFLOP/s of one × the share of that which it reaches in training.",
+        "ratio: by count over by time, the share of the rate spent on products.",
+        "h at 1 TFLOP/s: hours if all GPUs together do 10¹² of the counted operations per second; "
+        "divide by GPUs × TFLOP/s of one × the share of that rate reached in training.",
         "state: weights, gradients and Adam's two averages on each GPU, in float32.",
     ]

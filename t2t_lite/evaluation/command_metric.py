@@ -1,11 +1,11 @@
-"""command:PROGRAM, any program as a metric: COMET, say, installed wherever it likes to be.
+"""command:PROGRAM: any program as a metric, such as COMET in an environment of its own.
 
-The program gets three files as its last arguments, sources, outputs and references, each with a
-segment a line (UTF-8), and prints a number for each segment, one a line, or a single number for all
-of them. The score is their mean. Higher counts as better; for a program of which that is not so:
+The program receives three files as its last arguments: sources, outputs and references, one segment
+per line (UTF-8). It prints one number per line for each segment, or a single number for all. The
+score is their mean. Higher is better, unless you register a subclass that says otherwise:
 
     @registry.register_metric
-    class EditDistance(Command):
+    class EditDistance(CommandMetric):
         argument, program = "", "./edit_distance.sh"
         lower_is_better = True
 """
@@ -31,24 +31,24 @@ class ProgramError(UserError):
 
 
 @registry.register_metric("command")
-class Command(OutputMetric):
-    """What a program makes of sources, outputs and references."""
+class CommandMetric(OutputMetric):
+    """A score computed by an external program from sources, outputs and references."""
 
     argument = "PROGRAM"
     needs = Needs.SOURCES
     form = ".6g"
-    program: ClassVar[str] = ""  # unless the name says it
+    program: ClassVar[str] = ""  # empty: the name's argument
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._line = name.partition(":")[2] or self.program
 
     def check(self) -> None:
-        """Raises ProgramError if there is no such program."""
+        """Raises ProgramError if the program cannot be found."""
         self._words()
 
     def statistics(self, segments: Sequence[Segment]) -> Statistics:
-        """Returns each segment's number and 1; one row if the program prints one number for all.
+        """Returns each segment's number and 1, or one row if the program prints a single number.
 
         Raises:
             ProgramError: the program is missing, failed, or did not print numbers.
@@ -72,7 +72,7 @@ class Command(OutputMetric):
         return totals[0] / totals[1]
 
     def _words(self) -> list[str]:
-        """Returns the program's path and the arguments that the name gives it."""
+        """Returns the program's path and the arguments in the metric's name."""
         try:
             words = shlex.split(self._line)
         except ValueError as error:
@@ -91,7 +91,7 @@ class Command(OutputMetric):
         return [found, *words[1:]]
 
     def _run(self, words: Sequence[str]) -> str:
-        """Runs the program and returns what it prints; it does not outlive an interruption."""
+        """Runs the program and returns its output; an interruption ends it too."""
         with tempfile.TemporaryFile() as errors:
             try:
                 process = subprocess.Popen(
@@ -99,9 +99,9 @@ class Command(OutputMetric):
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,
-                    start_new_session=True,  # so that its own children end with it
+                    start_new_session=True,  # so that its child processes end with it
                 )
-            except OSError as error:  # such as a script without its #! line
+            except OSError as error:  # such as a script without a #! line
                 raise ProgramError(f"metric {self.name!r}: {words[0]}: {error.strerror}") from None
             try:
                 printed, _ = process.communicate()
@@ -119,7 +119,7 @@ class Command(OutputMetric):
         return printed.decode(errors="replace")
 
     def _numbers(self, printed: str, count: int) -> list[float]:
-        """Reads what the program printed about so many segments."""
+        """Parses the program's output for `count` segments."""
         lines = [line.strip() for line in printed.split("\n") if line.strip()]
         if len(lines) not in (1, count):
             raise ProgramError(

@@ -1,4 +1,4 @@
-"""Table 1: a layer's time, measured against n and d, its memory, and what waits for what in it."""
+"""Table 1: time and memory of layers, measured against n and d, and sequential operations."""
 
 import dataclasses
 import json
@@ -13,21 +13,21 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import files
-from t2t_lite.paper.layer_types import KERNEL, LAYERS, NEIGHBORHOOD, LayerFunction
 from t2t_lite.paper.published import TABLE_1
 from t2t_lite.paper.table import Column, Table
+from t2t_lite.paper.table1_layers import KERNEL, LAYERS, NEIGHBORHOOD, LayerFunction
 from t2t_lite.reporting.line_plot import Curve, line_plot
 
 log = logging.getLogger(__name__)
 
-# A measurement is repeated so often, and for so many seconds; the shortest counts: whatever else a
-# machine does only adds to it.
+# How often, and for how many seconds, a measurement is repeated. The shortest time counts, because
+# other load on the machine only adds to it.
 _TURNS = 5
 _SECONDS = {"full": 1.5, "tiny": 0.0}
-_COUNTED_LENGTHS = (8, 16)  # at which sequential operations are counted
+_COUNTED_LENGTHS = (8, 16)  # n at which sequential operations are counted
 _COMMAND = "t2t-paper table1"
 
-# Operations that hold or name a value, or only look at a part of it: they compute nothing.
+# Operations that only hold, name or slice a value; they compute nothing.
 _NO_WORK = {
     "Const", "Placeholder", "Identity", "ReadVariableOp", "Unpack", "Pack", "Reshape",
     "StridedSlice", "ExpandDims", "Squeeze", "Shape", "ConcatV2", "Pad", "Range",
@@ -39,15 +39,15 @@ _NO_COPY = {"Const", "Placeholder", "Identity", "Reshape", "ExpandDims", "Squeez
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Where a layer is measured, so that the term that dominates does so.
+    """The sizes at which a layer is measured, chosen so that the dominating term dominates.
 
     Args:
-        lengths: values of n, rising, at a width of `width`.
-        width: d for those.
-        widths: values of d, rising, at a length of `length`.
-        length: n for those.
-        batch: sequences; a step of recurrence multiplies a row of each, and few make it wait for
-            memory, not for its d² multiplications.
+        lengths: increasing values of n, measured at d = `width`.
+        width: d for `lengths`.
+        widths: increasing values of d, measured at n = `length`.
+        length: n for `widths`.
+        batch: sequences. A recurrent step multiplies one row of each; with few rows, memory takes
+            longer than the d² multiplications.
     """
 
     lengths: tuple[int, ...]
@@ -62,7 +62,7 @@ SCALES: dict[str, dict[str, Sizes]] = {
         "self_attention": Sizes((1024, 1536, 2048, 3072, 4096), 512, (512, 1024, 2048, 4096), 1024),
         "recurrent": Sizes((32, 64, 128, 256), 512, (1024, 1536, 2048, 3072), 32, batch=64),
         "convolutional": Sizes((1024, 2048, 4096, 8192), 512, (512, 768, 1024, 1536, 2048), 512),
-        # d must be far above k, for all that single multiplications take longer than matrices'.
+        # d must be far above k, because elementwise products are slower than matrix products.
         "separable": Sizes((1024, 2048, 4096, 8192), 512, (1536, 2048, 3072, 4096), 512),
         "restricted": Sizes((1024, 2048, 4096, 8192), 512, (512, 1024, 2048, 4096), 1024),
     },
@@ -71,19 +71,19 @@ SCALES: dict[str, dict[str, Sizes]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One layer at one size."""
 
     layer: str
-    axis: str  # "n" or "d": which of the two is varied around this point
+    axis: str  # "n" or "d": the varied size
     length: int
     width: int
-    seconds: float  # of a forward pass, the shortest of several
-    megabytes: float  # of all that it computes, which training keeps for the backward pass
+    seconds: float  # shortest of several forward passes
+    megabytes: float  # all computed tensors, which training keeps for the backward pass
 
     @property
     def size(self) -> int:
-        """The value of what is varied."""
+        """The value of the varied size."""
         return self.length if self.axis == "n" else self.width
 
 
@@ -97,7 +97,7 @@ def sequential_operations(layer: LayerFunction, length: int, width: int) -> int:
     """
     graph = _traced(layer, (1, length, width)).graph
     depth: dict[str, int] = {}
-    for operation in graph.get_operations():  # inputs come before what uses them
+    for operation in graph.get_operations():  # in topological order
         before = max((depth[tensor.op.name] for tensor in operation.inputs), default=0)
         depth[operation.name] = before + (operation.type not in _NO_WORK)
     return max(depth.values())
@@ -105,16 +105,16 @@ def sequential_operations(layer: LayerFunction, length: int, width: int) -> int:
 
 def measure(
     name: str, axis: str, length: int, width: int, batch: int = 8, at_least: float = 0.0
-) -> Measured:
-    """Runs a layer of Table 1 at one size.
+) -> Measurement:
+    """Measures a layer of Table 1 at one size.
 
     Args:
         name: a key of `LAYERS`.
-        axis: which size is varied, for the record.
+        axis: the varied size, for the record.
         length: n.
         width: d.
         batch: sequences.
-        at_least: seconds to go on measuring for.
+        at_least: minimum measuring time in seconds.
     """
     x = tf.random.stateless_normal((batch, length, width), (0, 0))
     run = _traced(LAYERS[name](width), x.shape)
@@ -126,10 +126,10 @@ def measure(
         run(x)[0, 0, 0].numpy()  # waits for the device
         seconds.append(time.perf_counter() - start)
     held = _bytes(run.graph)
-    return Measured(name, axis, length, width, min(seconds), held / 2**20)
+    return Measurement(name, axis, length, width, min(seconds), held / 2**20)
 
 
-def measure_all(scale: str) -> list[Measured]:
+def measure_all(scale: str) -> list[Measurement]:
     """Measures all layers at the sizes of a scale, one of `SCALES`; logs each result."""
     found = []
     for name, sizes in SCALES[scale].items():
@@ -151,11 +151,11 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(slope)
 
 
-def table(measured: Sequence[Measured] = ()) -> Table:
+def table(measured: Sequence[Measurement] = ()) -> Table:
     """Returns Table 1 with counted sequential operations and fitted exponents.
 
     Args:
-        measured: as `measure_all` returns them; none: the table has no exponents.
+        measured: from `measure_all`; without it, the table has no exponents.
     """
     columns = [
         Column("layer"),
@@ -187,17 +187,17 @@ def table(measured: Sequence[Measured] = ()) -> Table:
             row.append(exponent([p.size for p in points], [getattr(p, what) for p in points]))
         rows.append(row)
     notes = [
-        f"Here k = {KERNEL}, r = {NEIGHBORHOOD}; {Sizes.batch} sequences at a time, "
-        f"{SCALES['full']['recurrent'].batch} by the recurrent layer.",
-        "Sequential operations: the longest path of operations that compute, in the layer's graph.",
-        "Memory: the bytes of all tensors in that graph, which training would keep.",
+        f"Here k = {KERNEL}, r = {NEIGHBORHOOD}; batches of {Sizes.batch} sequences, "
+        f"{SCALES['full']['recurrent'].batch} for the recurrent layer.",
+        "Sequential operations: the longest path of computing operations in the layer's graph.",
+        "Memory: the bytes of all tensors in the graph, which training would keep.",
         "The paper has no row for separable convolutions; section 4 gives their complexity.",
     ]
     return Table("Table 1: layer types", columns, rows, notes)
 
 
-def plots(measured: Sequence[Measured]) -> dict[str, str]:
-    """Draws time and memory against n and d; returns SVG texts by file name."""
+def plots(measured: Sequence[Measurement]) -> dict[str, str]:
+    """Plots time and memory against n and d; returns SVG texts by file name."""
     drawn = {}
     for axis in "nd":
         for what, unit in (("seconds", "s"), ("megabytes", "MiB")):
@@ -220,8 +220,8 @@ def plots(measured: Sequence[Measured]) -> dict[str, str]:
     return drawn
 
 
-def write(measured: Sequence[Measured], output_dir: str | os.PathLike[str]) -> None:
-    """Writes table1.json, all that was measured, and the plots into a folder."""
+def write(measured: Sequence[Measurement], output_dir: str | os.PathLike[str]) -> None:
+    """Writes table1.json with all measurements, and the plots, into a folder."""
     folder = pathlib.Path(output_dir)
     records = [dataclasses.asdict(one) for one in measured]
     files.write_text(folder / "table1.json", json.dumps(records, indent=1) + "\n")
@@ -230,7 +230,7 @@ def write(measured: Sequence[Measured], output_dir: str | os.PathLike[str]) -> N
 
 
 def _linear(name: str) -> str:
-    """The count of sequential operations as a function of n: "4" or "2n + 1"."""
+    """Returns the count of sequential operations as a function of n: "4" or "2n + 1"."""
     small, large = _COUNTED_LENGTHS
     fewer, more = (sequential_operations(LAYERS[name](4), n, 4) for n in (small, large))
     slope, rest = divmod(more - fewer, large - small)

@@ -1,6 +1,6 @@
-"""Brackets over the words of a sentence, two sides compared: which agree, and which cross.
+"""Counts the brackets of two trees over the same words that match, and those that cross.
 
-Both take time linear in the brackets but for a logarithm, however deep they are nested.
+Both take near-linear time (times a logarithm), however deep the nesting.
 """
 
 import bisect
@@ -14,9 +14,9 @@ class Bracket(NamedTuple):
     """A labelled span.
 
     Attributes:
-        label: of the phrase.
-        start: number of words before it.
-        end: number of words before what follows it.
+        label: the phrase label.
+        start: number of words before the span.
+        end: number of words up to the end of the span.
     """
 
     label: str
@@ -24,19 +24,19 @@ class Bracket(NamedTuple):
     end: int
 
 
-def matched(
+def count_matched(
     right: Iterable[Bracket],
     guess: Iterable[Bracket],
     equals: Callable[[str], set[str]] | None,
 ) -> int:
-    """Gives each gold bracket the first test bracket like it that is still free; counts these.
+    """Matches each gold bracket with the first free equal test bracket; counts the pairs.
 
     Args:
         right: the gold brackets, in order.
         guess: the test brackets, in order.
-        equals: returns the labels that count as the same as a label, that included; None: all do.
+        equals: returns all labels equal to a label, itself included; None: labels are ignored.
     """
-    # By span and label, the numbers of the free test brackets, in order.
+    # Indices of the free test brackets, in order, by span and label.
     free: dict[tuple[int, int, str], collections.deque[int]]
     free = collections.defaultdict(collections.deque)
     for number, (label, start, end) in enumerate(guess):
@@ -51,11 +51,11 @@ def matched(
     return count
 
 
-def crossing(right: Sequence[Bracket], guess: Sequence[Bracket], words: int) -> int:
-    """Counts the test brackets that overlap a gold one without nesting, among so many words."""
-    behind = _left_open(right, guess, words)
+def count_crossing(right: Sequence[Bracket], guess: Sequence[Bracket], words: int) -> int:
+    """Counts the test brackets that overlap a gold one without nesting; `words`: the sentence's."""
+    after = _left_open(right, guess, words)
     before = _left_open(_mirrored(right, words), _mirrored(guess, words), words)
-    return sum(map(operator.or_, behind, before))
+    return sum(map(operator.or_, after, before))
 
 
 def _mirrored(brackets: Iterable[Bracket], words: int) -> list[Bracket]:
@@ -63,12 +63,12 @@ def _mirrored(brackets: Iterable[Bracket], words: int) -> list[Bracket]:
 
 
 def _left_open(right: Sequence[Bracket], guess: Sequence[Bracket], words: int) -> list[bool]:
-    """Tells of each test bracket whether a gold one begins inside it and ends behind it.
+    """Returns for each test bracket whether a gold one begins inside it and ends after it.
 
-    For one end after the other it keeps those beginnings of gold brackets before which none
-    ends later, with their ends: the first one inside a test bracket is the one that ends last.
+    Visits test brackets by their ends and keeps a stack of gold starts whose ends decrease, so
+    the first start inside a test bracket belongs to the gold bracket that ends last.
     """
-    last_end = [0] * words  # by the beginning
+    last_end = [0] * words  # by start
     for _, start, end in right:
         last_end[start] = max(last_end[start], end)
     starts: list[int] = []

@@ -1,4 +1,4 @@
-"""Table 3, trained small: a queue of trainings that a kill does not undo."""
+"""Trains the rows of Table 3, at full or tiny size; resumes after a kill."""
 
 import dataclasses
 import logging
@@ -11,9 +11,9 @@ from typing import Any
 from t2t_lite import files, registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.paper import experiments
-from t2t_lite.paper.experiments import Places
-from t2t_lite.paper.parameters import ParameterCount
+from t2t_lite.paper import experiment_queue
+from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper.parameter_counts import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.table import Column, Table
 from t2t_lite.reporting.line_plot import Curve, line_plot
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 RESULTS, CHART = "table3.json", "table3.svg"
 _SETS = {"tiny": "transformer_paper_tiny", "full": "transformer_paper_base"}
 
-# How a tiny model's sizes follow from a row's: the ratios to base stay.
+# A tiny model's sizes, which keep the row's ratios to base.
 _DIVISORS = {
     "num_hidden_layers": 2,
     "hidden_size": 4,
@@ -34,31 +34,31 @@ _DIVISORS = {
     "parameter_attention_value_channels": 4,
 }
 
-# Student's t at 97.5 %, by degrees of freedom from 1: n seeds have n - 1.
+# Student's t at 97.5 % for 1, 2, ... degrees of freedom; n seeds have n - 1.
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 MOST_SEEDS = len(_STUDENT) + 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What all cells of a table have in common."""
+class Table3Settings:
+    """The settings shared by all trainings of a table."""
 
     problem: str
     scale: str  # tiny or full
     steps: int  # updates of each training
-    hparams: str = ""  # changes for all of them: "name=value,..."
+    hparams: str = ""  # changes for all trainings: "name=value,..."
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One training: a row of Table 3 with a seed."""
+    """One training: a row of Table 3 and a seed."""
 
     row: str
     seed: int
 
     @property
     def name(self) -> str:
-        """Its run folder inside that of the table, and its key in table3.json."""
+        """The name of its run folder, and its key in table3.json."""
         return f"{self.row}-seed{self.seed}"
 
 
@@ -75,11 +75,11 @@ def variation(name: str) -> Variation:
     raise UsageError(f"Table 3 has no row {name!r}: its rows are {names}")
 
 
-def hparams_flags(row: str, settings: Settings) -> tuple[str, str]:
+def hparams_flags(row: str, settings: Table3Settings) -> tuple[str, str]:
     """Returns `--hparams_set` and `--hparams` of a row at a scale.
 
-    What differs between the row and base in the paper differs here, by the same ratio. At the tiny
-    scale the learning rate falls to 0 at the last update, whatever their number.
+    The row differs from base as in the paper, by the same ratio. At the tiny scale the learning
+    rate falls to 0 at the last update.
     """
     theirs = registry.hparams(variation(row).hparams_set).to_dict()
     base = registry.hparams("transformer_paper_base").to_dict()
@@ -99,12 +99,12 @@ def _shrunk(name: str, value: Any) -> Any:
     return value // _DIVISORS[name] if name in _DIVISORS else value
 
 
-def trainer_flags(cell: Cell, settings: Settings, places: Places) -> list[str]:
+def trainer_flags(cell: Cell, settings: Table3Settings, folders: Folders) -> list[str]:
     """Returns the flags of t2t-trainer for a cell."""
     hparams_set, hparams = hparams_flags(cell.row, settings)
     return [
-        *experiments.trainer_flags(
-            settings.problem, hparams_set, hparams, settings.steps, places, cell.name
+        *experiment_queue.trainer_flags(
+            settings.problem, hparams_set, hparams, settings.steps, folders, cell.name
         ),
         "--keep_best_max=0",
         f"--random_seed={cell.seed}",
@@ -113,49 +113,51 @@ def trainer_flags(cell: Cell, settings: Settings, places: Places) -> list[str]:
     ]
 
 
-def train(rows: Sequence[str], seeds: int, settings: Settings, places: Places) -> dict[str, Any]:
-    """Trains all cells that are not done yet, the first seed of every row first.
+def train(
+    rows: Sequence[str], seeds: int, settings: Table3Settings, folders: Folders
+) -> dict[str, Any]:
+    """Trains all missing cells, beginning with the first seed of every row.
 
     Args:
         rows: names of rows of Table 3.
-        seeds: trainings of each, seeds 1 to `seeds`.
-        settings: the same in all of them.
-        places: its folder of results gets table3.json, table3.svg and the run folder of each cell.
+        seeds: number of trainings per row, with seeds 1 to `seeds`.
+        settings: the settings of all trainings.
+        folders: `output_dir` receives table3.json, table3.svg and a run folder per cell.
 
     Returns:
-        What table3.json holds.
+        The content of table3.json.
 
     Raises:
-        UsageError: the folder's cells were made with other settings, a name is wrong, or the
-            problem has no BLEU.
+        UsageError: the folder has results of other settings, a name is unknown, or the problem
+            is not scored by BLEU.
         UserError: a training failed.
     """
     if "bleu" not in registry.problem(settings.problem).metrics:
         raise UsageError(f"--problem={settings.problem} is not scored by BLEU, as Table 3 is")
     if not 1 <= seeds <= MOST_SEEDS:
-        raise UsageError(f"--seeds={seeds}: from 1 to {MOST_SEEDS} are possible")
-    folder = pathlib.Path(places.output_dir)
+        raise UsageError(f"--seeds={seeds}: expected 1 to {MOST_SEEDS}")
+    folder = pathlib.Path(folders.output_dir)
     path = folder / RESULTS
-    results = experiments.read_results(path, dataclasses.asdict(settings), ["cells"])
+    results = experiment_queue.read_results(path, dataclasses.asdict(settings), ["cells"])
     cells = [Cell(row, seed) for seed in range(1, seeds + 1) for row in rows]
     for cell in cells:
-        hparams_flags(cell.row, settings)  # a mistake shows before hours of training
+        hparams_flags(cell.row, settings)  # finds mistakes before hours of training
     for number, cell in enumerate(cells, 1):
         if cell.name in results["cells"]:
-            log.info("%s is done already", cell.name)
+            log.info("%s is already done", cell.name)
             continue
         log.info("training %s, %d of %d", cell.name, number, len(cells))
-        flags = trainer_flags(cell, settings, places)
+        flags = trainer_flags(cell, settings, folders)
         results["cells"][cell.name] = _train_one(cell, flags, folder / cell.name)
-        experiments.write_results(path, results)
+        experiment_queue.write_results(path, results)
         files.write_text(folder / CHART, chart(results) + "\n")
-    files.write_text(folder / CHART, chart(results) + "\n")  # that of a finished table, drawn anew
+    files.write_text(folder / CHART, chart(results) + "\n")  # redrawn even if all cells were done
     return results
 
 
 def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
-    """Trains a cell in a process of its own; returns what is recorded of its run folder."""
-    experiments.run_command("t2t-trainer", flags, cell.name)
+    """Trains a cell in a separate process; returns its results."""
+    experiment_queue.run_command("t2t-trainer", flags, cell.name)
     evaluations = [record for _, record in metrics_file.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.open_run(str(folder))
@@ -175,7 +177,7 @@ def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[s
 def interval(values: Sequence[float]) -> float | None:
     """Returns half the width of the 95 % confidence interval of the mean; None for one value.
 
-    By Student's t: the seeds are a sample of normally distributed results.
+    Uses Student's t, treating the seeds as a sample of normally distributed results.
     """
     if len(values) < 2:
         return None
@@ -186,9 +188,9 @@ def table(results: Mapping[str, Any]) -> Table:
     """Returns the trained Table 3 beside the published one.
 
     Args:
-        results: what table3.json holds.
+        results: the content of table3.json.
     """
-    settings = Settings(**results["settings"])
+    settings = Table3Settings(**results["settings"])
     command = (
         f"t2t-paper table3 --problem={settings.problem} --scale={settings.scale} "
         f"--steps={settings.steps}" + (f" --hparams={settings.hparams}" if settings.hparams else "")
@@ -229,14 +231,14 @@ def table(results: Mapping[str, Any]) -> Table:
         )
     notes = [
         "Published: WMT 2014 EN-DE, newstest2013. Here: the dev set of "
-        f"{settings.problem}, {settings.steps:,} updates; minutes are those of training, a seed.",
+        f"{settings.problem}, {settings.steps:,} updates; minutes are training time per seed.",
         "±: half the 95 % confidence interval of the mean over seeds.",
     ]
     return Table(f"Table 3, {settings.scale}", columns, rows, notes)
 
 
 def chart(results: Mapping[str, Any]) -> str:
-    """Draws BLEU against the number of parameters, a point for each row; returns an SVG."""
+    """Plots BLEU against the number of parameters, one point per row; returns an SVG."""
     curves = []
     for style, row in enumerate(TABLE_3):
         cells = [cell for cell in results["cells"].values() if cell["row"] == row.name]

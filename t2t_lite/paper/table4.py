@@ -1,18 +1,18 @@
-"""Table 4, and what trains its Transformers."""
+"""Table 4, and the problems and sets that train its Transformers."""
 
-from t2t_lite.paper.parameters import count
+from t2t_lite.paper.parameter_counts import count
 from t2t_lite.paper.published import TABLE_4, Parser
-from t2t_lite.paper.table import Column, Table, Value
+from t2t_lite.paper.table import CellValue, Column, Table
 
-# Of the Transformers, by what they are trained on: section 6.3.
+# Problem, hparams set and vocabulary size of each Transformer, by its training data (section 6.3).
 _HERE = {
     "WSJ only, discriminative": ("parsing_wsj_16k", "transformer_paper_parsing", 16_000),
     "semi-supervised": ("parsing_wsj_semi_32k", "transformer_paper_parsing_semi", 32_000),
 }
 
 
-def published(problem: str) -> Parser:
-    """Returns the paper's Transformer that a problem trains; of any other treebank, the WSJ's."""
+def published_parser(problem: str) -> Parser:
+    """Returns the paper's Transformer for a problem; for other treebanks, the WSJ-only one."""
     transformers = [row for row in TABLE_4 if _is_transformer(row)]
     return next((row for row in transformers if _HERE[row.training][0] == problem), transformers[0])
 
@@ -24,7 +24,7 @@ def _is_transformer(row: Parser) -> bool:
 def table() -> Table:
     """Returns Table 4, with the size of the Transformers and what trains them here."""
     command = "t2t-paper table4"
-    rows: list[list[Value]] = []
+    rows: list[list[CellValue]] = []
     for row in TABLE_4:
         problem, hparams_set, vocabulary = (
             _HERE[row.training] if _is_transformer(row) else ("", "", 0)
