@@ -180,7 +180,7 @@ _TRAINER = (
         "eval_early_stopping_metric_minimize",
         True,
         _HONOURED,
-        "default: true only for loss and perplexity, so that bleu needs no flag",
+        "default: as registered with the metric, such as true for loss and false for bleu",
     ),
     T2TFlag(
         "keep_checkpoint_every_n_hours",

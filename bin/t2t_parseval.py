@@ -70,8 +70,8 @@ def _run(args: types.SimpleNamespace) -> None:
             # EVALB compares the number of errors before this one.
             if errors > parameters.max_error:
                 raise DataError(
-                    f"{args.test}, line {number}: {errors + 1} sentences differ from {args.gold} in "
-                    "their words, or in those that DELETE_LABEL leaves out; fix them, or raise "
+                    f"{args.test}, line {number}: {errors + 1} sentences differ from {args.gold} "
+                    "in their words, or in those that DELETE_LABEL leaves out; fix them, or raise "
                     "MAX_ERROR in --param"
                 )
             errors += 1
