@@ -211,7 +211,7 @@ def test_one_checkpoint_may_have_a_comma_but_two_are_refused(made, tmp_path):
     parse = t2t_eval.COMMAND.parse
     path = str(tmp_path / "a,b" / "model.ckpt-1")
     assert checkpoint_name(parse([f"--checkpoint_path={path}"])) == path
-    with pytest.raises(UsageError, match="name one checkpoint"):
+    with pytest.raises(UsageError, match="name only one checkpoint"):
         checkpoint_name(parse(["--checkpoint_path=newest,best"]))
     numbers = [str(number) for number in range(100_000, 100_060)]  # longer than a name may be
     assert split_checkpoints(",".join(numbers), str(made)) == numbers
