@@ -94,7 +94,7 @@ def end_with_the_source(model) -> None:
 def prepare_ours(work: Work) -> pairing.Step:
     """The decoder of t2t-decoder."""
     decoder = our_decoder(work)
-    sources = decoder.encode(work.lines)
+    sources = decoder.text.encode(work.lines)
     found = decoder.search(sources)
     _require_lengths(
         [len(source.ids) for source in sources], [len(beams[0].ids) + 1 for beams in found]

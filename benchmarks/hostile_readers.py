@@ -23,8 +23,9 @@ from t2t_lite.corpora import archives, corpora
 from t2t_lite.data import records
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.part_file import PartFile, Record, Row
-from t2t_lite.decoding.pieces import Assembly, Hypothesis
+from t2t_lite.decoding.batch_journal import BatchJournal, BatchRecord, OutputLine
+from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.piece_joining import PieceJoiner
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation import parseval
 from t2t_lite.evaluation.evalb_parameters import EvalbParameters
@@ -338,17 +339,19 @@ def import_t2t(folder: pathlib.Path) -> None:
 def write_part(folder: pathlib.Path) -> None:
     """Writes the part file of a killed decoder."""
     waiting = {0: [Hypothesis(Output("a"), [5, 6], -0.5, None)]}
-    with PartFile(folder / "out", ORIGIN).opened() as part:
+    with BatchJournal(folder / "out", ORIGIN).opened() as journal:
         for n, word in enumerate(WORDS[:16]):
-            part.append(Record(0, n, {n: Row(word, Output(word))}, {}))
-        part.append(Record(16, 1, {}, waiting))
+            journal.append(BatchRecord(0, n, {n: OutputLine(word, Output(word))}, {}))
+        journal.append(BatchRecord(16, 1, {}, waiting))
 
 
 def read_part(folder: pathlib.Path) -> None:
-    """Resumes from the part file."""
-    with PartFile(folder / "out", ORIGIN).opened() as part:
-        Assembly([2, 1], part.done.known).add(9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]})
-        part.finish()
+    """Resumes from there."""
+    with BatchJournal(folder / "out", ORIGIN).opened() as journal:
+        PieceJoiner([2, 1], journal.resume_point.known).add(
+            9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]}
+        )
+        journal.finish()
 
 
 def read_answer(folder: pathlib.Path) -> None:

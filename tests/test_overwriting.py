@@ -11,7 +11,7 @@ from t2t_lite import files
 from t2t_lite.checkpoints import averaging
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.loading import Trained
+from t2t_lite.decoding.loading import TrainedModel
 from t2t_lite.errors import UserError
 from t2t_lite.insights import job
 from t2t_lite.insights.config import InsightsConfig
@@ -91,10 +91,10 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "model.ckpt-9.index").write_text("of no run folder")
-    monkeypatch.setattr(Trained, "origin", lambda self: pytest.fail("went on"))
-    trained = [Trained(opened, str(elsewhere / "model.ckpt-9"))]
+    monkeypatch.setattr(TrainedModel, "origin", lambda self: pytest.fail("went on"))
+    trained = [TrainedModel(opened, str(elsewhere / "model.ckpt-9"))]
     for module in (jobs, job):
-        monkeypatch.setattr(module, "find_trained", lambda config: trained)
+        monkeypatch.setattr(module, "find_models", lambda config: trained)
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: decoder)
     monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths: ([], []))
     return opened

@@ -1,1 +1,1 @@
-"""Search, and the decoder around it: text in, text out."""
+"""The decoder around the search: text in, text out."""

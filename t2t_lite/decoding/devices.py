@@ -1,4 +1,4 @@
-"""The devices that decode: on each a copy of the models, and what was compiled for them."""
+"""The devices that decode, each with its own copy of the models and their compiled functions."""
 
 import contextlib
 import functools
@@ -13,10 +13,10 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq
 
-# Batches under way on a device at a time: one computes while the other waits for a single core.
+# Batches in progress on a device at a time: one computes while the other waits for a single core.
 _STREAMS = 2
 
-# What is called with the batches; a batch; what comes of it.
+# What `work` is called with: a device's compiled functions and a batch; and its result.
 _Compiled = TypeVar("_Compiled")
 _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
@@ -26,11 +26,11 @@ def decoding_devices(worker_gpu: int | None) -> list[str]:
     """Returns the names of the devices to decode on.
 
     Args:
-        worker_gpu: how many GPUs; None: all there are, or the CPU (all of it, if it is split into
-            logical devices) if there is none; 0: the CPU.
+        worker_gpu: number of GPUs; 0: all logical devices of the CPU; None: all GPUs, or the CPU
+            if there are none.
 
     Raises:
-        UserError: fewer GPUs are there.
+        UserError: there are fewer GPUs.
     """
     gpus = tf.config.list_logical_devices("GPU")
     if worker_gpu is not None and worker_gpu > len(gpus):
@@ -39,29 +39,29 @@ def decoding_devices(worker_gpu: int | None) -> list[str]:
 
 
 def require_xla_decodes_on(devices: Sequence[str]) -> None:
-    """Raises UsageError if programs that XLA compiles do not run on all these devices."""
+    """Raises UsageError unless XLA's programs run on all these devices."""
     if len(devices) > 1 and any("CPU" in device for device in devices):
-        # All of XLA's CPU programs run on the first device, where the others' variables are not.
+        # XLA runs all CPU programs on the first device, which lacks the others' variables.
         raise UsageError(
             "decode hparam 'xla_compile': XLA cannot decode on several logical CPU devices"
         )
 
 
 def on_device(name: str) -> contextlib.AbstractContextManager[None]:
-    """Returns a context in which TensorFlow computes on a device; "": wherever it does anyway."""
+    """Returns a context in which TensorFlow computes on a device; "": TensorFlow's choice."""
     return tf.device(name) if name else contextlib.nullcontext()
 
 
 class Replicas(Generic[_Compiled]):
-    """Models on one device or more, between which batches are dealt out.
+    """Models replicated on one device or more, which share the batches.
 
-    The first device computes with the models themselves, every other one with copies, which are
-    made when there is work for it. What comes out is the same for any number of devices.
+    The first device computes with the models themselves, the others with copies, which are made on
+    first use. The results are the same for any number of devices.
 
     Args:
-        models: an ensemble, or a single one.
-        devices: their names; a single "": wherever TensorFlow computes.
-        compile: makes of the models what is called on a device; called once for each.
+        models: of an ensemble, or a single one.
+        devices: their names; a single "": TensorFlow's choice.
+        compile: returns the compiled functions of models; called once per device.
     """
 
     def __init__(
@@ -73,14 +73,15 @@ class Replicas(Generic[_Compiled]):
         self._models = models
         self._devices = devices
         self._compile = compile
-        self._made: list[_Replica[_Compiled]] = []
+        self._replicas: list[_Replica[_Compiled]] = []
 
     def map(
         self, work: Callable[[_Compiled, _Batch], _Result], batches: Sequence[_Batch]
     ) -> Iterator[tuple[int, _Result]]:
-        """Calls `work` for every batch; yields its number and the result, as they are done.
+        """Calls `work` for every batch; yields each batch's index and result as it finishes.
 
-        On each device the first batch of a work is alone: it traces, which two cannot do at once.
+        On each device the first batch of a `work` runs alone: it traces, which two cannot do at
+        once.
         """
         replicas = self._first(min(len(batches), len(self._devices))) * _STREAMS
         free: queue.SimpleQueue[_Replica[_Compiled]] = queue.SimpleQueue()
@@ -100,20 +101,20 @@ class Replicas(Generic[_Compiled]):
                 for future in as_completed(futures):
                     yield futures[future], future.result()
             finally:
-                threads.shutdown(cancel_futures=True)  # if one has failed, begin no other
+                threads.shutdown(cancel_futures=True)  # after a failure, start no other
 
     def _first(self, count: int) -> list["_Replica[_Compiled]"]:
-        """Returns the first `count` replicas, with the weights that the models have now."""
-        for device in self._devices[len(self._made) : count]:
-            models = _copies(self._models, device) if self._made else self._models
-            self._made.append(_Replica(device, models, self._compile))
-        for replica in self._made[1:count]:
+        """Returns the first `count` replicas, with the models' current weights."""
+        for device in self._devices[len(self._replicas) : count]:
+            models = _copies(self._models, device) if self._replicas else self._models
+            self._replicas.append(_Replica(device, models, self._compile))
+        for replica in self._replicas[1:count]:
             replica.copy_weights(self._models)
-        return self._made[:count]
+        return self._replicas[:count]
 
 
 class _Replica(Generic[_Compiled]):
-    """One device: its name, its models, and how they are compiled."""
+    """One device with its models and their compiled functions."""
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class _Replica(Generic[_Compiled]):
         self._traced: set[Callable[[_Compiled, Any], Any]] = set()
 
     def __call__(self, work: Callable[[_Compiled, _Batch], _Result], batch: _Batch) -> _Result:
-        """Does the work for a batch on this device."""
+        """Runs `work` on a batch, on this device."""
         with on_device(self._device):
             if work in self._traced:
                 return work(self._compiled, batch)
@@ -138,7 +139,7 @@ class _Replica(Generic[_Compiled]):
                 return result
 
     def copy_weights(self, models: Sequence[Seq2Seq]) -> None:
-        """Takes over the weights of the same models on another device."""
+        """Copies the weights of the same models on another device."""
         for own, other in zip(self._models, models, strict=True):
             for variable, value in zip(own.weights, other.weights, strict=True):
                 variable.assign(value)

@@ -1,4 +1,4 @@
-"""What `t2t-decoder` does: it decodes or scores a file, what is typed, or a split of the data."""
+"""The jobs of `t2t-decoder`: decode or score a file, typed lines, or a split of the data."""
 
 import contextlib
 import importlib
@@ -13,15 +13,23 @@ from typing import Any
 
 from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit, Output, Problem
+from t2t_lite.decoding.batch_journal import (
+    FROM_START,
+    WRITTEN_BESIDE,
+    BatchJournal,
+    BatchRecord,
+    OutputLine,
+    ResumePoint,
+    lines_in_order,
+)
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
+from t2t_lite.decoding.dataset_decoding import read_examples
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.examples import read_examples
-from t2t_lite.decoding.lines import Row as InputRow
-from t2t_lite.decoding.lines import Rows, require_pair
-from t2t_lite.decoding.loading import Trained, find_trained, load_decoder
-from t2t_lite.decoding.outputs import Writer, score_writer, writer
-from t2t_lite.decoding.part_file import NOT_BEGUN, WRITTEN_BESIDE, Done, PartFile, Record, Row
-from t2t_lite.decoding.pieces import NOTHING, Batch, Found, Hypothesis, Source, best_output
+from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
+from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
+from t2t_lite.decoding.loading import TrainedModel, find_models, load_decoder
+from t2t_lite.decoding.output_formats import Formatter, output_formatter, score_formatter
+from t2t_lite.decoding.piece_joining import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.errors import DataError
 from t2t_lite.evaluation.metrics import (
     check_metrics,
@@ -39,36 +47,37 @@ log = logging.getLogger(__name__)
 
 
 def run(config: DecoderConfig) -> None:
-    """Decodes a file, what is typed, or a split of the problem's data; or scores a file.
+    """Decodes a file, typed lines or a split of the problem's data; or scores a file.
 
     Raises:
-        UserError: something in the settings, the input or the run folder is wrong.
+        UserError: the settings, the input or the run folder are invalid.
     """
     start = time.monotonic()
-    trained = find_trained(config)
+    trained = find_models(config)
     decoder = load_decoder(config, trained)
     if config.decode_interactive:
         _decode_typed(decoder, config)
     elif config.decode_from_file == STANDARD_INPUT:
-        for records in _Lines(decoder, config, start).windows():
-            sys.stdout.buffer.write(_joined([row.line for row in _in_order(records)]).encode())
+        for records in _LineDecoder(decoder, config, start).windows():
+            lines = [line.text for line in lines_in_order(records)]
+            sys.stdout.buffer.write(_text_of(lines).encode())
             sys.stdout.buffer.flush()
     elif config.decode_from_file or config.score_file:
-        _decode_file(_Lines(decoder, config, start), decoder, trained, config)
+        _decode_file(_LineDecoder(decoder, config, start), decoder, trained, config)
     else:
         _decode_split(decoder, trained, config, start)
 
 
 def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
-    """Decodes line after line from standard input, until its end or a line "q".
+    """Decodes standard input line by line, until its end or a line "q".
 
-    With return_beams each hypothesis has a line of its own, behind its score.
+    With return_beams each hypothesis is on a separate line, after its score.
     """
     with contextlib.suppress(ImportError):
-        importlib.import_module("readline")  # gives `input` a history
+        importlib.import_module("readline")  # adds a history to `input`
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # what is no UTF-8 should not end the session
-    write = writer(config.output_format, decoder.hparams)
+        sys.stdin.reconfigure(errors="replace")  # invalid UTF-8 should not end the session
+    format_line = output_formatter(config.output_format, decoder.hparams)
     in_lines = decoder.hparams.return_beams and config.output_format == "text"
     for number in itertools.count(1):
         try:
@@ -78,7 +87,7 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
         if line == "q":
             break
         try:
-            (source,) = decoder.encode([line], first=number)
+            (source,) = decoder.text.encode([line], first=number)
         except DataError as error:
             log.warning("%s", error)
             continue
@@ -87,52 +96,52 @@ def _decode_typed(decoder: Decoder, config: DecoderConfig) -> None:
             for beam in beams:
                 print(f"{beam.score:.4f}\t{beam.output.text}")
         else:
-            print(write(source, beams))
+            print(format_line(source, beams))
 
 
 class _Recorder:
-    """Makes records of batches, and keeps count of what has been decoded.
+    """Converts the results of batches to records, and measures the speed.
 
     Args:
-        write: makes the lines.
+        format_line: formats the outputs.
         start: when the run began, by `time.monotonic`.
     """
 
-    def __init__(self, write: Writer, start: float) -> None:
-        self._write = write
+    def __init__(self, format_line: Formatter, start: float) -> None:
+        self._format = format_line
         self._start = start
         self._began = time.monotonic()
         self._sentences = self._subwords = 0
 
     def records(
         self,
-        batches: Iterable[Batch],
+        batches: Iterable[BatchResult],
         sources: Sequence[Source],
         advance: Callable[[int], None],
         window: int = 0,
-    ) -> Iterator[Record]:
+    ) -> Iterator[BatchRecord]:
         """Yields the record of each batch of a window.
 
         Args:
-            batches: what has been found for `sources`.
+            batches: the results for `sources`.
             sources: those of the whole window.
-            advance: is told of the sources that are done.
-            window: the row of the first source.
+            advance: called after each batch with the number of sources that it completes.
+            window: the line of the first source, from 0.
         """
         for batch in batches:
-            rows = {
-                window + place: Row(self._write(sources[place], beams), best_output(beams))
-                for place, beams in batch.sources.items()
+            lines = {
+                window + i: OutputLine(self._format(sources[i], beams), best_output(beams))
+                for i, beams in batch.sources.items()
             }
-            yield Record(window, batch.number, rows, batch.pieces)
-            if rows and not self._sentences:
+            yield BatchRecord(window, batch.number, lines, batch.pieces)
+            if lines and not self._sentences:
                 log.info("first output after %.1f s", time.monotonic() - self._start)
-            self._sentences += len(rows)
+            self._sentences += len(lines)
             self._subwords += _subwords(batch.sources.values())
-            advance(len(rows))
+            advance(len(lines))
 
     def log_speed(self) -> None:
-        """Says how much was decoded in which time."""
+        """Logs how much was decoded in how much time."""
         seconds = time.monotonic() - self._began
         log.info(
             "decoded %d sentences in %.1f s: %.1f sentences/s, %.0f target subwords/s",
@@ -143,101 +152,110 @@ class _Recorder:
         )
 
 
-class _Lines:
-    """Decodes the lines of a file, or of standard input; or scores the targets beside them.
+class _LineDecoder:
+    """Decodes the lines of a file or of standard input; or scores the targets paired with them.
 
     Args:
-        decoder: does it.
+        decoder: the decoder.
         config: names the files.
         start: when the run began, by `time.monotonic`.
     """
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, start: float) -> None:
-        self.rows = Rows(config)
+        self.lines = InputLines(config)
         self._decoder = decoder
         self._start = start
         self._find = self._score if config.score_file else self._decode
-        self._write = (
-            score_writer(config.output_format)
+        self._format = (
+            score_formatter(config.output_format)
             if config.score_file
-            else writer(config.output_format, decoder.hparams)
+            else output_formatter(config.output_format, decoder.hparams)
         )
 
     def windows(
-        self, done: Done = NOT_BEGUN, total: int | None = None
-    ) -> Iterator[Iterator[Record]]:
-        """Yields for each window that is not done the records of its batches, as they are done.
+        self, start: ResumePoint = FROM_START, total: int | None = None
+    ) -> Iterator[Iterator[BatchRecord]]:
+        """Yields for each unfinished window the records of its batches, as they are finished.
 
-        The windows, and so the batches, are the same wherever one goes on. Shows progress and, at
-        the end, the speed.
+        The windows, and so the batches, are the same wherever a run resumes. Shows progress, and
+        the speed at the end.
 
         Args:
-            done: what to leave out.
-            total: how many rows there are in all; None: unknown.
+            start: where to resume.
+            total: the number of lines in all; None: unknown.
         """
-        recorder = _Recorder(self._write, self._start)
+        recorder = _Recorder(self._format, self._start)
         first = 0
-        with progress("decoding", total and total - done.rows, "sentences") as advance:
-            for window in self.rows.windows():
-                if first >= done.window:
-                    known = done.known if first == done.window else NOTHING
-                    lines = [row.source for row in window]
-                    sources = self._decoder.encode(lines, self.rows.name, first=first + 1)
+        with progress("decoding", total and total - start.lines, "sentences") as advance:
+            for window in self.lines.windows():
+                if first >= start.window:
+                    known = start.known if first == start.window else NO_BATCHES
+                    lines = [line.source for line in window]
+                    sources = self._decoder.text.encode(lines, self.lines.name, first=first + 1)
                     batches = self._find(sources, window, known)
                     yield recorder.records(batches, sources, advance, first)
                 first += len(window)
         recorder.log_speed()
 
     def _decode(
-        self, sources: list[Source], window: Sequence[InputRow], known: Mapping[int, Found]
-    ) -> Iterator[Batch]:
-        prefixes = self._beside(sources, window)
+        self,
+        sources: list[Source],
+        window: Sequence[InputLine],
+        known: Mapping[int, HypothesesByIndex],
+    ) -> Iterator[BatchResult]:
+        prefixes = self._paired_ids(sources, window)
         prefixed = [s._replace(prefix=ids) for s, ids in zip(sources, prefixes, strict=True)]
-        return self._decoder.decode_batches(prefixed, self.rows.name, known)
+        return self._decoder.decode_batches(prefixed, self.lines.name, known)
 
     def _score(
-        self, sources: list[Source], window: Sequence[InputRow], known: Mapping[int, Found]
-    ) -> Iterator[Batch]:
-        targets = self._beside(sources, window)
-        return self._decoder.score_batches(sources, targets, self.rows.name, known)
+        self,
+        sources: list[Source],
+        window: Sequence[InputLine],
+        known: Mapping[int, HypothesesByIndex],
+    ) -> Iterator[BatchResult]:
+        targets = self._paired_ids(sources, window)
+        return self._decoder.score_batches(sources, targets, self.lines.name, known)
 
-    def _beside(self, sources: list[Source], window: Sequence[InputRow]) -> list[list[int]]:
-        """Returns the ids of what stands beside the sources."""
-        return self._decoder.encode_targets(
-            [row.beside for row in window], self.rows.beside, first=sources[0].number
+    def _paired_ids(self, sources: list[Source], window: Sequence[InputLine]) -> list[list[int]]:
+        """Returns the ids of the texts that are paired with the sources."""
+        return self._decoder.text.encode_targets(
+            [line.paired for line in window], self.lines.paired_name, first=sources[0].number
         )
 
 
 def _decode_file(
-    lines: _Lines, decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig
+    line_decoder: _LineDecoder,
+    decoder: Decoder,
+    trained: Sequence[TrainedModel],
+    config: DecoderConfig,
 ) -> None:
     """Writes one line for each line of a file, and prints the score if there is a reference.
 
-    Goes on where a killed run of the same task stopped.
+    Resumes where a killed run of the same task stopped.
     """
     source, run = config.decode_from_file or config.score_file, trained[0].run
-    count = lines.rows.count()
+    count = line_decoder.lines.count()
     references = None
     metrics: Sequence[str] = ()
     if config.decode_reference:
         metrics = _metrics(config, decoder)
         references = _references(decoder.problem, source, count, config.decode_reference)
     path = config.decode_to_file or _results_name(source, run, decoder.hparams)
-    _refuse_overwriting([path], [*lines.rows.files, config.decode_reference], trained)
-    origin = _origin(lines.rows.files, decoder, trained, config)
-    with PartFile(pathlib.Path(path), origin).opened() as part:
-        for records in lines.windows(part.done, count):
+    _refuse_overwriting([path], [*line_decoder.lines.files, config.decode_reference], trained)
+    origin = _origin(line_decoder.lines.files, decoder, trained, config)
+    with BatchJournal(pathlib.Path(path), origin).opened() as journal:
+        for records in line_decoder.windows(journal.resume_point, count):
             for record in records:
-                part.append(record)
-        outputs = [row.output for row in part.rows()] if references is not None else []
-        part.finish()
+                journal.append(record)
+        outputs = [line.output for line in journal.lines()] if references is not None else []
+        journal.finish()
     log.info("wrote %s", path)
     if references is not None:
         _print_scores(metrics, outputs, references, list(iterate_lines(source)))
 
 
 def _refuse_overwriting(
-    outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[Trained]
+    outputs: Sequence[str], inputs: Sequence[str], trained: Sequence[TrainedModel]
 ) -> None:
     """Raises UserError if an output is one of the inputs, or belongs to a run folder."""
     own = [path for one in trained for path in one.files()]
@@ -246,9 +264,9 @@ def _refuse_overwriting(
 
 
 def _origin(
-    inputs: Sequence[str], decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig
+    inputs: Sequence[str], decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig
 ) -> dict[str, Any]:
-    """Returns all that decides what is written, by names for people."""
+    """Returns everything that determines the outputs, by names for messages."""
     return {
         "release": __version__,
         "task": "score" if config.score_file else "decode",
@@ -261,7 +279,7 @@ def _origin(
 
 
 def _references(problem: Problem, source: str, count: int, path: str) -> list[str]:
-    """Reads the right outputs for the lines of the file `source`, which has `count` of them."""
+    """Reads the references for the `count` lines of the file `source`."""
     references = list(iterate_lines(path))
     require_pair(source, count, path, len(references))
     for i, line in enumerate(iterate_lines(source)):
@@ -273,46 +291,46 @@ def _references(problem: Problem, source: str, count: int, path: str) -> list[st
 
 
 def _decode_split(
-    decoder: Decoder, trained: Sequence[Trained], config: DecoderConfig, start: float
+    decoder: Decoder, trained: Sequence[TrainedModel], config: DecoderConfig, began: float
 ) -> None:
-    """Decodes the dev or test split and prints the score; writes files if they are named."""
-    opened = trained[0].run
-    data_dir = config.data_dir or opened.flags["data_dir"]
+    """Decodes the dev or test split and prints the score; writes files if any is named."""
+    run = trained[0].run
+    data_dir = config.data_dir or run.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
-    paths = opened.problem.existing_filepaths(data_dir, split)
-    opened.refuse_other_vocabulary(data_dir)
+    paths = run.problem.existing_filepaths(data_dir, split)
+    run.refuse_other_vocabulary(data_dir)
     metrics = _metrics(config, decoder)
     sources, references = read_examples(decoder, paths)
     texts = [source.text for source in sources]
 
-    def records(done: Done = NOT_BEGUN) -> Iterator[Record]:
-        recorder = _Recorder(writer(config.output_format, decoder.hparams), start)
-        batches = decoder.search_batches(sources, f"{split} example", done.known)
-        with progress("decoding", len(sources) - done.rows, "sentences") as advance:
+    def records(start: ResumePoint = FROM_START) -> Iterator[BatchRecord]:
+        recorder = _Recorder(output_formatter(config.output_format, decoder.hparams), began)
+        batches = decoder.search_batches(sources, f"{split} example", start.known)
+        with progress("decoding", len(sources) - start.lines, "sentences") as advance:
             yield from recorder.records(batches, sources, advance)
         recorder.log_speed()
 
     if config.decode_to_file:
-        path = _results_name(config.decode_to_file, opened, decoder.hparams)
+        path = _results_name(config.decode_to_file, run, decoder.hparams)
         stem = path.removesuffix("decodes")
-        beside = {f"{stem}inputs": texts, f"{stem}targets": references}
-        _refuse_overwriting([path, *beside], paths, trained)
+        text_files = {f"{stem}inputs": texts, f"{stem}targets": references}
+        _refuse_overwriting([path, *text_files], paths, trained)
         origin = _origin(paths, decoder, trained, config)
-        with PartFile(pathlib.Path(path), origin).opened() as part:
-            for name, lines in beside.items():
-                files.write_text(name, _joined(lines))
-            for record in records(part.done):
-                part.append(record)
-            rows = list(part.rows())
-            part.finish()
+        with BatchJournal(pathlib.Path(path), origin).opened() as journal:
+            for name, lines in text_files.items():
+                files.write_text(name, _text_of(lines))
+            for record in records(journal.resume_point):
+                journal.append(record)
+            written = list(journal.lines())
+            journal.finish()
         log.info("wrote %s", path)
     else:
-        rows = _in_order(records())
-    _print_scores(metrics, [row.output for row in rows], references, texts)
+        written = lines_in_order(records())
+    _print_scores(metrics, [line.output for line in written], references, texts)
 
 
 def _metrics(config: DecoderConfig, decoder: Decoder) -> Sequence[str]:
-    """Returns the metrics to score by, which can: those that are asked for, or the problem's."""
+    """Returns the metrics to score by, checked: --metrics, or else the problem's."""
     names = split_metrics(config.metrics) or output_metrics(decoder.problem.metrics)
     check_metrics(names)
     return names
@@ -328,18 +346,12 @@ def _print_scores(
         print(score.report)
 
 
-def _results_name(prefix: str, opened: run_folder.RunFolder, hparams: DecodeHParams) -> str:
-    """T2T's name of a results file that the user has not named."""
+def _results_name(prefix: str, run: run_folder.RunFolder, hparams: DecodeHParams) -> str:
+    """Returns T2T's name for a results file that the user has not named."""
     return (
-        f"{prefix}.{opened.model_name}.{opened.hparams_set}.{opened.problem.name}"
+        f"{prefix}.{run.model_name}.{run.hparams_set}.{run.problem.name}"
         f".beam{hparams.beam_size}.alpha{hparams.alpha}.decodes"
     )
-
-
-def _in_order(records: Iterable[Record]) -> list[Row]:
-    """Returns the rows of a window in their order."""
-    rows = {number: row for record in records for number, row in record.rows.items()}
-    return [rows[number] for number in sorted(rows)]
 
 
 def _subwords(found: Iterable[Sequence[Hypothesis]]) -> int:
@@ -347,5 +359,5 @@ def _subwords(found: Iterable[Sequence[Hypothesis]]) -> int:
     return sum(len(beams[0].ids) + 1 for beams in found if beams)
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _text_of(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The trained models that a decoding run is told to use."""
+"""Finds and loads the trained models of a decoding run."""
 
 import dataclasses
 import glob
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained:
-    """One checkpoint, and the run that it is of."""
+class TrainedModel:
+    """One checkpoint, and the run that wrote it."""
 
     run: run_folder.RunFolder
     checkpoint: str
 
     def files(self) -> list[pathlib.Path]:
-        """Returns the files that it is read from, and all others of the run folder's own."""
+        """Returns the files of the checkpoint and all files that belong to the run folder."""
         path = pathlib.Path(self.checkpoint)
         return [*self.run.own_files(), *path.parent.glob(glob.escape(path.name) + ".*")]
 
@@ -36,21 +36,21 @@ class Trained:
         """Builds the model and reads its weights.
 
         Raises:
-            UserError: they cannot be read, or do not fit.
+            UserError: the weights cannot be read or do not fit.
         """
         model, step = self.run.load_model(self.checkpoint)
         log.info("restored %s after step %d", self.checkpoint, step)
         return model
 
     def origin(self) -> dict[str, Any]:
-        """Returns what decides what the model says, for JSON."""
+        """Returns everything that determines the model's outputs, for JSON."""
         names = [self.run.folder / name for name in self.run.problem.vocab_files()]
-        # A checkpoint's index has a checksum of every value.
+        # A checkpoint's index holds a checksum of every value.
         paths = [pathlib.Path(self.checkpoint + checkpoint_files.CHECKPOINT_INDEX), *names]
         return {"hparams": self.run.hparams.to_dict(), "files": [files.digest(p) for p in paths]}
 
 
-def find_trained(config: DecoderConfig) -> list[Trained]:
+def find_models(config: DecoderConfig) -> list[TrainedModel]:
     """Returns the checkpoints to decode with, all of one problem and vocabulary.
 
     Raises:
@@ -65,22 +65,22 @@ def find_trained(config: DecoderConfig) -> list[Trained]:
     for other in trained[1:]:
         if other.run.problem.name != first.problem.name:
             raise UserError(
-                f"{other.run.folder} is of problem {other.run.problem.name}, {first.folder} of "
-                f"{first.problem.name}: only models of one problem decode together"
+                f"{other.run.folder} was trained on problem {other.run.problem.name}, {first.folder} "
+                f"on {first.problem.name}: the models of an ensemble must have the same problem"
             )
         if _vocabulary(other.run) != _vocabulary(first):
             raise UserError(
-                f"the vocabularies in {other.run.folder} and {first.folder} differ: models decode "
-                "together only if they were trained on the same --data_dir"
+                f"the vocabularies in {other.run.folder} and {first.folder} differ: the models of "
+                "an ensemble must be trained on the same --data_dir"
             )
     return trained
 
 
-def load_decoder(config: DecoderConfig, trained: Sequence[Trained]) -> Decoder:
-    """Returns the decoder of a run: its models on its devices.
+def load_decoder(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Decoder:
+    """Returns the decoder of a run, with its models on its devices.
 
     Raises:
-        UserError: a checkpoint cannot be read, or a device is not there.
+        UserError: a checkpoint cannot be read, or a device is missing.
         UsageError: an unknown decode hparam, or one that does not fit the problem.
     """
     run = trained[0].run
@@ -100,29 +100,32 @@ def load_decoder(config: DecoderConfig, trained: Sequence[Trained]) -> Decoder:
     )
 
 
-def _find(name: str, config: DecoderConfig) -> Trained:
-    """Opens the run folder of a checkpoint, its own or else `output_dir`; "": the newest there."""
+def _find(name: str, config: DecoderConfig) -> TrainedModel:
+    """Opens the run folder of a checkpoint: its parent if that is one, else `output_dir`.
+
+    Without a name it is the newest checkpoint in `output_dir`.
+    """
     folder = config.output_dir
     path = named_checkpoint(name, folder) if name else ""
     own = pathlib.Path(path).parent
     if path and (not folder or (own / run_folder.FLAGS).is_file()):
         folder = str(own)
-    opened = run_folder.open_run(folder)
-    there = {
-        "problem": opened.problem.name,
-        "model": opened.model_name,
-        "hparams_set": opened.hparams_set,
+    run = run_folder.open_run(folder)
+    recorded = {
+        "problem": run.problem.name,
+        "model": run.model_name,
+        "hparams_set": run.hparams_set,
     }
-    for name, value in there.items():
+    for name, value in recorded.items():
         given = getattr(config, name)
         if given and given != value:
             raise UsageError(
                 f"--{name}={given}, but {folder} was trained with {value}: leave the flag out, "
                 "or name another run folder"
             )
-    hparams = opened.hparams.override(config.hparams).freeze()
-    opened = dataclasses.replace(opened, hparams=hparams)
-    return Trained(opened, path or opened.latest_checkpoint())
+    hparams = run.hparams.override(config.hparams).freeze()
+    run = dataclasses.replace(run, hparams=hparams)
+    return TrainedModel(run, path or run.latest_checkpoint())
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[tuple[str, bytes]]:

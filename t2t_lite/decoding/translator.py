@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.pieces import Hypothesis
+from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.errors import UsageError
 
 
@@ -20,9 +20,9 @@ class Translation:
         text: the output, one line.
         score: its log-probability over the length penalty.
         tokens: its T subwords as text, EOS included.
-        log_probs: [T], of each token by the model alone, whatever the search forbids.
+        log_probs: [T], of each token, by the model alone, whatever the search forbids.
         source_tokens: the S subwords of the source as text, EOS included.
-        attention: [T, S], of the last layer to the source, the mean over its heads.
+        attention: [T, S], of the last layer to the source, averaged over its heads.
     """
 
     text: str
@@ -34,9 +34,9 @@ class Translation:
 
 
 class Translator:
-    """Translates text with a trained model; `Run.translator` makes one.
+    """Translates text with a trained model; create it with `Run.translator`.
 
-    The model is compiled when first used, then serves texts of all lengths.
+    The model is compiled on first use, for texts of all lengths.
 
     Examples:
         >>> translate = t2t_lite.open_run("runs/base").translator("best", beam_size=4)
@@ -46,7 +46,7 @@ class Translator:
         -0.31
 
     Args:
-        decoder: with the model, and how it searches.
+        decoder: the model, with its search settings.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -73,8 +73,8 @@ class Translator:
             has the output "", and no `Translation`.
 
         Raises:
-            DataError: a text has a token that the vocabulary lacks.
-            DivergedError: the model gives NaN.
+            DataError: a text has a token that is not in the vocabulary.
+            DivergedError: the model outputs NaN.
             UsageError: `n_best` is below 1 or above `beam_size`.
         """
         lines = [texts] if isinstance(texts, str) else texts
@@ -87,13 +87,13 @@ class Translator:
         largest = self._decoder.hparams.beam_size
         if not 1 <= count <= largest:
             raise UsageError(f"n_best={count}: expected 1 to beam_size={largest}")
-        decoder = self._explaining
-        found = decoder.decode(decoder.encode(lines))
+        decoder = self._detailed
+        found = decoder.decode(decoder.text.encode(lines))
         return [[_translation(h) for h in hypotheses[:count]] for hypotheses in found]
 
     @functools.cached_property
-    def _explaining(self) -> Decoder:
-        """A decoder that settles all hypotheses, and tells what each token is worth."""
+    def _detailed(self) -> Decoder:
+        """A decoder that searches until all hypotheses are final, and returns their details."""
         return self._decoder.variant(return_beams=True, with_details=True)
 
 

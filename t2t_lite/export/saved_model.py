@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import files, search
-from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
+from t2t_lite.decoding.batching import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.folder import accompany, new_folders, origin
 from t2t_lite.export.graph_text import (
@@ -24,7 +24,7 @@ from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.search.search import make_search
+from t2t_lite.search.factory import make_search
 from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID

@@ -8,10 +8,10 @@ import numpy as np
 
 from t2t_lite import files
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.decoder import Decoder, token_texts
+from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import diverged
-from t2t_lite.decoding.loading import find_trained, load_decoder
-from t2t_lite.decoding.pieces import best_output
+from t2t_lite.decoding.hypotheses import best_output
+from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights import picture
 from t2t_lite.insights.config import HTML, PNG, InsightsConfig
@@ -39,7 +39,7 @@ def run(config: InsightsConfig) -> str:
         checkpoint_path=(config.checkpoint_path,) if config.checkpoint_path else (),
         decode_hparams=config.decode_hparams,
     )
-    trained = find_trained(settings)
+    trained = find_models(settings)
     path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
     files.refuse_overwriting(path, trained[0].files())
     decoder = load_decoder(settings, trained)
@@ -71,7 +71,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         UserError: the model has no attention, reads no text of this length, or gives NaN.
         UsageError: the text is empty.
     """
-    [source] = decoder.encode([text], "--text, line")
+    [source] = decoder.text.encode([text], "--text, line")
     if not source.ids:
         raise UsageError("--text is empty: give the model something to look at")
     if 0 < decoder.max_input_size < len(source.ids):
@@ -80,7 +80,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
             "shorten it, or set --decode_hparams=max_input_size=0"
         )
     if target:
-        [ids] = decoder.encode_targets([target], "--target, line")
+        [ids] = decoder.text.encode_targets([target], "--target, line")
     else:
         [found] = decoder.search([source])
         ids, target = found[0].ids if found else [], best_output(found).text
@@ -91,8 +91,8 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
     if any(np.isnan(layer).any() for layers in maps.values() for layer in layers):
         raise diverged([decoder.model], decoder.names, source, "--text, line 1")
     tokens = (
-        token_texts(decoder.encoders["inputs"], source.ids),
-        token_texts(decoder.encoders["targets"], ids),
+        decoder.text.source_tokens(source.ids),
+        decoder.text.target_tokens(ids),
     )
     return make_views(maps, *tokens), target
 

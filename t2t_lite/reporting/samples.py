@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
-from t2t_lite.decoding.examples import Decodes
+from t2t_lite.decoding.dataset_decoding import Decodes
 from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.models.seq2seq import Seq2Seq
 

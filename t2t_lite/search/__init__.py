@@ -1,1 +1,1 @@
-"""Search: beam search and sampling over any model that takes one step at a time."""
+"""Beam search and sampling over any model that decodes step by step."""

@@ -1,9 +1,9 @@
-"""Beam search, with T2T's scores and stopping rule, over any model that takes decoding steps.
+"""Beam search, with T2T's scores and stopping rule, over any model that decodes step by step.
 
-Hypotheses of a sentence are either alive or finished. In each step the K alive ones compete with
-all their continuations; of the best 2K, those that end go to the K finished ones, and the best K
-of the others stay alive. (2K, because at most K of them end: the beam never runs dry.) A finished
-hypothesis is scored by a `Penalty`; the alive ones, all of one length, by their log-probability.
+Hypotheses of a sentence are either alive or finished. In each step all continuations of the K alive
+ones compete. Of the best 2K, those that end compete with the K finished ones; the best K of the
+others stay alive. (At most K of the 2K end, so that K always stay alive.) Finished hypotheses are
+scored by a `Penalty`; alive ones, all of the same length, by their log-probability.
 """
 
 from typing import Any, NamedTuple
@@ -12,15 +12,15 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.adapter import as_steps
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Coverage, Penalty
+from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, CoverageTracker, Penalty
+from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.search.search_loop import (
     DEAD,
     Hypotheses,
     SearchLoop,
     Sentences,
-    Steps,
+    StepModel,
     hypotheses,
     reorder,
 )
@@ -29,19 +29,19 @@ from t2t_lite.text.text_encoder import EOS_ID
 
 
 class _Beams(NamedTuple):
-    """What the search remembers between steps; all best first."""
+    """The state of the search between steps; all best first."""
 
     alive_ids: tf.Tensor  # [B, K, L]
     alive_log_probs: tf.Tensor  # [B, K]
-    finished_ids: tf.Tensor  # [B, K, L], 0 behind EOS
-    finished_scores: tf.Tensor  # [B, K], `DEAD` where there is none; NaN: see `Hypotheses`
+    finished_ids: tf.Tensor  # [B, K, L], 0 after EOS
+    finished_scores: tf.Tensor  # [B, K], `DEAD` if missing; NaN: see `Hypotheses`
     done: tf.Tensor  # [B]: the sentence's search has ended
 
 
 class BeamSearch(SearchLoop):
     """Searches for the best outputs of a model.
 
-    A sentence for which no hypothesis has ended within its limit gets its alive ones, scored by
+    If no hypothesis of a sentence ends within its limit, the alive ones are returned, scored by
     their log-probability without a penalty, as in T2T.
 
     Examples:
@@ -49,20 +49,20 @@ class BeamSearch(SearchLoop):
         >>> ids, scores = search(inputs, max_lengths=50)
 
     Args:
-        model: any `Seq2Seq`, what stands before one, or a plain `keras.Model` that maps (inputs,
-            targets) to logits: correct too, but slow (see `PlainModel`).
+        model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` that maps (inputs, targets) to
+            logits: correct too, but slow (see `PlainKerasModel`).
         beam_size: K.
-        penalty: what finished hypotheses are scored by.
-        stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten. The
-            others are then what was found so far. False: as soon as none of the K can be beaten.
-        constraints: what outputs must or must not have.
-        candidates: continuations of a sentence looked at in a step; None: 2K.
+        penalty: scores finished hypotheses.
+        stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
+            others are then the best found so far. False: as soon as none of the K can be beaten.
+        constraints: what outputs must or must not contain.
+        candidates: continuations considered per sentence and step; None: 2K.
         xla_compile: whether XLA compiles the steps.
     """
 
     def __init__(
         self,
-        model: Steps | keras.Model,
+        model: StepModel | keras.Model,
         beam_size: int = 4,
         penalty: Penalty = DEFAULT_PENALTY,
         stop_early: bool = True,
@@ -70,8 +70,8 @@ class BeamSearch(SearchLoop):
         candidates: int | None = None,
         xla_compile: bool = False,
     ) -> None:
-        model = as_steps(model)
-        self._coverage = Coverage(model) if penalty.coverage_penalty else None
+        model = as_step_model(model)
+        self._coverage = CoverageTracker(model) if penalty.coverage_penalty else None
         super().__init__(self._coverage or model, beam_size, xla_compile)
         self._penalty = penalty
         self._stop_early = stop_early
@@ -81,8 +81,8 @@ class BeamSearch(SearchLoop):
     def _begin(
         self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
     ) -> _Beams:
-        """One alive hypothesis, the empty one, and none finished."""
-        del numbers, longest  # nothing is random here
+        """Returns one alive hypothesis, the empty one, and no finished ones."""
+        del numbers, longest  # only sampling needs them
         batch = tf.shape(limits)[0]
         none = tf.fill([batch, self._beam_size], DEAD)
         ids = tf.zeros([batch, self._beam_size, length], tf.int32)
@@ -112,7 +112,7 @@ class BeamSearch(SearchLoop):
         )
         scores = self._penalty.score(log_probs, step + 1, self._log_coverage(state, parents))
         finished_scores, finished_ids = best_of(
-            # A continuation of a dead hypothesis may end, but is none.
+            # A continuation of a dead hypothesis may end, but does not count.
             tf.concat(
                 [old.finished_scores, tf.where(ended & (log_probs > DEAD), scores, DEAD)], axis=1
             ),
@@ -132,7 +132,7 @@ class BeamSearch(SearchLoop):
         return new, hypothesis
 
     def _log_coverage(self, state: DecodeState, parents: tf.Tensor) -> tf.Tensor | float:
-        """Returns what candidates [B, C] have attended to, the step that found them included."""
+        """Returns the coverage of candidates [B, C], including the step that found them."""
         if self._coverage is None:
             return 0.0
         return reorder(self._coverage.log_coverage(state), parents)
@@ -140,18 +140,20 @@ class BeamSearch(SearchLoop):
     def _best(
         self, logits: tf.Tensor, alive_log_probs: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns log-probability, parent beam and last token of each candidate, all [B, C].
+        """Finds the best candidates.
 
-        And [B], whether the model gives no probabilities: NaN in any logit is NaN in their sum.
+        Returns:
+            The log-probability, parent beam and last token of each candidate, all [B, C]; and
+            whether the model output NaN [B]: NaN in any logit is NaN in their sum.
         """
         logits = tf.cast(logits, tf.float32)  # [B, K, V]
         per_beam = min(self._candidates, logits.shape[-1])
         best, tokens = top_k(logits, per_beam)  # [B, K, per_beam]
-        # log P = logit - log Σ exp(logits), by their largest, which is known already.
+        # log P = logit - log Σ exp(logits), relative to the largest, which is already known.
         relative = tf.reduce_sum(tf.exp(logits - best[..., :1]), axis=-1, keepdims=True)
         totals = best - best[..., :1] - tf.math.log(relative) + alive_log_probs[..., None]
         is_nan = tf.reduce_any(tf.math.is_nan(relative), axis=[1, 2])
-        totals = tf.where(is_nan[:, None, None], DEAD, totals)  # what can be ordered
+        totals = tf.where(is_nan[:, None, None], DEAD, totals)  # NaN has no order
         flat = [-1, self._beam_size * per_beam]
         log_probs, places = tf.math.top_k(tf.reshape(totals, flat), self._candidates)
         return log_probs, places // per_beam, reorder(tf.reshape(tokens, flat), places), is_nan
@@ -163,13 +165,13 @@ class BeamSearch(SearchLoop):
         finished_scores: tf.Tensor,
         limits: tf.Tensor,
     ) -> tf.Tensor:
-        """Tells which sentences [B] are at their limit or cannot find anything better."""
+        """Returns which sentences [B] are at their limit or cannot improve."""
         attainable = self._penalty.attainable(alive_log_probs[:, 0], length, limits)
         to_beat = finished_scores[:, 0 if self._stop_early else -1]
         return (to_beat > attainable) | (length >= limits)
 
     def _results(self, beams: _Beams) -> Hypotheses:
-        """Returns the finished hypotheses; the alive ones of sentences that have none finished."""
+        """Returns the finished hypotheses, or the alive ones if a sentence has none."""
         unfinished = beams.finished_scores[:, :1] <= DEAD  # [B, 1]
         ids = tf.where(unfinished[..., None], beams.alive_ids, beams.finished_ids)
         scores = tf.where(unfinished, beams.alive_log_probs, beams.finished_scores)
@@ -177,11 +179,11 @@ class BeamSearch(SearchLoop):
 
 
 def greedy_search(
-    model: Steps, constraints: Constraints = NO_CONSTRAINTS, xla_compile: bool = False
+    model: StepModel, constraints: Constraints = NO_CONSTRAINTS, xla_compile: bool = False
 ) -> BeamSearch:
-    """Returns the search that takes the likeliest token in every step, T2T's for beam_size 1.
+    """Returns a search that takes the likeliest token in every step, as T2T does for beam_size=1.
 
-    The score is the log-probability; the length does not matter.
+    The score is the log-probability, whatever the length.
     """
     return BeamSearch(
         model,
@@ -194,15 +196,15 @@ def greedy_search(
 
 
 def best_of(scores: tf.Tensor, count: int, entries: Any) -> tuple[tf.Tensor, Any]:
-    """Chooses the `count` best of each sentence's N candidates, best first.
+    """Selects the `count` best of each sentence's N candidates, best first.
 
     Args:
         scores: [B, N].
-        count: how many; at most N.
-        entries: a nest of [B, N, ...], what belongs to the candidates.
+        count: at most N.
+        entries: a nest of [B, N, ...], the candidates' values.
 
     Returns:
-        Their scores [B, count], and of `entries` what belongs to them, [B, count, ...].
+        Their scores [B, count] and their entries [B, count, ...].
     """
     best, order = tf.math.top_k(scores, count)
     return best, tf.nest.map_structure(lambda x: reorder(x, order), entries)

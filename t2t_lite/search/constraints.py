@@ -1,4 +1,4 @@
-"""What an output must or must not have: its first tokens, a least length, no n-gram twice."""
+"""Constraints on outputs: a prefix, a minimum length, no repeated n-grams."""
 
 import dataclasses
 
@@ -7,20 +7,20 @@ import tensorflow as tf
 from t2t_lite.search.search_loop import DEAD
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
-# Log-probability of a token that must not come: far enough below `DEAD` that the hypothesis stays
-# dead whatever is added.
+# Log-probability of a forbidden token: so far below `DEAD` that the hypothesis stays dead whatever is
+# added.
 _FORBIDDEN = 2 * DEAD
 
 
 @dataclasses.dataclass(frozen=True)
 class Constraints:
-    """Forbids tokens; the log-probabilities of the others stay as they are.
+    """Forbids tokens; the log-probabilities of the others do not change.
 
-    So a score is what the model itself says of an output. A prefix overrides the other two.
+    A score is thus the model's own score of an output. A prefix overrides the other two constraints.
 
     Args:
-        min_length: tokens that an output has at least, EOS not counted, if its limit allows it.
-        no_repeat_ngram_size: n: no n tokens come in the same order again; 0: they may.
+        min_length: minimum tokens of an output, EOS not counted, if its limit allows it.
+        no_repeat_ngram_size: n: no n-gram occurs twice; 0: n-grams may repeat.
     """
 
     min_length: int = 0
@@ -29,22 +29,22 @@ class Constraints:
     def __call__(
         self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Forbids what must not come at `step`.
+        """Forbids the tokens that must not come at `step`.
 
         Args:
             logits: [B, K, V].
-            ids: [B, K, L], the hypotheses; what stands at `step` and behind it is ignored.
-            step: a scalar, how many tokens they have; less than L.
+            ids: [B, K, L], the hypotheses; ids from `step` on are ignored.
+            step: a scalar, the number of their tokens; less than L.
             prefixes: [B, P], see `Sentences`.
 
         Returns:
-            Logits [B, K, V] of what is left, and the logarithm [B, K] of its probability.
+            Logits [B, K, V] of the permitted tokens, and their total log-probability [B, K].
         """
 
         def constrained() -> tuple[tf.Tensor, tf.Tensor]:
             log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
             allowed = self._allowed(ids, step, prefixes, log_probs.shape[-1])
-            # NaN is never hidden: searches look for it.
+            # NaN must stay visible: searches check for it.
             left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
             return left, tf.reduce_logsumexp(left, axis=-1)
 
@@ -58,22 +58,22 @@ class Constraints:
     def _allowed(
         self, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor, vocab_size: int
     ) -> tf.Tensor:
-        """Tells which tokens may come at `step`: [B, K, V], or what broadcasts to it."""
+        """Returns which tokens may come at `step`: [B, K, V], or a shape that broadcasts to it."""
         vocabulary = tf.range(vocab_size)
         allowed = (vocabulary != EOS_ID) | (step >= self.min_length)
         if self.no_repeat_ngram_size:
             allowed &= ~self._repeated(ids, step, vocab_size)
-        # One column more, for steps behind all prefixes.
+        # One more column, for steps after all prefixes.
         padded = tf.pad(prefixes, [[0, 0], [0, 1]])
         forced = tf.gather(padded, tf.minimum(step, tf.shape(prefixes)[1]), axis=1)
         forced = forced[:, None, None]  # [B, 1, 1]
         return tf.where(forced == PAD_ID, allowed, vocabulary == forced)
 
     def _repeated(self, ids: tf.Tensor, step: tf.Tensor, vocab_size: int) -> tf.Tensor:
-        """Tells which tokens [B, K, V] would complete an n-gram that has been before."""
-        before = self.no_repeat_ngram_size - 1  # tokens of an n-gram before its last
-        starts = tf.maximum(tf.shape(ids)[2] - before, 0)  # n-grams that there is room for
-        repeated = tf.range(starts) + before < step  # those that have been: [starts]
+        """Returns which tokens [B, K, V] would complete an n-gram that has occurred before."""
+        before = self.no_repeat_ngram_size - 1  # tokens of an n-gram before its last one
+        starts = tf.maximum(tf.shape(ids)[2] - before, 0)  # possible n-grams
+        repeated = tf.range(starts) + before < step  # those that have occurred: [starts]
         repeated = tf.broadcast_to(repeated, tf.concat([tf.shape(ids)[:2], [starts]], axis=0))
         for i in range(before):
             now = tf.gather(ids, tf.maximum(step - before + i, 0), axis=2)  # [B, K]

@@ -1,4 +1,4 @@
-"""How to search for an output: the fields of `--decode_hparams`, under T2T's names."""
+"""Search settings: the fields of `--decode_hparams`, under T2T's names."""
 
 import dataclasses
 from typing import Self
@@ -61,7 +61,7 @@ class DecodeHParams(HParams):
         """Returns the problem's defaults, changed by a string such as `"beam_size=8,alpha=1"`.
 
         Raises:
-            UsageError: an unknown name, or a value that does not fit.
+            UsageError: a name is unknown, or a value is invalid.
         """
         return cls().override(problem.decode_hparams).override(changes)
 
@@ -77,12 +77,12 @@ class DecodeHParams(HParams):
             )
         if self.well_formed and self.xla_compile:
             raise UsageError(
-                f"{self.noun} 'xla_compile': XLA would compile the search among trees anew for "
+                f"{self.noun} 'xla_compile': XLA would recompile the search among trees for "
                 "every number of words; leave it out, or set well_formed=false"
             )
 
     def _check_sampling(self) -> None:
-        """Refuses what cannot be sampled by, and settings of sampling without sampling."""
+        """Refuses invalid sampling settings, and sampling settings without sampling."""
         if self.sampling_temp <= 0:
             raise UsageError(
                 f"{self.noun} 'sampling_temp': {self.sampling_temp} is not above 0; for the "
@@ -101,4 +101,4 @@ class DecodeHParams(HParams):
                     raise self._useless(name, "sampling: set sampling_method=random")
 
     def _useless(self, name: str, use: str) -> UsageError:
-        return UsageError(f"{self.noun} {name!r}: {getattr(self, name)} counts only in {use}")
+        return UsageError(f"{self.noun} {name!r}: {getattr(self, name)} applies only to {use}")

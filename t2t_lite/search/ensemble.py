@@ -1,4 +1,4 @@
-"""Several models that decide together."""
+"""Ensembles: several models decode together."""
 
 import contextlib
 import math
@@ -12,10 +12,10 @@ from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 
 
 class Ensemble:
-    """Models in whose place stands the mean of the probabilities that they give.
+    """Models whose probabilities are averaged.
 
-    They may be of different kinds and sizes. A search, and scoring, take it for a model whose
-    logits are log-probabilities.
+    They may be of different kinds and sizes. To a search, and to scoring, the ensemble is a model
+    whose logits are log-probabilities.
 
     Args:
         models: at least one, all trained with the same vocabularies.
@@ -30,8 +30,8 @@ class Ensemble:
             if other != sizes[0]:
                 raise UsageError(
                     f"model {number} of the ensemble has vocabularies of {other[0]} and "
-                    f"{other[1]} ids, model 1 of {sizes[0][0]} and {sizes[0][1]}: they must be "
-                    "the same vocabularies"
+                    f"{other[1]} ids, model 1 of {sizes[0][0]} and {sizes[0][1]}: all models must "
+                    "have the same vocabularies"
                 )
         self.models = list(models)
 
@@ -52,7 +52,7 @@ class Ensemble:
         return _joined([model.start_decoding(inputs, beams, length) for model in self.models])
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Makes room for `length` steps in all."""
+        """Grows the state to `length` steps in all."""
         states = zip(self.models, _split(state), strict=True)
         return _joined([model.grow(part, length) for model, part in states])
 
@@ -66,7 +66,7 @@ class Ensemble:
 
 
 def _mean(logits: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns the logarithm of the mean of the probabilities."""
+    """Returns the logarithm of the mean probabilities."""
     log_probs = tf.stack([tf.nn.log_softmax(tf.cast(x, tf.float32)) for x in logits])
     return tf.reduce_logsumexp(log_probs, axis=0) - math.log(len(logits))
 

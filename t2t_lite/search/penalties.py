@@ -1,4 +1,4 @@
-"""What a finished hypothesis is scored by, beside its log-probability."""
+"""Length and coverage penalties: how a finished hypothesis is scored."""
 
 import dataclasses
 from contextlib import AbstractContextManager
@@ -10,11 +10,11 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, with_attention
 from t2t_lite.search.decode_hparams import LENGTH_PENALTIES
-from t2t_lite.search.search_loop import Steps
+from t2t_lite.search.search_loop import StepModel
 from t2t_lite.search.wrapped_state import inner_state, outer_state
 from t2t_lite.text.text_encoder import PAD_ID
 
-# A source position that was attended to less counts as this much: log 0 would outweigh all else.
+# Minimum attention to a source position: log 0 would outweigh everything else.
 _LEAST_ATTENTION = 1e-6
 
 
@@ -22,18 +22,18 @@ _LEAST_ATTENTION = 1e-6
 class Penalty:
     """The score `log P / lp(length) + coverage_penalty · Σ log min(attention, 1)`.
 
-    The length counts EOS. The sum is over the source's positions, the attention of each summed
-    over the output's (Wu et al. 2016, equation 14).
+    The length counts EOS. The sum is over the source's positions; the attention to each is summed
+    over the output's positions (Wu et al. 2016, equation 14).
 
     Args:
-        alpha: exponent of the length penalty. 0: none; greater: longer outputs are favoured;
-            negative: shorter ones, more than the log-probability favours them by itself.
+        alpha: exponent of the length penalty. 0: none; positive: favors longer outputs; negative:
+            favors shorter ones, even more than the log-probability does.
         length_penalty: "t2t": lp(length) = ((5 + length) / 6)^alpha, as in T2T and GNMT;
             "average": length^alpha, as in most other toolkits.
         coverage_penalty: beta, at least 0.
 
     Raises:
-        UsageError: one of them is none of these.
+        UsageError: a value is invalid.
     """
 
     alpha: float = 0.0
@@ -56,20 +56,20 @@ class Penalty:
         Args:
             log_probs: their log-probabilities.
             length: their lengths, EOS counted.
-            coverage: what `log_coverage` says of them.
+            coverage: the result of `log_coverage` for them.
         """
         return log_probs / self._divisor(length) + self.coverage_penalty * coverage
 
     def attainable(self, log_probs: tf.Tensor, length: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-        """Returns what no continuation's score can exceed.
+        """Returns an upper bound of the scores of all continuations.
 
-        A log-probability only falls, and coverage adds at most 0. The divisor grows or falls with
-        the length, so that it is greatest at one of the ends.
+        A log-probability only falls, and coverage adds at most 0. The divisor is monotonic in the
+        length, so that it is greatest at one of the ends.
 
         Args:
             log_probs: of hypotheses that have not ended, at most 0.
-            length: theirs; they end later.
-            limit: the greatest length.
+            length: their length so far.
+            limit: the maximum length.
         """
         return log_probs / tf.maximum(self._divisor(length + 1), self._divisor(limit))
 
@@ -85,18 +85,18 @@ DEFAULT_PENALTY = Penalty(alpha=0.6)  # the paper's, section 6.1
 
 
 def log_coverage(attention: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
-    """Σ log min(attention, 1) over the source's positions: 0 if all were attended to enough.
+    """Returns Σ log min(attention, 1) over the source's positions: 0 if each sum is at least 1.
 
     Args:
-        attention: [..., S], of each position the sum over the output's.
-        present: [..., S], which positions are no padding.
+        attention: [..., S], the attention to each position, summed over the output's positions.
+        present: [..., S], which positions are not padding.
     """
     logs = tf.math.log(tf.clip_by_value(attention, _LEAST_ATTENTION, 1.0))
     return tf.reduce_sum(tf.where(present, logs, 0.0), axis=-1)
 
 
 class _Sentence(NamedTuple):
-    present: tf.Tensor  # [B, S], which positions of the source are no padding
+    present: tf.Tensor  # [B, S], which positions of the source are not padding
     model: Any
 
 
@@ -105,18 +105,18 @@ class _Hypothesis(NamedTuple):
     model: Any
 
 
-class Coverage:
-    """A model that keeps count of how much each hypothesis has attended to each source position.
+class CoverageTracker:
+    """Wraps a model and sums up the attention of each hypothesis to each source position.
 
     Args:
-        model: what takes the steps.
+        model: the model to wrap.
     """
 
-    def __init__(self, model: Steps) -> None:
+    def __init__(self, model: StepModel) -> None:
         self._model = model
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Begins hypotheses that have attended to nothing."""
+        """Starts hypotheses with no attention yet."""
         state = self._model.start_decoding(inputs, beams, length)
         nothing = tf.zeros([tf.shape(inputs)[0], beams, tf.shape(inputs)[1]])
         return DecodeState(
@@ -126,14 +126,14 @@ class Coverage:
         )
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Makes room for `length` steps in all."""
+        """Grows the state to `length` steps in all."""
         inner = self._model.grow(inner_state(state), length)
         return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
-        """Takes one step, and adds its attention."""
+        """Takes one step and adds its attention."""
         (logits, inner), attention = with_attention(
             self._model, lambda: self._model.decode_step(ids, step, inner_state(state))
         )
@@ -146,5 +146,5 @@ class Coverage:
         return self._model.hook_attention(hook)
 
     def log_coverage(self, state: DecodeState) -> tf.Tensor:
-        """Returns `log_coverage` [B, K] of what has been attended to so far."""
+        """Returns the `log_coverage` [B, K] of the attention so far."""
         return log_coverage(state.hypothesis.attention, state.sentence.present[:, None])

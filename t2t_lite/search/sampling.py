@@ -6,41 +6,41 @@ import tensorflow as tf
 
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.search.search_loop import Hypotheses, SearchLoop, Sentences, Steps, hypotheses
+from t2t_lite.search.search_loop import Hypotheses, SearchLoop, Sentences, StepModel, hypotheses
 from t2t_lite.text.text_encoder import EOS_ID
 
 
 class _Samples(NamedTuple):
-    """What the search remembers between steps."""
+    """The state of the search between steps."""
 
-    ids: tf.Tensor  # [B, K, L], 0 behind EOS
+    ids: tf.Tensor  # [B, K, L], 0 after EOS
     log_probs: tf.Tensor  # [B, K]
     ended: tf.Tensor  # [B, K]
     draws: tf.Tensor  # [B, longest, K], uniform in [0, 1): one for each token
-    done: tf.Tensor  # [B]: all samples of the sentence have ended, or are at its limit
+    done: tf.Tensor  # [B]: all samples of the sentence have ended or reached its limit
 
 
 class Sampler(SearchLoop):
-    """Draws outputs of a model; called as a `BeamSearch` is.
+    """Draws outputs of a model; called like a `BeamSearch`.
 
-    What is drawn for a sentence depends on the seed and the sentence's number, its limit and K
-    alone. Its score is the log-probability that the model gives it, unchanged by the settings.
+    The samples of a sentence depend only on the seed, K, and the sentence's number and limit. A
+    sample's score is its log-probability by the model, whatever the settings.
 
     Args:
-        model: any `Seq2Seq`, or what stands before one.
-        samples: K, drawn for each sentence independently of each other.
-        seed: of all that is drawn.
-        temperature: divides the logits; above 0. The smaller, the nearer to the likeliest.
-        top_k: draw among so many of the likeliest tokens, and any as likely as the last; 0: all.
-        top_p: then among the likeliest whose probabilities add up to so much, as few as can be;
-            1: all.
-        constraints: what outputs must or must not have.
+        model: any `Seq2Seq` or `StepModel`.
+        samples: K, the independent draws for each sentence.
+        seed: of the random numbers.
+        temperature: divides the logits; above 0. Smaller values favor the likeliest tokens.
+        top_k: number of likeliest tokens to draw from, plus any that tie with the last; 0: all.
+        top_p: then draws from the fewest likeliest tokens whose probabilities reach this sum; 1:
+            all.
+        constraints: what outputs must or must not contain.
         xla_compile: whether XLA compiles the steps.
     """
 
     def __init__(
         self,
-        model: Steps,
+        model: StepModel,
         samples: int,
         seed: int,
         temperature: float = 1.0,
@@ -64,7 +64,9 @@ class Sampler(SearchLoop):
         def draw(sentence: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
             number, limit = sentence
             seed = [self._seed, number]
-            draws = tf.random.stateless_uniform([limit, samples], seed)  # of one shape in any batch
+            draws = tf.random.stateless_uniform(
+                [limit, samples], seed
+            )  # the same shape in any batch
             return tf.pad(draws, [[0, longest - limit], [0, 0]])
 
         spec = tf.TensorSpec([None, samples], tf.float32)
@@ -91,7 +93,7 @@ class Sampler(SearchLoop):
         chosen = tf.gather(log_probs, tokens, batch_dims=2)
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]
         log_probs = tf.where(old.ended, old.log_probs, old.log_probs + chosen)
-        # One of NaN cannot be gone on with.
+        # A sample with NaN cannot be continued.
         ended = old.ended | (tokens == EOS_ID) | tf.math.is_nan(log_probs)
         new = _Samples(
             ids=tf.where(here, tokens[..., None], old.ids),
@@ -103,7 +105,7 @@ class Sampler(SearchLoop):
         return new, state.hypothesis
 
     def _candidates(self, log_probs: tf.Tensor) -> tf.Tensor:
-        """Returns the probabilities [B, K, V] to draw from, up to a factor; 0: never."""
+        """Returns the probabilities [B, K, V] to draw from, up to a factor; 0 is never drawn."""
         logits = log_probs / self._temperature
         if self._top_k:
             count = min(self._top_k, logits.shape[-1])
@@ -117,21 +119,21 @@ class Sampler(SearchLoop):
         return probabilities
 
     def _results(self, samples: _Samples) -> Hypotheses:
-        # One that could not be gone on with, as all was forbidden, is none.
+        # A sample with no permitted continuation is discarded.
         return hypotheses(samples.ids, samples.log_probs)
 
 
 def _cut(logits: tf.Tensor, least: tf.Tensor) -> tf.Tensor:
-    """Gives no probability to logits [..., V] below `least` [..., 1]."""
+    """Excludes logits [..., V] below `least` [..., 1]."""
     return tf.where(logits >= least, logits, -float("inf"))
 
 
 def _chosen(weights: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
-    """Returns the token [B, K] at which the running sum of `weights` [B, K, V] passes `draws`.
+    """Returns the token [B, K] at which the running sum of `weights` [B, K, V] exceeds `draws`.
 
-    The draws [B, K] are parts of the whole sum, in [0, 1).
+    The draws [B, K] are fractions of the total, in [0, 1).
     """
     sums = tf.cumsum(weights, axis=-1)
     passed = sums <= draws[..., None] * sums[..., -1:]
-    last = tf.shape(weights)[-1] - 1  # where there is no weight, as the model gave NaN, all passed
+    last = tf.shape(weights)[-1] - 1  # the model output NaN if every token is passed
     return tf.minimum(tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1), last)

@@ -1,6 +1,6 @@
-"""What all searches share: compiled loops over decoding steps, taken in chunks.
+"""The base of all searches: compiled loops over decoding steps, in chunks.
 
-Every sentence has its own limit and stops by itself: what comes out does not depend on the other
+Every sentence has its own limit and stops independently: its results do not depend on the other
 sentences of the batch.
 """
 
@@ -17,25 +17,25 @@ import tensorflow as tf
 
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.adapter import as_steps
+from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.text.text_encoder import PAD_ID
 
-# Log-probability of a hypothesis that does not exist; T2T's value. None that exists is so unlikely.
+# Log-probability of a hypothesis that does not exist; T2T's value. No real one is this unlikely.
 DEAD = -1e7
 
-# Steps taken in one compiled loop. Between loops the finished sentences leave the batch and the
-# model's memory grows; so few steps compute little in vain, and so many hide the cost of Python.
+# Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory
+# grows; this few steps waste little computation, and this many hide the cost of Python.
 CHUNK = 8
 
 
-class Steps(Protocol):
-    """What a search needs of a model: see `models/seq2seq`."""
+class StepModel(Protocol):
+    """A model that decodes step by step: see `models/seq2seq`."""
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Begins `beams` hypotheses of each sentence."""
+        """Starts `beams` hypotheses of each sentence."""
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Makes room for more steps."""
+        """Grows the state for more steps."""
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
@@ -43,25 +43,25 @@ class Steps(Protocol):
         """Takes one step of every hypothesis."""
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Hooks the attention to the source; only a coverage penalty asks for it."""
+        """Hooks the attention to the source; only the coverage penalty uses it."""
 
 
 class Hypotheses(NamedTuple):
-    """The results of a search: of a beam search best first, of sampling as they were drawn."""
+    """The results of a search: of beam search best first, of sampling in the order of drawing."""
 
-    ids: Any  # [B, K, L] int32, EOS included, 0 behind it
-    scores: Any  # [B, K] float32; `DEAD` where fewer than K were found, NaN where the model gave it
+    ids: Any  # [B, K, L] int32, EOS included, 0 after it
+    scores: Any  # [B, K] float32; `DEAD` if fewer than K were found, NaN if the model output it
 
 
 class Sentences(NamedTuple):
-    """What the caller wants of each sentence."""
+    """The caller's limits and prefixes of each sentence."""
 
-    limits: tf.Tensor  # [B], the greatest length of its output, EOS included
-    prefixes: tf.Tensor  # [B, P], how its output begins; 0 behind that
+    limits: tf.Tensor  # [B], the maximum length of its output, EOS included
+    prefixes: tf.Tensor  # [B, P], how its output begins; 0 after that
 
 
 class _Search(NamedTuple):
-    """All that is remembered between chunks."""
+    """The whole state between chunks."""
 
     sentences: Sentences
     model: DecodeState
@@ -71,26 +71,26 @@ class _Search(NamedTuple):
 class SearchLoop(abc.ABC):
     """A search, traced once for batches of all shapes.
 
-    XLA compiles its steps anew for each shape. All sizes are then powers of two, and there are few:
-    rows of padding, or sentences that are done, fill the batch up.
+    XLA recompiles its steps for each shape. To limit their number, all sizes are then powers of
+    two: rows of padding, or finished sentences, fill the batch.
 
-    A subclass says what it remembers of its hypotheses: a NamedTuple of tensors with leading
-    dimension B, one of which is `done` [B], whether a sentence's search has ended. It is compiled
-    when first used.
+    A subclass defines the state of its hypotheses: a NamedTuple of tensors with leading dimension
+    B, one of which is `done` [B], whether a sentence's search has ended. The search is compiled on
+    first use.
 
     Args:
-        model: any `Seq2Seq`, what stands before one, or a plain `keras.Model` (see `PlainModel`).
-        beam_size: K, hypotheses of a sentence.
+        model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` (see `PlainKerasModel`).
+        beam_size: K, hypotheses per sentence.
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
 
     Raises:
-        UsageError: Keras computes with another backend than TensorFlow.
+        UsageError: Keras uses a backend other than TensorFlow.
     """
 
     def __init__(
-        self, model: Steps | keras.Model, beam_size: int, xla_compile: bool = False
+        self, model: StepModel | keras.Model, beam_size: int, xla_compile: bool = False
     ) -> None:
-        self._model: Steps = as_steps(model)
+        self._model: StepModel = as_step_model(model)
         self._beam_size = beam_size
         self._xla_compile = xla_compile
 
@@ -101,21 +101,21 @@ class SearchLoop(abc.ABC):
         """Returns the hypotheses before the first step.
 
         Args:
-            limits: [B], the greatest length of each output.
-            numbers: [B], which sentence each is, whatever the batch.
-            length: steps to have room for.
+            limits: [B], the maximum length of each output.
+            numbers: [B], the number of each sentence, whatever the batch.
+            length: steps to allocate.
             longest: steps that the search may take in all; no limit is greater.
         """
 
     @abc.abstractmethod
     def _lengthen(self, hypotheses: Any, length: tf.Tensor) -> Any:
-        """Makes room for `length` steps in all."""
+        """Grows the hypotheses to `length` steps in all."""
 
     @abc.abstractmethod
     def _step(
         self, step: tf.Tensor, old: Any, state: DecodeState, sentences: Sentences
     ) -> tuple[Any, Any]:
-        """Takes one step of all sentences, those included that are done.
+        """Takes one step of all sentences, including finished ones.
 
         Returns:
             The hypotheses, and the model's state of them in the same order.
@@ -123,7 +123,7 @@ class SearchLoop(abc.ABC):
 
     @abc.abstractmethod
     def _results(self, hypotheses: Any) -> Hypotheses:
-        """Returns what has been found."""
+        """Returns the results of the search."""
 
     def __call__(
         self,
@@ -136,12 +136,12 @@ class SearchLoop(abc.ABC):
 
         Args:
             inputs: [B, S] ids, 0 at padding.
-            max_lengths: [B], the greatest length of each output, EOS included; at least 1. One
-                number: that of all.
-            prefixes: [B, P], ids with which each output must begin, without EOS; 0 behind them.
-                Their log-probabilities count in the scores. None: no output must.
-            numbers: [B], which sentence of all each is: what is drawn at random for it depends on
-                that alone. None: 0, 1, 2...
+            max_lengths: [B], or one number for all: the maximum length of each output, EOS
+                included; at least 1.
+            prefixes: [B, P], ids with which each output must begin, without EOS; 0 after them.
+                Their log-probabilities count in the scores. None: no prefixes.
+            numbers: [B], the number of each sentence, which determines its random draws. None: 0,
+                1, 2...
 
         Raises:
             ValueError: a prefix does not fit into its output.
@@ -156,8 +156,8 @@ class SearchLoop(abc.ABC):
         size, longest = self._size, int(limits.max())
         shape = (size(batch), self._beam_size, size(longest))
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
-        rows = np.arange(shape[0])  # where the sentences still searched for belong in `found`
-        start, run, go_on = self._compiled
+        rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
+        start, run, resize = self._compiled
         length = min(CHUNK, longest)
         # Rows of padding have a limit of one step.
         features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0))
@@ -172,14 +172,14 @@ class SearchLoop(abc.ABC):
             found.scores[rows[done]] = scores[done]
             if done.all():
                 return Hypotheses(found.ids[:batch, :, :longest], found.scores[:batch])
-            # Those that go on come first; if that is no good size, some that are done fill it up.
+            # Unfinished sentences come first; finished ones fill the batch up to an allowed size.
             kept = np.sort(np.argsort(done, kind="stable")[: size(int((~done).sum()))])
             rows = rows[kept]
             length = min(length + CHUNK, longest)
-            search = go_on(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
+            search = resize(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
 
     def in_graph(self, inputs: tf.Tensor, max_lengths: tf.Tensor) -> Hypotheses:
-        """The same search as operations of a graph, all its steps in one loop: for export."""
+        """Searches within a graph, all steps in one loop: for export."""
         batch = tf.shape(inputs)[0]
         length = tf.reduce_max(max_lengths)
         no_prefixes = tf.zeros([batch, 0], tf.int32)
@@ -189,7 +189,7 @@ class SearchLoop(abc.ABC):
         return self._results(search.hypotheses)
 
     def _size(self, count: int) -> int:
-        """Returns the size of a dimension that is to hold `count`."""
+        """Returns the size of a dimension that holds `count` entries."""
         if not self._xla_compile or not count:
             return count
         return 1 << (count - 1).bit_length()  # the next power of two
@@ -202,14 +202,14 @@ class SearchLoop(abc.ABC):
         """The three compiled parts, traced once for all B, S, P and L."""
         scalar, vector, matrix = (tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
         start = _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
-        # Model and subclass alone know their shapes; what varies with B, S, P or L is None there.
+        # Only model and subclass know their shapes; dimensions that vary with B, S, P or L are None.
         search = tf.nest.map_structure(
             lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
         )
         jit = self._xla_compile or None  # None: TensorFlow decides, as everywhere else
         run = _traced(self._run_steps, search, scalar, scalar, jit_compile=jit)
-        go_on = _traced(self._keep_and_grow, search, vector, scalar)
-        return start, run, go_on
+        resize = _traced(self._keep_and_grow, search, vector, scalar)
+        return start, run, resize
 
     def _start_search(
         self,
@@ -220,13 +220,13 @@ class SearchLoop(abc.ABC):
         length: tf.Tensor,
         longest: tf.Tensor,
     ) -> _Search:
-        """Encodes the sentences and makes room for `length` steps."""
+        """Encodes the sentences and allocates `length` steps."""
         state = self._model.start_decoding(inputs, self._beam_size, length)
         hypotheses = self._begin(limits, numbers, length, longest)
         return _Search(Sentences(limits, prefixes), state, hypotheses)
 
     def _keep_and_grow(self, search: _Search, kept: tf.Tensor, length: tf.Tensor) -> _Search:
-        """Keeps the sentences `kept` [B'] and makes room for `length` steps in all."""
+        """Keeps the sentences `kept` [B'] and grows the state to `length` steps in all."""
         sentences, (sentence, hypothesis, weights), hypotheses = search
         sentences, sentence, hypothesis, hypotheses = tf.nest.map_structure(
             lambda x: tf.gather(x, kept), (sentences, sentence, hypothesis, hypotheses)
@@ -237,10 +237,10 @@ class SearchLoop(abc.ABC):
     def _run_steps(
         self, search: _Search, step: tf.Tensor, end: tf.Tensor
     ) -> tuple[_Search, tf.Tensor]:
-        """Takes the steps before `end`, or as many until all sentences are done."""
+        """Takes steps until `end`, or until all sentences are done."""
         sentences, state, hypotheses = search
 
-        def goes_on(step: tf.Tensor, hypotheses: Any, model: Any) -> tf.Tensor:
+        def is_unfinished(step: tf.Tensor, hypotheses: Any, model: Any) -> tf.Tensor:
             del model
             return (step < end) & ~tf.reduce_all(hypotheses.done)
 
@@ -248,15 +248,17 @@ class SearchLoop(abc.ABC):
             new, model = self._step(step, old, state._replace(hypothesis=model), sentences)
             return step + 1, _where_done(old, new), model
 
-        step, hypotheses, model = tf.while_loop(goes_on, body, (step, hypotheses, state.hypothesis))
+        step, hypotheses, model = tf.while_loop(
+            is_unfinished, body, (step, hypotheses, state.hypothesis)
+        )
         return _Search(sentences, state._replace(hypothesis=model), hypotheses), step
 
 
 def _traced(
     function: Callable[..., Any], *signature: Any, jit_compile: bool | None = None
 ) -> tf.types.experimental.ConcreteFunction:
-    """Compiles for this one signature (nests of specs), so that nothing is ever traced again."""
-    # Loops and conditions are written out: to look for others takes as long as all the rest.
+    """Traces for this one signature (nests of specs), so that nothing is retraced."""
+    # All loops and conditions are TensorFlow's; searching for others would double the time.
     traced = tf.function(
         function, input_signature=signature, autograph=False, jit_compile=jit_compile
     )
@@ -264,7 +266,7 @@ def _traced(
 
 
 def _where_done(old: Any, new: Any) -> Any:
-    """Returns the `old` hypotheses of sentences that were done before, the `new` of the others."""
+    """Returns the `old` hypotheses of sentences that were already done, the `new` of the others."""
 
     def choose(before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
         done = tf.reshape(old.done, [-1] + [1] * (len(before.shape) - 1))  # [B, 1, ...]
@@ -280,5 +282,5 @@ def hypotheses(ids: tf.Tensor, scores: tf.Tensor) -> Hypotheses:
 
 
 def reorder(x: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
-    """Takes from `x` [B, N, ...] the entries `order` [B, M] of each sentence: [B, M, ...]."""
+    """Returns the entries `order` [B, M] of each sentence from `x` [B, N, ...]: [B, M, ...]."""
     return tf.gather(x, order, axis=1, batch_dims=1)

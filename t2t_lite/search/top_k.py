@@ -1,23 +1,23 @@
-"""The k largest of many numbers, faster than TensorFlow finds them."""
+"""Finds the k largest of many numbers, faster than TensorFlow."""
 
 import tensorflow as tf
 
-# Numbers in a block; all sizes from 50 to 250 are alike in speed.
+# Numbers in a block; sizes from 50 to 250 are equally fast.
 _SMALLEST, _LARGEST = 32, 512
 
 
 def top_k(x: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Does what `tf.math.top_k` does, several times faster for large V.
+    """Returns the same as `tf.math.top_k`, several times faster for large V.
 
-    The largest number of each block is found first, which takes one look at each number. The k
-    blocks in which these are largest hold the k largest of all.
+    First finds the largest number of each block, in one pass. The k blocks in which these are
+    largest contain the k largest numbers.
 
     Args:
         x: [..., V], V known.
-        k: how many, at most V.
+        k: at most V.
 
     Returns:
-        The numbers [..., k], largest first, and where they are; of equal ones the first.
+        The numbers [..., k], largest first, and their indices; of equal numbers the first.
     """
     size = _block_size(x.shape[-1], k)
     if not size:
@@ -34,6 +34,6 @@ def top_k(x: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _block_size(count: int, k: int) -> int:
-    """Returns a divisor of `count` that is good as block size; 0 if there is none."""
+    """Returns a divisor of `count` suitable as block size; 0 if there is none."""
     sizes = (size for size in range(_SMALLEST, _LARGEST + 1) if count % size == 0)
     return next((size for size in sizes if 4 * k * size <= count), 0)

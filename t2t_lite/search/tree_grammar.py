@@ -1,10 +1,9 @@
-"""Search among well-formed trees only: a model that gives every other continuation no probability.
+"""Restricts a search to well-formed trees.
 
-`TreeGrammar` stands between a model and the search, and is itself what the search takes a model
-for. It keeps count, for every hypothesis, of the phrases that are open and of the words that have
-no tag yet, so that each output is the linearisation (`data/trees`) of a tree over exactly the words
-of the source, each under a tag that it can have (`data/lexicon`), within the length that the search
-allows.
+`TreeGrammar` wraps a model and excludes all other continuations. It tracks the open phrases and the
+untagged words of every hypothesis, so that each output is the linearisation (`text/trees`) of a
+tree over exactly the words of the source, each under a tag that it can have (`text/lexicon`),
+within the length that the search allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,28 +16,28 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.search_loop import Steps
+from t2t_lite.search.search_loop import StepModel
 from t2t_lite.search.wrapped_state import inner_state, outer_state
 from t2t_lite.text.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
 
-# Phrases that may be open at a time: 28 in the deepest tree of NLTK's sample, 27 in CRAFT's.
+# Most phrases open at a time: 28 in the deepest tree of NLTK's sample, 27 in CRAFT's.
 _MAX_DEPTH = 64
-# A logit that no other can be as low as, yet far from the score of a hypothesis that is none.
+# Lower than any real logit, yet far above the score of a hypothesis that does not exist.
 _IMPOSSIBLE = -1e5
 
 
 class _Sentence(NamedTuple):
-    limit: tf.Tensor  # [B], symbols of the output at most, EOS included
+    limit: tf.Tensor  # [B], maximum symbols of the output, EOS included
     tag_sets: tf.Tensor  # [B, words], the row of `TreeGrammar._tag_sets` for each word
-    words: tf.Tensor  # [B], how many
+    words: tf.Tensor  # [B], their number
     model: Any
 
 
 class _Hypothesis(NamedTuple):
     open_phrases: tf.Tensor  # [B, K, _MAX_DEPTH] ids of their labels, outermost first
-    depth: tf.Tensor  # [B, K], how many are open
-    is_empty: tf.Tensor  # [B, K], whether the innermost has nothing in it yet
+    depth: tf.Tensor  # [B, K], the number of open phrases
+    is_empty: tf.Tensor  # [B, K], whether the innermost phrase is still empty
     untagged: tf.Tensor  # [B, K], words without a tag
     model: Any
 
@@ -47,17 +46,17 @@ class TreeGrammar:
     """A model whose outputs are trees.
 
     Args:
-        model: what gives the probabilities.
+        model: the model to wrap.
         symbols: the vocabulary of the targets by id, pad and EOS first: `X` is a phrase's label if
-            `/X` is there too, else a tag.
-        lexicon: the tags of words; under `UNKNOWN` those of all others.
-        pieces: for each id of the sources, the text that it stands for.
-        extra_length: symbols that an output may have more than its source has ids.
+            there is also a `/X`, else a tag.
+        lexicon: the tags of each word; under `UNKNOWN` those of all other words.
+        pieces: the text of each id of the sources.
+        extra_length: symbols by which an output may exceed the ids of its source.
     """
 
     def __init__(
         self,
-        model: Steps,
+        model: StepModel,
         symbols: Sequence[str],
         lexicon: Mapping[str, Sequence[str]],
         pieces: Sequence[str],
@@ -69,7 +68,7 @@ class TreeGrammar:
         labels = set(closes) - {PAD_ID}
         self._pieces = tf.constant(pieces)
         self._extra_length = extra_length
-        # [V]: which label a closing symbol closes, 0 for other symbols; what an id is.
+        # [V]: the label that a closing symbol closes, 0 for other symbols; then the kind of each id.
         self._closes = tf.constant(closes, tf.int32)
         self._opens = tf.constant([i in labels for i in range(len(symbols))])
         special = tf.range(len(symbols)) <= EOS_ID
@@ -78,11 +77,13 @@ class TreeGrammar:
         self._tag_sets, self._rows = _tag_sets(symbols, self._is_tag.numpy(), lexicon)
 
     @classmethod
-    def of(cls, model: Steps, inputs: TextEncoder, targets: TextEncoder, extra_length: int) -> Self:
-        """Reads symbols, tags and pieces off the encoders.
+    def of(
+        cls, model: StepModel, inputs: TextEncoder, targets: TextEncoder, extra_length: int
+    ) -> Self:
+        """Takes symbols, tags and pieces from the encoders.
 
         Raises:
-            UsageError: the targets are not written in whole symbols, or the sources' ids do not
+            UsageError: the targets are not encoded as whole symbols, or the sources' ids do not
                 show where words end.
         """
         if not isinstance(targets, TreeSymbolEncoder):
@@ -97,9 +98,9 @@ class TreeGrammar:
             or "".join(pieces[i] for i in inputs.encode("a b")) != "a b"
         ):
             raise UsageError(
-                "decode hparam well_formed=true: this problem's source vocabulary writes no "
-                "spaces, so that words cannot be counted; set it to false, or let the problem take "
-                "VocabType.SENTENCEPIECE_BPE"
+                "decode hparam well_formed=true: this problem's source vocabulary has no spaces, "
+                "so that words cannot be counted; set it to false, or use "
+                "VocabType.SENTENCEPIECE_BPE for the problem"
             )
         return cls(model, targets.tokens, targets.lexicon, pieces, extra_length)
 
@@ -128,28 +129,28 @@ class TreeGrammar:
         return DecodeState(sentence, hypothesis, state.weights)
 
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Makes room for `length` steps in all."""
+        """Grows the state to `length` steps in all."""
         inner = self._model.grow(inner_state(state), length)
         return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
     ) -> tuple[tf.Tensor, DecodeState]:
-        """Takes one step; the logits [B, K, V] of what no tree can go on with are `_IMPOSSIBLE`."""
+        """Takes one step; logits [B, K, V] of symbols that fit no tree are `_IMPOSSIBLE`."""
         sentence, before = state.sentence, state.hypothesis
         logits, inner = self._model.decode_step(ids, step, inner_state(state))
-        # At step 0 there is nothing to take note of, and pad stands for nothing.
+        # There is no symbol before step 0; pad changes nothing.
         here = self._after(tf.where(step == 0, PAD_ID, ids), before)
-        # The word that is to be tagged next; any, if there is none.
+        # The next word to tag; any word if none is left.
         last = sentence.words[:, None] - 1
         word = tf.minimum(sentence.words[:, None] - here.untagged, last)  # [B, K]
         tags = tf.gather(self._tag_sets, tf.gather(sentence.tag_sets, word, batch_dims=1))
         allowed = self._allowed(here, tags, sentence.limit[:, None] - step)
-        allowed |= tf.math.is_nan(logits)  # which is never hidden: searches look for it
+        allowed |= tf.math.is_nan(logits)  # must stay visible: searches check for it
         return tf.where(allowed, logits, _IMPOSSIBLE), outer_state(inner, sentence, here)
 
     def _after(self, ids: tf.Tensor, before: _Hypothesis) -> _Hypothesis:
-        """Takes note of the symbols [B, K] chosen in the step before."""
+        """Returns the state after the symbols [B, K] chosen in the previous step."""
         opens, closes = tf.gather(self._opens, ids), tf.gather(self._closes, ids) != PAD_ID
         tags = tf.gather(self._is_tag, ids)
         place = tf.one_hot(before.depth, _MAX_DEPTH, on_value=True, off_value=False)
@@ -162,15 +163,15 @@ class TreeGrammar:
         )
 
     def _allowed(self, here: _Hypothesis, tags: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
-        """Tells which symbols may come next, [B, K, V].
+        """Returns which symbols may come next, [B, K, V].
 
         Args:
-            here: what has been so far.
+            here: the state so far.
             tags: [B, K, V], which tags the next word can have.
-            room: [B, 1], for how many symbols there is room.
+            room: [B, 1], the number of symbols that still fit.
         """
         words_left = here.untagged > 0
-        # An opening symbol, a closing one for it and for all that are open, a tag a word, EOS.
+        # An opening symbol, closing ones for it and all open phrases, a tag per word, EOS.
         needed = here.untagged + here.depth + 3
         may_open = words_left & (here.depth < _MAX_DEPTH) & (needed <= room)
         innermost = tf.gather(
@@ -190,13 +191,13 @@ class TreeGrammar:
 def _tag_sets(
     symbols: Sequence[str], is_tag: np.ndarray, lexicon: Mapping[str, Sequence[str]]
 ) -> tuple[tf.Tensor, tf.lookup.StaticHashTable]:
-    """Returns the sets of tags [U, V] that words have, and which row is whose."""
+    """Returns the sets of tags [U, V] that words have, and each word's row."""
     tags = {symbol: i for i, symbol in enumerate(symbols) if is_tag[i]}
     sets: dict[frozenset[int], int] = {}
     rows = {}
-    for word in (UNKNOWN, *lexicon):  # the unknown have row 0
+    for word in (UNKNOWN, *lexicon):  # unknown words have row 0
         known = frozenset(tags[tag] for tag in lexicon[word] if tag in tags)
-        # A tag that is also a phrase's label counts as that, and may leave a word without tags.
+        # A tag that is also a phrase's label counts as a label, which may leave a word without tags.
         rows[word] = sets.setdefault(known or frozenset(tags.values()), len(sets))
     table = np.zeros([len(sets), len(symbols)], bool)
     for members, row in sets.items():

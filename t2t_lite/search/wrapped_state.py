@@ -1,4 +1,4 @@
-"""The state of what wraps a model and remembers more than it does."""
+"""The decoding state of a wrapper around a model, which adds to the model's own."""
 
 from typing import Any
 
@@ -11,13 +11,12 @@ def inner_state(state: DecodeState) -> DecodeState:
 
 
 def outer_state(inner: DecodeState, sentence: Any, hypothesis: Any) -> DecodeState:
-    """Returns the wrapper's state, with `inner` in it.
+    """Returns the wrapper's state, with `inner` inside.
 
     Args:
         inner: the wrapped model's.
-        sentence: a named tuple, what the wrapper remembers of each sentence; its field `model`
-            is set.
-        hypothesis: what it remembers of each hypothesis, likewise.
+        sentence: the wrapper's state of each sentence, a named tuple whose field `model` is set.
+        hypothesis: its state of each hypothesis, likewise.
     """
     return DecodeState(
         sentence._replace(model=inner.sentence),

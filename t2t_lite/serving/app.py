@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
-from starlette.requests import Request as HTTPRequest
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from t2t_lite.errors import quoted
 from t2t_lite.reporting import pages
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.hosts import OwnNames
-from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.requests import Request, parse
+from t2t_lite.serving.hosts import AllowedHosts
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest, parse
 from t2t_lite.serving.worker import Worker
 
 # Bytes of a body that are parsed between two other events; more are parsed beside them.
@@ -28,7 +27,11 @@ class _Endpoints:
     """What answers the requests for each path."""
 
     def __init__(
-        self, worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+        self,
+        worker: Worker,
+        metrics: ServerMetrics,
+        config: ServerConfig,
+        about: Mapping[str, object],
     ) -> None:
         self._worker = worker
         self._metrics = metrics
@@ -36,22 +39,22 @@ class _Endpoints:
         self._about = about
         self._page = pages.render("serving/page.html")
 
-    async def page(self, request: HTTPRequest) -> Response:
+    async def page(self, request: Request) -> Response:
         """GET /: a page where a person types a sentence."""
         return HTMLResponse(self._page)
 
-    async def health(self, request: HTTPRequest) -> Response:
+    async def health(self, request: Request) -> Response:
         """GET /health: 200 when the model is loaded, 503 before."""
         ready = self._worker.is_ready
         status = {"status": "ready" if ready else "loading"}
         return JSONResponse({**status, **self._about}, 200 if ready else 503)
 
-    async def metrics(self, request: HTTPRequest) -> Response:
+    async def metrics(self, request: Request) -> Response:
         """GET /metrics, in Prometheus's text format."""
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def translate(self, request: HTTPRequest) -> Response:
-        """POST /translate: see `requests.parse` and `Translator`."""
+    async def translate(self, request: Request) -> Response:
+        """POST /translate: see `requests.parse` and `RequestTranslator`."""
         start = time.perf_counter()
         try:
             response = Response(await self._answer(request), media_type="application/json")
@@ -61,7 +64,7 @@ class _Endpoints:
         self._metrics.seconds.observe(time.perf_counter() - start)
         return response
 
-    async def _answer(self, request: HTTPRequest) -> bytes:
+    async def _answer(self, request: Request) -> bytes:
         body = None
         try:
             async with asyncio.timeout(self._config.timeout):
@@ -77,12 +80,12 @@ class _Endpoints:
         except asyncio.CancelledError:  # the server ends, and has waited as long as it may
             raise HTTPException(503, "the server is shutting down") from None
 
-    async def _parsed(self, body: bytes) -> Request:
+    async def _parsed(self, body: bytes) -> TranslationRequest:
         if len(body) <= _MOST_AT_ONCE:
             return parse(body, self._config)
         return await asyncio.to_thread(parse, body, self._config)
 
-    async def _body(self, request: HTTPRequest) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """Reads a body; one that is refused to its end, too, or the client might not hear why."""
         body, limit = bytearray(), self._config.max_body_size
         refusal = _media_refusal(request) or self._worker.refusal()
@@ -100,7 +103,7 @@ class _Endpoints:
         return bytes(body)
 
 
-def _media_refusal(request: HTTPRequest) -> HTTPException | None:
+def _media_refusal(request: Request) -> HTTPException | None:
     """Refuses what a form on another site could send: browsers ask before they send JSON there."""
     media_type = request.headers.get("content-type", "")
     if media_type.partition(";")[0].strip().lower() == "application/json":
@@ -108,7 +111,7 @@ def _media_refusal(request: HTTPRequest) -> HTTPException | None:
     return HTTPException(415, f"Content-Type must be application/json, not {quoted(media_type)}")
 
 
-def _error(request: HTTPRequest, error: Exception) -> Response:
+def _error(request: Request, error: Exception) -> Response:
     """Returns an error as JSON."""
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
@@ -116,7 +119,7 @@ def _error(request: HTTPRequest, error: Exception) -> Response:
 
 def make_app(
     worker: Worker,
-    metrics: Metrics,
+    metrics: ServerMetrics,
     config: ServerConfig,
     about: Mapping[str, object],
     names: frozenset[str] | None,
@@ -137,6 +140,6 @@ def make_app(
         Route("/health", at.health),
         Route("/metrics", at.metrics),
     ]
-    middleware = [] if names is None else [Middleware(OwnNames, names=names)]
+    middleware = [] if names is None else [Middleware(AllowedHosts, names=names)]
     handlers = {HTTPException: _error}
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from t2t_lite.errors import quoted
 
 
-def own_names(listener: socket.socket, host: str) -> frozenset[str] | None:
+def allowed_hosts(listener: socket.socket, host: str) -> frozenset[str] | None:
     """Returns the names by which clients may ask for a server on loopback.
 
     On any other address the names by which others reach it are unknown: None, all are allowed.
@@ -36,7 +36,7 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-class OwnNames:
+class AllowedHosts:
     """Middleware that answers 421 to requests for other names.
 
     The port may be any: that of a tunnel to the server is another.

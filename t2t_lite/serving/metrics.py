@@ -6,7 +6,7 @@ _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-class Metrics:
+class ServerMetrics:
     """The numbers of one server."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ _MOST_OTHER_PARTS = 32
 _MOST_DIGITS = 18  # of a whole number: more than any could mean
 
 
-class Request(NamedTuple):
+class TranslationRequest(NamedTuple):
     """Some texts to translate."""
 
     texts: list[str]
@@ -30,7 +30,7 @@ class Request(NamedTuple):
     is_single: bool  # whether one text was sent, not a list
 
 
-def parse(body: bytes, limits: ServerConfig) -> Request:
+def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     """Reads the JSON of a request.
 
     Args:
@@ -60,7 +60,7 @@ def parse(body: bytes, limits: ServerConfig) -> Request:
     attention = fields.get("attention", False)
     if not isinstance(attention, bool):
         raise HTTPException(422, '"attention" must be true or false')
-    return Request(texts, n_best, attention, is_single)
+    return TranslationRequest(texts, n_best, attention, is_single)
 
 
 def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:

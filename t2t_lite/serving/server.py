@@ -20,10 +20,10 @@ from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.hosts import bracketed, own_names
-from t2t_lite.serving.metrics import Metrics
+from t2t_lite.serving.hosts import allowed_hosts, bracketed
+from t2t_lite.serving.metrics import ServerMetrics
 from t2t_lite.serving.protocol import Protocol
-from t2t_lite.serving.translator import Translator
+from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -48,9 +48,9 @@ def run(config: ServerConfig) -> None:
     checkpoint = named_checkpoint(config.checkpoint_path or "newest", config.output_dir)
     opened = run_folder.open_run(config.output_dir or str(pathlib.Path(checkpoint).parent))
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
-    metrics = Metrics()
+    metrics = ServerMetrics()
     worker = Worker(
-        lambda: Translator.load(opened, checkpoint, hparams, metrics, config),
+        lambda: RequestTranslator.load(opened, checkpoint, hparams, metrics, config),
         config.queue_size,
     )
     about = {"problem": opened.problem.name, "beam_size": hparams.beam_size}
@@ -58,7 +58,7 @@ def run(config: ServerConfig) -> None:
 
 
 def serve(
-    worker: Worker, metrics: Metrics, config: ServerConfig, about: Mapping[str, object]
+    worker: Worker, metrics: ServerMetrics, config: ServerConfig, about: Mapping[str, object]
 ) -> None:
     """Listens until a signal, and ends within the timeout after it.
 
@@ -129,7 +129,7 @@ def _end_within(seconds: float) -> None:
 
 def make_server(
     worker: Worker,
-    metrics: Metrics,
+    metrics: ServerMetrics,
     config: ServerConfig,
     about: Mapping[str, object],
     listener: socket.socket,
@@ -144,7 +144,7 @@ def make_server(
         listener: the socket.
     """
     metrics.queue_length.set_function(lambda: worker.waiting)
-    app = make_app(worker, metrics, config, about, own_names(listener, config.host))
+    app = make_app(worker, metrics, config, about, allowed_hosts(listener, config.host))
     settings = uvicorn.Config(
         app,
         http=Protocol.limited(config),

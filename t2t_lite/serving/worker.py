@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from t2t_lite.serving.requests import Request
+from t2t_lite.serving.requests import TranslationRequest
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +20,11 @@ _LEAST_CHARACTERS = 64
 
 # Answers requests together, in their order; a request that cannot be answered gets an error. Raises
 # TimeoutError if it gave up because nobody waits any more.
-Answerer = Callable[[Sequence[Request]], Sequence[bytes | HTTPException]]
+Answerer = Callable[[Sequence[TranslationRequest]], Sequence[bytes | HTTPException]]
 
 
 class _Job(NamedTuple):
-    request: Request
+    request: TranslationRequest
     answer: "Future[bytes]"
 
     @property
@@ -65,7 +65,7 @@ class Worker:
         """How many requests wait."""
         return self._queue.qsize()
 
-    def submit(self, request: Request) -> "Future[bytes]":
+    def submit(self, request: TranslationRequest) -> "Future[bytes]":
         """Queues a request; if its future is cancelled before its turn, it is passed over.
 
         Only one thread may: the event loop's.

@@ -12,8 +12,8 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
+from t2t_lite.decoding.dataset_decoding import decode_examples
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.examples import decode_examples
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import BootstrapResult, resample
 from t2t_lite.evaluation.metric import Score

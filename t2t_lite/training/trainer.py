@@ -26,9 +26,9 @@ from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
-from t2t_lite.decoding.examples import Decodes, decode_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.evaluation.command_metric import ProgramError
 from t2t_lite.evaluation.metric import Score

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_lite.bin.t2t_decoder import COMMAND, configure, main
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.loading import find_trained
+from t2t_lite.decoding.loading import find_models
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 
@@ -41,7 +41,7 @@ def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
     found = []
 
     def keep(config):
-        found.append([trained.checkpoint for trained in find_trained(config)])
+        found.append([trained.checkpoint for trained in find_models(config)])
 
     monkeypatch.setattr("t2t_lite.decoding.jobs.run", keep)
     folder = f"--output_dir={tmp_path}"

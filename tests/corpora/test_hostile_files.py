@@ -17,7 +17,7 @@ import pytest
 
 from t2t_lite.corpora import archives
 from t2t_lite.data import records
-from t2t_lite.decoding import lines as decoder_lines
+from t2t_lite.decoding import input_lines as decoder_lines
 from t2t_lite.errors import DataError, UserError, did_you_mean, quoted
 from t2t_lite.generation import chunks, cleaning, fingerprint
 from t2t_lite.text import lexicon, text_encoder, text_files, trees, vocabularies

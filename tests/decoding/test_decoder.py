@@ -11,8 +11,8 @@ from t2t_lite.data import records
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.dataset_decoding import evaluate
 from t2t_lite.decoding.decoder import Decoder, best_output
-from t2t_lite.decoding.examples import evaluate
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -119,7 +119,7 @@ def test_batch_size_counts_sentences():
 @pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])
 def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     decoder = copier(max_input_size=max_input_size)
-    sources = decoder.encode(["fits", "y" * 50], "in.txt, line")
+    sources = decoder.text.encode(["fits", "y" * 50], "in.txt, line")
     found = decoder.search(sources, "in.txt, line")
     assert found[1][0].output.text == "y" * (limit - 1)
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
@@ -128,7 +128,7 @@ def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
 def test_an_over_long_line_counts_once():
     decoder = copier(max_input_size=9)
     counts = []
-    sources = decoder.encode(["one. two. three. four.", "", "five"])
+    sources = decoder.text.encode(["one. two. three. four.", "", "five"])
     outputs = [best_output(beams).text for beams in decoder.decode(sources, advance=counts.append)]
     assert outputs == ["one. two. three. four.", "", "five"]
     assert sum(counts) == 2
@@ -145,7 +145,7 @@ def test_no_output_is_longer_than_its_own_source_and_extra_length():
         tf.one_hot(tf.fill(tf.shape(ids), 70), 258) * 9.0,
         state,
     )
-    found = decoder.search(decoder.encode(["ab", "abcdefgh"]))
+    found = decoder.search(decoder.text.encode(["ab", "abcdefgh"]))
     assert [len(beams[0].ids) for beams in found] == [3, 9]
 
 
@@ -153,15 +153,15 @@ def test_beam_search_and_greedy_give_scores_of_their_kind():
     text, step = "abc", -np.log1p(np.exp(10 - 20) + 256 * np.exp(-20))
     end = -np.log1p(257 * np.exp(-30))
     total = 3 * step + end
-    (greedy,) = copier(beam_size=1).search(copier().encode([text]))[0]
+    (greedy,) = copier(beam_size=1).search(copier().text.encode([text]))[0]
     assert greedy.score == pytest.approx(total, abs=1e-5)
-    best = copier(beam_size=4, alpha=1.0).search(copier().encode([text]))[0][0]
+    best = copier(beam_size=4, alpha=1.0).search(copier().text.encode([text]))[0][0]
     assert best.score == pytest.approx(total / ((5 + 4) / 6), abs=1e-5)
 
 
 def test_a_target_too_long_to_be_scored_is_named():
     with pytest.raises(DataError, match=r"file, line 4: 5000 subwords, more than 4096"):
-        copier().encode_targets(["ab", "a" * 5000], "file, line", first=3)
+        copier().text.encode_targets(["ab", "a" * 5000], "file, line", first=3)
 
 
 def test_an_unknown_token_is_named_with_its_line():
@@ -173,7 +173,7 @@ def test_an_unknown_token_is_named_with_its_line():
 
     decoder = Decoder(copier().model, Bytes(), {**BYTES, "inputs": Picky()}, DecodeHParams())
     with pytest.raises(DataError, match=r"in.txt, line 2: token '\?' is not"):
-        decoder.encode(["fine", "what?"], "in.txt, line")
+        decoder.text.encode(["fine", "what?"], "in.txt, line")
 
 
 # ---- the command's work

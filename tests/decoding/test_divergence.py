@@ -1,4 +1,4 @@
-"""A model that gives NaN: found in every search, and said with line, checkpoint and reason."""
+"""A model that outputs NaN: found in every search, and said with line, checkpoint and reason."""
 
 import contextlib
 import functools
@@ -14,10 +14,10 @@ from t2t_lite.bin import t2t_decoder, t2t_exporter
 from t2t_lite.checkpoints import averaging
 from t2t_lite.cluster.watch import Watch
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding import examples
+from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError, diverged
-from t2t_lite.decoding.pieces import Source
+from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UserError
 from t2t_lite.export.query import Client
@@ -32,9 +32,9 @@ from t2t_lite.search.sampling import Sampler
 from t2t_lite.search.search_loop import Hypotheses
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.requests import Request
-from t2t_lite.serving.translator import Translator
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 from t2t_lite.training.trainer import Trainer
 
@@ -137,7 +137,9 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     path = poisoned(models[1], value)
     source = Source("", [5, 1], 3)
     error = diverged(models, ["one.ckpt-1", "two.ckpt-2"], source, "in.txt, line 3")
-    assert str(error).startswith("in.txt, line 3: two.ckpt-2 gives NaN in place of probabilities: ")
+    assert str(error).startswith(
+        "in.txt, line 3: two.ckpt-2 outputs NaN instead of probabilities: "
+    )
     assert f"its weight {path} is not finite" in str(error)
     with pytest.raises(UserError, match=rf"two.ckpt-2: the weight {path} is not finite, as"):
         require_finite_weights(models[1], "two.ckpt-2")
@@ -148,12 +150,12 @@ def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_lo
     set_logits(models[1], lambda hidden: hidden[..., :12] * math.inf)
     names = ["one.ckpt-1", "two.ckpt-2"]
     error = diverged(models, names, Source("", [5, 1], 3), "in.txt, line 3")
-    assert "line 3: two.ckpt-2 gives NaN" in str(error)
+    assert "line 3: two.ckpt-2 outputs NaN" in str(error)
     assert "all its weights are finite" in str(error)
     error = diverged(models[:1], names[:1], Source("", [5, 1], 3), "in.txt, line 3")
-    assert "line 3: one.ckpt-1 gives NaN" in str(error)
+    assert "line 3: one.ckpt-1 outputs NaN" in str(error)
     error = diverged(models[:1] * 2, ["a", "b"], Source("", [5, 1], 3), "in.txt, line 3")
-    assert "line 3: one of a, b gives NaN" in str(error)
+    assert "line 3: one of a, b outputs NaN" in str(error)
 
 
 class Inline:
@@ -194,11 +196,11 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
 def test_the_line_is_named_and_those_before_it_are_kept(work):
     decoder = asking()
     lines = ["longest of all", "long enough", "long?", "a", "b"]
-    sources = decoder.encode(lines, "in.txt, line", first=40)
+    sources = decoder.text.encode(lines, "in.txt, line", first=40)
     arguments = [sources, [[5]] * 5] if work == "score" else [sources]
     batches = getattr(decoder, f"{work}_batches")(*arguments, "in.txt, line")
     assert list(next(batches).sources) == [0, 1]
-    with pytest.raises(DivergedError, match=r"^in.txt, line 42: runs/one/model.ckpt-5 gives NaN"):
+    with pytest.raises(DivergedError, match=r"^in.txt, line 42: runs/one/model.ckpt-5 outputs NaN"):
         next(batches)
     found = getattr(decoder, work)(*([a[:2] for a in arguments]), "in.txt, line")
     assert [beams[0].score for beams in found] == [-1.0, -1.0]
@@ -208,13 +210,13 @@ def test_the_line_is_named_and_those_before_it_are_kept(work):
 
 
 def test_the_server_refuses_the_requests_concerned_alone(caplog):
-    translator = Translator(asking(), Metrics(), ServerConfig())
+    translator = RequestTranslator(asking(), ServerMetrics(), ServerConfig())
     texts = (["fine"], ["also", "why?"], ["good"])
-    answers = translator([Request(list(t), 1, False, len(t) == 1) for t in texts])
+    answers = translator([TranslationRequest(list(t), 1, False, len(t) == 1) for t in texts])
     assert [isinstance(answer, bytes) for answer in answers] == [True, False, True]
     assert answers[1].status_code == 500
-    assert answers[1].detail.startswith("text 2: the model gives NaN in place of probabilities")
-    assert "text 2: runs/one/model.ckpt-5 gives NaN" in caplog.text
+    assert answers[1].detail.startswith("text 2: the model outputs NaN instead of probabilities")
+    assert "text 2: runs/one/model.ckpt-5 outputs NaN" in caplog.text
 
 
 def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
@@ -229,21 +231,23 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
         run=types.SimpleNamespace(problem=types.SimpleNamespace(metrics=["bleu"])),
     )
     trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)
-    sources = trainer.decoder.encode(["fine", "why?"])
-    monkeypatch.setattr(examples, "read_examples", lambda decoder, paths: (sources, ["a", "b"]))
+    sources = trainer.decoder.text.encode(["fine", "why?"])
+    monkeypatch.setattr(
+        dataset_decoding, "read_examples", lambda decoder, paths: (sources, ["a", "b"])
+    )
     metrics = types.SimpleNamespace(write=lambda *record: records.append(record))
     Trainer._evaluate(trainer, 30, metrics)
     ((kind, step, values),) = records
     assert (kind, step) == ("eval", 30)
     assert values.keys() == {"loss", "bleu"}
     assert all(map(math.isnan, values.values())), "not a BLEU of 0"
-    assert "step 30: loss nan, and no bleu: eval example 2: the model gives NaN" in caplog.text
+    assert "step 30: loss nan, and no bleu: eval example 2: the model outputs NaN" in caplog.text
 
 
 def test_a_metric_whose_program_fails_is_nan_and_the_training_goes_on(caplog):
     problem = types.SimpleNamespace(metrics=["loss", "command:false", "exact_match"])
     trainer = types.SimpleNamespace(run=types.SimpleNamespace(problem=problem))
-    decodes = examples.Decodes(["a"], ["b"], [Output("b")])
+    decodes = dataset_decoding.Decodes(["a"], ["b"], [Output("b")])
     failed, exact = Trainer._scores(trainer, 30, decodes)
     assert math.isnan(failed.values["command:false"])
     assert exact.values == {"exact_match": 100.0}
@@ -255,7 +259,7 @@ def test_attention_that_is_nan_is_not_drawn(models, monkeypatch):
     maps = {"encoder": [np.full([1, 2, 2], math.nan)]}
     monkeypatch.setattr(job, "attention_maps", lambda *_: maps)
     decoder = asking()
-    with pytest.raises(DivergedError, match=r"--text, line 1: runs/one/model.ckpt-5 gives NaN"):
+    with pytest.raises(DivergedError, match=r"--text, line 1: runs/one/model.ckpt-5 outputs NaN"):
         job.look(decoder, "a text", "a target")
 
 
@@ -293,7 +297,7 @@ def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_p
             )
         assert end.value.code == 1
         error = capsys.readouterr().err.splitlines()[-1]
-        assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 gives NaN" in error
+        assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 outputs NaN" in error
         assert re.search(rf"its weight \S+/{name} is not finite", error)
     for export in (["--format=keras"], []):
         with pytest.raises(SystemExit):

@@ -15,7 +15,7 @@ from t2t_lite import registry
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.loading import find_trained, load_decoder
+from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.runs import run_folder
 
@@ -158,7 +158,7 @@ def test_a_killed_run_goes_on_and_scores_all(
     assert not (tmp_path / "out").exists()
     with caplog.at_level("INFO"):
         assert run(config) == outputs
-    assert f"going on from {tmp_path}/out.part, where 19 lines are done" in caplog.text
+    assert f"resuming from {tmp_path}/out.part, where 19 lines are done" in caplog.text
     assert "decoded 21 sentences" in caplog.text
     assert "first output after" in caplog.text
     assert "BLEU_cased = 100.00\n" in capsys.readouterr().out
@@ -181,7 +181,7 @@ def test_another_task_starts_anew(config, monkeypatch, caplog, changes, what):
     for settings in (config, dataclasses.replace(config, **changes)):
         with pytest.raises(KeyboardInterrupt):
             jobs.run(settings)
-    assert f"starting anew: what is in {config.decode_to_file}.part was made with" in caplog.text
+    assert f"starting over: {config.decode_to_file}.part was made with" in caplog.text
     assert f"another {what}" in caplog.text
 
 
@@ -253,14 +253,14 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
         run_folder.create_run(flags, registry.hparams("transformer_test"), str(data))
         paths.append(f"{data}/run/model.ckpt-1")
     with pytest.raises(UserError, match=r"the vocabularies in .*b/run and .*a/run differ: "):
-        find_trained(DecoderConfig(checkpoint_path=",".join(paths)))
+        find_models(DecoderConfig(checkpoint_path=",".join(paths)))
 
 
 def test_models_of_other_problems_are_refused(folder, tmp_path):
     other = make_run(tmp_path / "reverse", 1, "algorithmic_reverse_decimal40")
     paths = [f"{path}/model.ckpt-1" for path in (folder, other)]
-    with pytest.raises(UserError, match=r"algorithmic_reverse_decimal40, .* of algorithmic_id"):
-        find_trained(DecoderConfig(checkpoint_path=",".join(paths)))
+    with pytest.raises(UserError, match=r"algorithmic_reverse_decimal40, .* on algorithmic_id"):
+        find_models(DecoderConfig(checkpoint_path=",".join(paths)))
 
 
 # ---- mistakes

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.decoding import jobs, lines
+from t2t_lite.decoding import input_lines, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.pieces import Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
@@ -104,10 +104,10 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     )
     trained = types.SimpleNamespace(run=opened, origin=dict, files=opened.own_files)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "find_trained", lambda config: [trained])
+        patch.setattr(jobs, "find_models", lambda config: [trained])
         patch.setattr(jobs, "load_decoder", lambda config, trained: decoder)
         patch.setattr(jobs, "read_examples", examples)
-        patch.setattr(lines, "_FIRST_WINDOW", 4)
+        patch.setattr(input_lines, "_FIRST_WINDOW", 4)
         patch.setattr(os, "fsync", lambda descriptor: None)
         jobs.run(config)
     written = pathlib.Path(config.decode_to_file)

@@ -9,7 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.search import search_loop
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.search import make_search
+from t2t_lite.search.factory import make_search
 
 EOS = 1
 TRANSFORMER, LSTM = "transformer", "lstm_seq2seq_attention"

@@ -84,7 +84,7 @@ def test_answers_are_the_decoders(greedy_export, server, ask):
         server.models[kind] = loaded.signatures["serving_default"]
     expected = [
         "".join(f"{beam.output.text}\t{beam.score:.3f}" for beam in beams)
-        for beams in decoder.decode(decoder.encode(LINES))
+        for beams in decoder.decode(decoder.text.encode(LINES))
     ]
     code, output, _ = ask("--servable_name=translate", lines=LINES)
     assert (code, output.split("\n")) == (0, [*expected, ""])

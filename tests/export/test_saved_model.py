@@ -94,7 +94,7 @@ def test_another_process_gives_what_the_decoder_gives(
     export(run, tmp_path, changes)
     hparams = DecodeHParams.of(run.problem, changes)
     decoder = Decoder.from_run(run, hparams=hparams, long_input="truncate")
-    sources = decoder.encode([*LINES, NOT_UTF8.decode("utf-8", "replace")])
+    sources = decoder.text.encode([*LINES, NOT_UTF8.decode("utf-8", "replace")])
     ids = padded([source.ids for source in sources])
     texts = [line.decode("latin-1") for line in [*map(str.encode, LINES), NOT_UTF8]]
     questions = [{"kind": "ids", "inputs": ids}, {"kind": "translate", "inputs": texts}]

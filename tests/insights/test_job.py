@@ -29,7 +29,7 @@ def test_words_and_weights_of_a_given_target(decoder):
 
 
 def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
-    [[best]] = decoder.search(decoder.encode(["a cat"]))
+    [[best]] = decoder.search(decoder.text.encode(["a cat"]))
     views, target = look(decoder, "a cat")
     assert target == best.output.text
     assert len(views[2].rows) == len(best.ids) + 1

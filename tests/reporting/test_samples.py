@@ -5,7 +5,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.examples import Decodes
+from t2t_lite.decoding.dataset_decoding import Decodes
 from t2t_lite.reporting import samples
 from t2t_lite.reporting.samples import attention_images, sample_table
 

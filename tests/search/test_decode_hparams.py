@@ -3,9 +3,9 @@ import pytest
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.factory import make_search, penalty_of
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.sampling import Sampler
-from t2t_lite.search.search import make_search, penalty_of
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from t2t_lite.search.search import make_search, penalty_of
         ("sampling_method=random,sampling_keep_top_k=0", "0 keeps nothing; -1 keeps all"),
         ("sampling_method=random,sampling_keep_top_p=0", "0.0 is not above 0 and at most 1"),
         ("sampling_method=random,sampling_keep_top_p=1.5", "1.5 is not above 0 and at most 1"),
-        ("sampling_temp=0.7", "0.7 counts only in sampling: set sampling_method=random"),
-        ("sampling_keep_top_k=5", "5 counts only in sampling: set sampling_method=random"),
-        ("sampling_keep_top_p=0.5", "0.5 counts only in sampling: set sampling_method=random"),
-        ("sampling_method=random,coverage_penalty=0.2", "0.2 counts only in beam search"),
-        ("beam_size=1,coverage_penalty=0.2", "0.2 counts only in beam search"),
+        ("sampling_temp=0.7", "0.7 applies only to sampling: set sampling_method=random"),
+        ("sampling_keep_top_k=5", "5 applies only to sampling: set sampling_method=random"),
+        ("sampling_keep_top_p=0.5", "0.5 applies only to sampling: set sampling_method=random"),
+        ("sampling_method=random,coverage_penalty=0.2", "0.2 applies only to beam search"),
+        ("beam_size=1,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
-        ("well_formed=true,xla_compile=true", "XLA would compile the search among trees anew"),
+        ("well_formed=true,xla_compile=true", "XLA would recompile the search among trees"),
     ],
 )
 def test_mistakes(changes, message):

@@ -9,7 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.search import search_loop
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.search import make_search, penalty_of
+from t2t_lite.search.factory import make_search, penalty_of
 from t2t_lite.search.search_loop import DEAD
 
 EOS = 1

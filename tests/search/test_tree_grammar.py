@@ -145,7 +145,7 @@ def test_a_vocabulary_that_implies_spaces_is_refused(tmp_path, vocab_type):
         inputs = TokenTextEncoder(tmp_path / "symbols")
     else:
         inputs = SubwordTextEncoder.build_from_token_counts({"a": 2, ", ": 2}, 1)
-    with pytest.raises(UsageError, match="writes no spaces, so that words cannot be counted"):
+    with pytest.raises(UsageError, match="has no spaces, so that words cannot be counted"):
         TreeGrammar.of(Moody(), inputs, targets, EXTRA)
 
 

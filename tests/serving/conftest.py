@@ -14,8 +14,8 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.requests import Request
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.server import listen, make_server
 from t2t_lite.serving.worker import Answerer, Worker
 
@@ -67,7 +67,7 @@ class Gate:
         self.opened = threading.Event()
         self.batches: list[list[str]] = []
 
-    def __call__(self, requests: list[Request]) -> list[bytes]:
+    def __call__(self, requests: list[TranslationRequest]) -> list[bytes]:
         """Answers when it may."""
         self.batches.append([request.texts[0] for request in requests])
         assert self.opened.wait(30)
@@ -86,7 +86,7 @@ def gate() -> Iterator[Gate]:
     gate.opened.set()
 
 
-def echo(requests: list[Request]) -> list[bytes]:
+def echo(requests: list[TranslationRequest]) -> list[bytes]:
     """Answers every request with its own texts."""
     return [json.dumps({"texts": request.texts}).encode() for request in requests]
 
@@ -95,7 +95,7 @@ def echo(requests: list[Request]) -> list[bytes]:
 def serving(answerer: Answerer, **limits: Any) -> Iterator[Client]:
     """Serves in a thread, within the block."""
     config = ServerConfig(port=0, **limits)
-    metrics = Metrics()
+    metrics = ServerMetrics()
     worker = Worker(lambda: answerer, config.queue_size)
     about = {"problem": "test", "beam_size": _BEAMS}
     with listen(config.host, config.port) as listener:

@@ -167,12 +167,12 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
     code = """
         import logging, time
         from t2t_lite.serving.config import ServerConfig
-        from t2t_lite.serving.metrics import Metrics
+        from t2t_lite.serving.metrics import ServerMetrics
         from t2t_lite.serving.server import serve
         from t2t_lite.serving.worker import Worker
 
         logging.basicConfig(level=logging.INFO)
-        metrics, config = Metrics(), ServerConfig(port=0, timeout=2.0)
+        metrics, config = ServerMetrics(), ServerConfig(port=0, timeout=2.0)
         serve(Worker(lambda: lambda requests: time.sleep(600), 9), metrics, config, {})
     """
     with (

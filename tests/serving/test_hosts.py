@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from t2t_lite.serving.hosts import own_names
+from t2t_lite.serving.hosts import allowed_hosts
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +97,12 @@ def test_json_is_json_however_it_is_spelt(server, media_type):
     ],
 )
 def test_on_loopback_the_address_and_what_the_user_calls_it_are_names(address, host, name):
-    assert name in own_names(Listener(address), host)
+    assert name in allowed_hosts(Listener(address), host)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "192.0.2.1", "::"])
 def test_on_any_other_address_every_name_will_do(address):
-    assert own_names(Listener(address), address) is None
+    assert allowed_hosts(Listener(address), address) is None
 
 
 class Listener(socket.socket):

@@ -21,7 +21,7 @@ from t2t_lite.checkpoints.saving import Checkpoints
 from t2t_lite.checkpoints.selection import Criterion, best_checkpoints, keep_best
 from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.loading import find_trained
+from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import keras_archive, saved_model, t2t_checkpoint
 from t2t_lite.runs import run_folder
@@ -97,7 +97,7 @@ def test_checkpoints_are_read_again(folder):
     bleu = Criterion("bleu", minimize=False)
     assert best_checkpoints(run.folder, bleu, 1) == [f"{run.folder}/best.ckpt-2"]
     assert value(run, named_checkpoint("best", folder)) == 4.0
-    (trained,) = find_trained(DecoderConfig(output_dir=folder))
+    (trained,) = find_models(DecoderConfig(output_dir=folder))
     assert trained.checkpoint == newest
     model = run.build_model()
     model.trainable_variables[0].assign_add(model.trainable_variables[0])
@@ -139,9 +139,9 @@ def test_names_in_a_list_are_told_from_commas_in_them(folder):
     listed = f"--checkpoint_path=newest, {paths[0]},averaged,2"
     assert names(f"--output_dir={folder}", listed) == ["newest", paths[0], "averaged", "2"]
     config = DecoderConfig(checkpoint_path=",".join(paths))
-    assert [one.checkpoint for one in find_trained(config)] == paths
+    assert [one.checkpoint for one in find_models(config)] == paths
     config = DecoderConfig(checkpoint_path=tuple(paths))
-    assert [one.checkpoint for one in find_trained(config)] == paths
+    assert [one.checkpoint for one in find_models(config)] == paths
 
 
 def test_exports_are_read_again_or_refused(folder, monkeypatch):

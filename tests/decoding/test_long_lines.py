@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.decoding.long_input import join, split
+from t2t_lite.decoding.long_lines import join, split
 
 
 def words(limit):

@@ -1,4 +1,4 @@
-"""Search over a plain Keras model: no cache, all of the target computed again in every step."""
+"""Adapts plain Keras models to search: without a cache, each step recomputes the whole target."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,31 +11,31 @@ from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 
 
-def as_steps(model: Any) -> Any:
-    """Returns what a search takes steps with: `model` itself, or a plain Keras model's adapter.
+def as_step_model(model: Any) -> Any:
+    """Returns a model that decodes step by step: `model` itself, or a plain Keras model's adapter.
 
     Raises:
-        UsageError: Keras computes with another backend than TensorFlow.
+        UsageError: Keras uses a backend other than TensorFlow.
     """
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise UsageError(
             f"search needs Keras's TensorFlow backend, but this is {backend}: set "
-            "KERAS_BACKEND=tensorflow before Keras is imported"
+            "KERAS_BACKEND=tensorflow before you import Keras"
         )
     is_plain = isinstance(model, keras.Model) and not isinstance(model, Seq2Seq)
-    return PlainModel(model) if is_plain else model
+    return PlainKerasModel(model) if is_plain else model
 
 
-class PlainModel:
-    """Takes decoding steps with a model that maps whole sequences to logits.
+class PlainKerasModel:
+    """Decodes step by step with a model that maps whole sequences to logits.
 
-    Correct for every causal model, and slow: step t computes t + 1 positions.
+    Correct for every causal model, but slow: step t computes t + 1 positions.
 
     Args:
         model: maps source ids [B, S] and target ids [B, T], as two inputs or as a dict of `inputs`
-            and `targets`, to logits [B, T, V]. Those at position t depend on targets before t
-            alone, as in a `Seq2Seq`: the model shifts its targets right by itself.
+            and `targets`, to logits [B, T, V]. The logits at position t depend only on targets
+            before t, as in a `Seq2Seq`: the model itself shifts its targets right.
     """
 
     def __init__(self, model: keras.Model) -> None:
@@ -43,7 +43,7 @@ class PlainModel:
         self._takes_dict = isinstance(getattr(model, "input", None), dict)
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Remembers the source [B, S] and `beams` empty targets [B, K, L] of each sentence."""
+        """Stores the source [B, S] and `beams` empty targets [B, K, L] of each sentence."""
         return DecodeState(
             sentence=inputs, hypothesis=tf.zeros([tf.shape(inputs)[0], beams, length], tf.int32)
         )
@@ -72,8 +72,8 @@ class PlainModel:
         return self._model([sources, targets], training=False)
 
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Raises UsageError: nothing is known of the model's attention."""
+        """Raises UsageError: the model's attention is unknown."""
         raise UsageError(
-            f"{self._model.name} is a plain Keras model, whose attention is not known: leave the "
-            "coverage penalty out"
+            f"{self._model.name} is a plain Keras model, whose attention is unknown: leave out the "
+            "coverage penalty"
         )

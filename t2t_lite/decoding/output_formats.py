@@ -1,4 +1,4 @@
-"""How outputs are written: lines of text, or of JSON."""
+"""Formats outputs as lines of text or of JSON."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,36 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite.decoding.pieces import Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.search.decode_hparams import DecodeHParams
 
-# Makes one line of a source and its hypotheses, best first.
-Writer = Callable[[Source, Sequence[Hypothesis]], str]
+# Formats a source and its hypotheses, best first, as one line.
+Formatter = Callable[[Source, Sequence[Hypothesis]], str]
 
-_DIGITS = 6  # of what JSON has, behind the point: float32 has no more
+_DIGITS = 6  # decimals in JSON; float32 has no more digits
 
 
-def writer(output_format: str, hparams: DecodeHParams) -> Writer:
-    """Returns what writes outputs as "text" or "json": all hypotheses with return_beams."""
+def output_formatter(output_format: str, hparams: DecodeHParams) -> Formatter:
+    """Returns a formatter of outputs as "text" or "json"; of all hypotheses with return_beams."""
 
-    def write(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
+    def format_line(source: Source, hypotheses: Sequence[Hypothesis]) -> str:
         shown = hypotheses if hparams.return_beams else hypotheses[:1]
         if output_format == "json":
             return _json(source, shown)
         return "\t".join(_columns(beam, hparams.write_beam_scores) for beam in shown)
 
-    return write
+    return format_line
 
 
-def score_writer(output_format: str) -> Writer:
-    """Returns what writes the score of a target: alone, T2T's six digits, or in "json"."""
+def score_formatter(output_format: str) -> Formatter:
+    """Returns a formatter of scores: T2T's six decimals, or "json" with the target."""
 
-    def write(source: Source, targets: Sequence[Hypothesis]) -> str:
+    def format_line(source: Source, targets: Sequence[Hypothesis]) -> str:
         if output_format == "json":
             return _json(source, targets)
         return "".join(f"{target.score:.6f}" for target in targets)
 
-    return write
+    return format_line
 
 
 def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
@@ -44,7 +44,7 @@ def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
 
 
 def fields_of(source: Source, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
-    """Returns what JSON says of a source and its hypotheses."""
+    """Returns the JSON object of a source and its hypotheses."""
     return {"source": source.text, "hypotheses": [_entry(h) for h in hypotheses]}
 
 

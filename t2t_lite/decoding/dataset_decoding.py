@@ -1,4 +1,4 @@
-"""Splits of a problem's data, decoded and scored."""
+"""Decodes and scores a split of a problem's data."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -6,16 +6,16 @@ from typing import NamedTuple
 from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.pieces import Source, best_output
+from t2t_lite.decoding.hypotheses import Source, best_output
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import score_by_metrics
 
 
 class Decodes(NamedTuple):
-    """A split of the data, decoded: one entry for each example."""
+    """A decoded split of the data: one entry for each example."""
 
     sources: list[str]
-    references: list[str]  # as they are shown, uncut
+    references: list[str]  # as users see them, not truncated
     outputs: list[Output]
 
     def score(self, metrics: Iterable[str]) -> dict[str, Score]:
@@ -27,13 +27,13 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
     """Decodes the sources of TFRecord files.
 
     Args:
-        decoder: does it.
+        decoder: the decoder.
         paths: the files.
-        name: what a message calls an example, before its number.
+        name: what messages call an example, before its number.
 
     Raises:
         DataError: a file is damaged.
-        DivergedError: a model gives NaN for an example.
+        DivergedError: a model outputs NaN for an example.
     """
     sources, references = read_examples(decoder, paths)
     outputs = [best_output(beams) for beams in decoder.search(sources, name)]
@@ -41,23 +41,23 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
 
 
 def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
-    """Decodes TFRecord files' sources and scores the outputs by the problem's first metric.
+    """Decodes the sources of TFRecord files; scores the outputs by the problem's first metric.
 
     Raises:
-        DataError: a file is damaged, or there is no example.
-        DivergedError: a model gives NaN for an example.
+        DataError: a file is damaged, or there are no examples.
+        DivergedError: a model outputs NaN for an example.
     """
     metric = decoder.problem.metrics[0]
     return decode_examples(decoder, paths).score([metric])[metric]
 
 
 def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
-    """Reads TFRecord files; returns all sources, and all targets as they are shown, uncut."""
+    """Reads TFRecord files; returns all sources, and all targets as users see them, uncut."""
     problem = decoder.problem
     reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
     sources, references = [], []
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
-        source = Source(decoder.source_text(ids), ids, number)
+        source = Source(decoder.text.source_text(ids), ids, number)
         sources.append(source)
-        references.append(problem.postprocess(source.text, decoder.target_text(target_ids)).text)
+        references.append(problem.show(source.text, decoder.text.target_text(target_ids)).text)
     return sources, references

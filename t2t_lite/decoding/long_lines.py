@@ -1,9 +1,9 @@
-"""Lines that are longer than the model takes, in pieces that are not."""
+"""Splits lines that are too long for the model, and joins the outputs of their pieces."""
 
 import re
 from collections.abc import Callable, Iterable
 
-# What a break comes behind, the best first: a sentence, a clause, a word.
+# Where to break, best first: after a sentence, a clause, a word.
 _BREAKS = (
     re.compile(r"""[.!?;]["'”’»)\]]*\s+|[。！？；｡]["'”’»）」』]*\s*"""),
     re.compile(r",\s+|[，、]\s*"),
@@ -11,8 +11,8 @@ _BREAKS = (
 )
 
 
-# Characters behind which no space is written: Chinese and Japanese ones, full-width punctuation.
-_NO_SPACE_BEHIND = re.compile(
+# Characters with no space after them: Chinese and Japanese ones, full-width punctuation.
+_NO_SPACE_AFTER = re.compile(
     "[\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff9f"
     "\U00020000-\U0003ffff]"
 )
@@ -21,15 +21,15 @@ _NO_SPACE_BEHIND = re.compile(
 def split(text: str, fits: Callable[[str], bool]) -> list[str]:
     """Halves a text until every piece fits.
 
-    It is broken at the sentence end that is nearest to its middle; without one, at a comma; without
-    one, at a space; at last anywhere.
+    It is broken at the sentence end nearest to its middle; without one at a comma; without one at a
+    space; failing that, in the middle.
 
     Args:
-        text: no white space around it.
-        fits: whether a piece is short enough; of one character nothing more is asked.
+        text: without surrounding white space.
+        fits: whether a piece is short enough; not called for single characters.
 
     Returns:
-        The pieces in their order, without the white space between them.
+        The pieces in order, without the white space between them.
     """
     if len(text) < 2 or fits(text):
         return [text]
@@ -39,17 +39,17 @@ def split(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def join(outputs: Iterable[str]) -> str:
-    """Joins the outputs of a text's pieces, by spaces where their language writes any."""
+    """Joins the outputs of a text's pieces, with spaces if the language uses them."""
     joined = ""
     for output in filter(None, outputs):
-        if joined and not _NO_SPACE_BEHIND.match(joined[-1]):
+        if joined and not _NO_SPACE_AFTER.match(joined[-1]):
             joined += " "
         joined += output
     return joined
 
 
 def _nearest_break(text: str) -> int:
-    """Returns where to break a text of two characters or more, at least one on either side."""
+    """Returns where to break a text of at least two characters, leaving both sides non-empty."""
     for pattern in _BREAKS:
         breaks = [match for match in pattern.finditer(text) if match.end() < len(text)]
         if breaks:

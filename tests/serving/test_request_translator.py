@@ -13,27 +13,27 @@ import pytest
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.translator import Translator
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.request_translator import RequestTranslator
 
 TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a cat sleeps here. " * 5]
 
 
 @pytest.fixture(scope="module")
 def server(serve, decoder):
-    with serve(Translator(decoder, Metrics(), ServerConfig())) as client:
+    with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig())) as client:
         yield client
 
 
 def test_what_takes_too_long_is_given_up_and_the_next_is_tried(serve, decoder):
-    with serve(Translator(decoder, Metrics(), ServerConfig(timeout=0.0))) as client:
+    with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig(timeout=0.0))) as client:
         for _ in range(2):
             assert client.translate(texts=TEXTS) == (504, {"error": "no answer in time"})
 
 
 def test_so_many_subwords_a_request_and_no_more(serve, decoder):
     limits = ServerConfig(max_subwords=8)
-    with serve(Translator(decoder, Metrics(), limits)) as client:
+    with serve(RequestTranslator(decoder, ServerMetrics(), limits)) as client:
         for fields in ({"text": "x" * 8}, {"texts": ["xyz", "", "abcd"]}):
             answer = {"error": "9 subwords: at most 8 are allowed"}
             assert client.translate(**fields) == (413, answer)

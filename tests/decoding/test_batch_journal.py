@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.details import Details
-from t2t_lite.decoding.part_file import NOT_BEGUN, Done, PartFile, Record, Row
-from t2t_lite.decoding.pieces import Hypothesis
+from t2t_lite.decoding.batch_journal import (
+    FROM_START,
+    BatchJournal,
+    BatchRecord,
+    OutputLine,
+    ResumePoint,
+)
+from t2t_lite.decoding.hypotheses import Details, Hypothesis
 from t2t_lite.errors import UserError
 
 ROWS = [
-    Row("eins", Output("eins", 2)),
-    Row("a\u2028b\x00\tc", Output("a\u2028b\x00")),
-    Row("", Output("")),
-    Row("vier", Output("vier")),
+    OutputLine("eins", Output("eins", 2)),
+    OutputLine("a\u2028b\x00\tc", Output("a\u2028b\x00")),
+    OutputLine("", Output("")),
+    OutputLine("vier", Output("vier")),
 ]
 PIECE = Hypothesis(
     Output("ein"),
@@ -24,11 +29,11 @@ PIECE = Hypothesis(
     Details(["a", "<EOS>"], ["b"], np.array([-0.1], np.float32).astype(float), np.array([[1 / 3]])),
 )
 RECORDS = [
-    Record(0, 2, {1: ROWS[1]}, {}),  # batches of one window come in any order
-    Record(0, 0, {0: ROWS[0]}, {}),
-    Record(2, 1, {}, {4: [PIECE, PIECE._replace(details=None)], 5: []}),
-    Record(2, 3, {3: ROWS[3]}, {}),
-    Record(2, 2, {2: ROWS[2]}, {}),
+    BatchRecord(0, 2, {1: ROWS[1]}, {}),  # batches of one window come in any order
+    BatchRecord(0, 0, {0: ROWS[0]}, {}),
+    BatchRecord(2, 1, {}, {4: [PIECE, PIECE._replace(details=None)], 5: []}),
+    BatchRecord(2, 3, {3: ROWS[3]}, {}),
+    BatchRecord(2, 2, {2: ROWS[2]}, {}),
 ]
 ORIGIN = {"input": ["abc"], "checkpoint": {"alpha": 0.1}}
 
@@ -38,33 +43,33 @@ def target(tmp_path) -> pathlib.Path:
     return tmp_path / "new" / "out"
 
 
-def leave(target: pathlib.Path, records: list[Record], origin=ORIGIN) -> pathlib.Path:
+def leave(target: pathlib.Path, records: list[BatchRecord], origin=ORIGIN) -> pathlib.Path:
     """Does what a killed process has done; returns the part file."""
-    with PartFile(target, origin).opened() as part:
+    with BatchJournal(target, origin).opened() as journal:
         for record in records:
-            part.append(record)
+            journal.append(record)
     return target.with_name("out.part")
 
 
-def reopened(target: pathlib.Path, origin=ORIGIN) -> Done:
-    with PartFile(target, origin).opened() as part:
-        return part.done
+def reopened(target: pathlib.Path, origin=ORIGIN) -> ResumePoint:
+    with BatchJournal(target, origin).opened() as journal:
+        return journal.resume_point
 
 
 def test_the_target_appears_whole_and_in_order(target):
-    with PartFile(target, ORIGIN).opened() as part:
+    with BatchJournal(target, ORIGIN).opened() as journal:
         for record in RECORDS:
-            part.append(record)
+            journal.append(record)
             assert not target.exists()
-        assert list(part.rows()) == ROWS
-        part.finish()
+        assert list(journal.lines()) == ROWS
+        journal.finish()
     assert target.read_bytes() == b"eins\na\xe2\x80\xa8b\x00\tc\n\nvier\n"
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
 def test_goes_on_with_the_batches_of_the_last_window(target):
     leave(target, RECORDS[:2])
-    assert reopened(target) == Done(rows=2, window=0, known={2: {}, 0: {}})
+    assert reopened(target) == ResumePoint(lines=2, window=0, known={2: {}, 0: {}})
     leave(target, RECORDS[2:4])
     done = reopened(target)
     assert done[:2] == (3, 2)
@@ -87,7 +92,7 @@ def test_a_kill_at_any_byte_loses_only_the_record_it_tears(target, monkeypatch):
         count = sum(end <= size for end in ends) - 1
         done = reopened(target)
         assert part_file.read_bytes() == whole[: ends[count]]
-        assert done.rows == sum(len(record.rows) for record in RECORDS[:count])
+        assert done.lines == sum(len(record.lines) for record in RECORDS[:count])
         leave(target, RECORDS[count:])
         assert part_file.read_bytes() == whole
 
@@ -97,7 +102,7 @@ def test_what_a_crash_of_the_machine_has_damaged_is_cut_off(target, damage):
     part_file = leave(target, RECORDS[:1])
     whole = part_file.read_bytes()
     part_file.write_bytes(whole + damage + whole.splitlines(keepends=True)[1])
-    assert reopened(target).rows == 1
+    assert reopened(target).lines == 1
     assert part_file.read_bytes() == whole
 
 
@@ -109,16 +114,16 @@ def test_a_record_that_was_altered_is_cut_off(target, place):
     altered = bytearray(part_file.read_bytes().splitlines(keepends=True)[2])
     altered[place] = ord("1") if altered[place] != ord("1") else ord("2")
     part_file.write_bytes(whole + altered)
-    assert reopened(target).rows == 1
+    assert reopened(target).lines == 1
     assert part_file.read_bytes() == whole
 
 
 def test_another_origin_starts_anew_and_says_why(target, caplog):
     leave(target, RECORDS)
-    with PartFile(target, ORIGIN | {"input": ["abd"]}).opened() as part:
-        assert part.done == NOT_BEGUN
-        assert list(part.rows()) == []
-    assert "starting anew" in caplog.text
+    with BatchJournal(target, ORIGIN | {"input": ["abd"]}).opened() as journal:
+        assert journal.resume_point == FROM_START
+        assert list(journal.lines()) == []
+    assert "starting over" in caplog.text
     assert "was made with another input\n" in caplog.text + "\n"
 
 
@@ -126,21 +131,21 @@ def test_what_the_release_before_has_left_is_done_again_and_said(target, caplog)
     lines = [json.dumps(ORIGIN), '["eins", ["eins", 2]]']
     target.parent.mkdir()
     target.with_name("out.part").write_text("".join(f"{line}\n" for line in lines))
-    assert reopened(target) == NOT_BEGUN
+    assert reopened(target) == FROM_START
     assert "out.part was made with another format" in caplog.text
 
 
 @pytest.mark.parametrize("first", [b"", b"{", b"3\n", b"\xff\n"])
 def test_a_damaged_part_file_starts_anew(target, first):
     leave(target, RECORDS).write_bytes(first)
-    assert reopened(target) == NOT_BEGUN
+    assert reopened(target) == FROM_START
 
 
 def test_a_second_process_is_kept_out(target):
     with (
-        PartFile(target, ORIGIN).opened(),
+        BatchJournal(target, ORIGIN).opened(),
         pytest.raises(UserError, match=r"another t2t-decoder is writing .*out; wait"),
-        PartFile(target, ORIGIN).opened(),
+        BatchJournal(target, ORIGIN).opened(),
     ):
         pytest.fail("entered")
 
@@ -148,6 +153,6 @@ def test_a_second_process_is_kept_out(target):
 def test_a_target_that_cannot_be_written_is_refused_at_once(tmp_path):
     with (
         pytest.raises(UserError, match="is a folder: name a file in it"),
-        PartFile(tmp_path, ORIGIN).opened(),
+        BatchJournal(tmp_path, ORIGIN).opened(),
     ):
         pytest.fail("entered")

@@ -1,4 +1,4 @@
-"""From the decode hparams to the search that they ask for; one place for all who decode."""
+"""Builds the search that decode hparams ask for."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import Sampler
-from t2t_lite.search.search_loop import SearchLoop, Steps
+from t2t_lite.search.search_loop import SearchLoop, StepModel
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.text_encoder import TextEncoder
 
@@ -20,15 +20,15 @@ def make_search(
     """Returns the search for a model's outputs.
 
     Args:
-        model: what gives the probabilities; its weights may change between searches.
+        model: its weights may change between searches.
         encoders: the encoders of "inputs" and "targets".
-        hparams: how to search.
+        hparams: search settings.
 
     Raises:
-        UsageError: well_formed is asked of a problem without trees.
+        UsageError: well_formed=true for a problem without trees.
     """
     h = hparams
-    steps: Steps = model
+    steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
     constraints = Constraints(h.min_length, h.no_repeat_ngram_size)
@@ -56,7 +56,7 @@ def make_search(
 
 
 def penalty_of(hparams: DecodeHParams) -> Penalty:
-    """Returns what the search that `hparams` ask for scores a finished hypothesis by."""
+    """Returns the penalty by which the search of `hparams` scores finished hypotheses."""
     h = hparams
     if h.beam_size == 1 or h.sampling_method == "random":
         return NO_PENALTY

@@ -11,14 +11,14 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
-from t2t_lite.decoding.outputs import fields_of
-from t2t_lite.decoding.pieces import Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.errors import DataError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import Metrics
-from t2t_lite.serving.requests import Request
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _MOST_ATTENTION = 1000
 
 
-class Translator:
+class RequestTranslator:
     """Answers requests with one model.
 
     Args:
@@ -36,7 +36,7 @@ class Translator:
         limits: `max_subwords` holds; `timeout` seconds after a call nobody waits for it any more.
     """
 
-    def __init__(self, decoder: Decoder, metrics: Metrics, limits: ServerConfig) -> None:
+    def __init__(self, decoder: Decoder, metrics: ServerMetrics, limits: ServerConfig) -> None:
         self._decoders = {(decoder.hparams.return_beams, False): decoder}
         self._plain = decoder
         self._metrics = metrics
@@ -48,9 +48,9 @@ class Translator:
         run: run_folder.RunFolder,
         checkpoint: str,
         hparams: DecodeHParams,
-        metrics: Metrics,
+        metrics: ServerMetrics,
         limits: ServerConfig,
-    ) -> "Translator":
+    ) -> "RequestTranslator":
         """Restores a model, the newest of the run if no checkpoint is named, and compiles it.
 
         Raises:
@@ -60,7 +60,7 @@ class Translator:
         decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 
-    def __call__(self, requests: Sequence[Request]) -> list[bytes | HTTPException]:
+    def __call__(self, requests: Sequence[TranslationRequest]) -> list[bytes | HTTPException]:
         """Translates all texts, together where the same search serves them.
 
         Raises:
@@ -96,20 +96,20 @@ class Translator:
         except DivergedError as error:
             if len(group) == 1:
                 log.error("a request failed: %s", error)
-                message = f"{error.place}: the model gives NaN in place of probabilities"
+                message = f"{error.place}: the model outputs NaN instead of probabilities"
                 return dict.fromkeys(group, HTTPException(500, f"{message}: see the server's log"))
             alone = [self._decode_group(decoder, {n: s}, end) for n, s in group.items()]
             return {number: answer for one in alone for number, answer in one.items()}
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
 
-    def _sources(self, request: Request) -> list[Source]:
+    def _sources(self, request: TranslationRequest) -> list[Source]:
         """Encodes the texts of a request, if they can be translated as it asks."""
         beams = self._plain.hparams.beam_size
         if request.n_best > beams:
             message = f"n_best is {request.n_best}, but the search keeps {beams}"
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
         try:
-            sources = self._plain.encode(request.texts, "text")
+            sources = self._plain.text.encode(request.texts, "text")
         except DataError as error:
             raise HTTPException(422, str(error)) from error
         subwords, most = sum(len(source.ids) for source in sources), self._limits.max_subwords
@@ -142,7 +142,9 @@ class Translator:
         return found
 
 
-def _json(request: Request, sources: Sequence[Source], found: Sequence[list[Hypothesis]]) -> bytes:
+def _json(
+    request: TranslationRequest, sources: Sequence[Source], found: Sequence[list[Hypothesis]]
+) -> bytes:
     """Makes the answer to a request; each text as a line of `t2t-decoder --output_format=json`."""
     lines = [
         fields_of(source, hypotheses[: request.n_best])

@@ -1,4 +1,4 @@
-"""The lines that a run is to decode: read as they are needed, in windows."""
+"""Reads the lines to decode as they are needed, in windows."""
 
 import itertools
 import os
@@ -16,62 +16,62 @@ from t2t_lite.text.text_files import (
     overlong_line,
 )
 
-# Lines decoded together, sorted by length. The first window is small, so that something is seen
-# soon; each is twice as large as the one before, up to the greatest, which bounds the memory.
+# Lines decoded together, sorted by length. The first window is small, so that the first outputs
+# appear soon; each is twice as large as the one before, up to the largest, which bounds memory.
 _FIRST_WINDOW = 16
 _LARGEST_WINDOW = 4096
 
 _BYTES = 1 << 20  # read at a time, at most
 
-_Row = TypeVar("_Row")
+_Line = TypeVar("_Line")
 
 
-class Row(NamedTuple):
-    """One line of the input, and what belongs to it."""
+class InputLine(NamedTuple):
+    """One line of the input, with the text that is paired with it."""
 
     source: str
-    beside: str = ""  # the target to score, or the prefix of the output
+    paired: str = ""  # the target to score, or the prefix of the output
 
 
-class Rows:
-    """The rows of a run's input.
+class InputLines:
+    """The lines of a run's input.
 
     Args:
         config: names the files.
 
     Attributes:
-        name: what a message calls a row, before its number.
-        beside: the same for what stands beside it in a file of its own; "": there is none.
+        name: what messages call a line, before its number.
+        paired_name: the same for the text that is paired with it.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
         self._source = config.decode_from_file or config.score_file
-        self._beside = config.prefix_file
+        self._paired = config.prefix_file
         if config.score_file and config.decode_from_file:
-            self._beside = config.score_file
+            self._paired = config.score_file
         self._in_columns = bool(config.score_file) and not config.decode_from_file
         self._stdin = _StandardInput() if config.decode_from_file == STANDARD_INPUT else None
         self.name = f"{'standard input' if self._stdin else self._source}, line"
-        self.beside = f"{self._beside or self._source}, line"
+        self.paired_name = f"{self._paired or self._source}, line"
 
     @property
     def files(self) -> list[str]:
-        """The files that are read."""
-        return [path for path in ("" if self._stdin else self._source, self._beside) if path]
+        """The files to read."""
+        return [path for path in ("" if self._stdin else self._source, self._paired) if path]
 
     def count(self) -> int:
-        """Returns how many rows the files hold, which are read through.
+        """Returns the number of lines of the files, after reading all of them.
 
         Raises:
-            DataError: a file is no text, or they do not pair line by line.
+            DataError: a file is not text, or the files differ in length.
         """
         counts = [_count(path) for path in self.files]
         for path, count in zip(self.files, counts, strict=True):
             require_pair(self.files[0], counts[0], path, count)
         return counts[0]
 
-    def __iter__(self) -> Iterator[Row]:
-        """Yields the rows; errors as in `count`, when the line is reached."""
+    def __iter__(self) -> Iterator[InputLine]:
+        """Yields the lines; raises as `count` does when it reaches the bad line."""
         sources: Iterable[str]
         if self._stdin:
             sources = decoded_lines(self._stdin, "standard input")
@@ -79,36 +79,36 @@ class Rows:
             sources = iterate_lines(self._source)
         if self._in_columns:
             return itertools.starmap(self._columns, enumerate(sources, 1))
-        if self._beside:
+        if self._paired:
             return self._pairs(sources)
-        return map(Row, sources)
+        return map(InputLine, sources)
 
-    def windows(self) -> Iterator[list[Row]]:
-        """Yields the rows in windows that grow.
+    def windows(self) -> Iterator[list[InputLine]]:
+        """Yields the lines in windows of growing size.
 
-        Of standard input, a window ends where nothing has arrived yet.
+        On standard input a window ends when no further line has arrived yet.
         """
-        is_there = self._stdin.line_is_there if self._stdin else lambda: True
-        return _windows(iter(self), is_there)
+        has_arrived = self._stdin.has_line if self._stdin else lambda: True
+        return _windows(iter(self), has_arrived)
 
-    def _columns(self, number: int, line: str) -> Row:
+    def _columns(self, number: int, line: str) -> InputLine:
         source, tab, target = line.partition("\t")
         if not tab:
             raise DataError(
                 f"{self.name} {number}: no tab between source and target; without "
                 "--decode_from_file, --score_file holds both"
             )
-        return Row(source, target)
+        return InputLine(source, target)
 
-    def _pairs(self, sources: Iterable[str]) -> Iterator[Row]:
-        beside = iterate_lines(self._beside)
-        for number, (source, other) in enumerate(itertools.zip_longest(sources, beside), 1):
+    def _pairs(self, sources: Iterable[str]) -> Iterator[InputLine]:
+        paired = iterate_lines(self._paired)
+        for number, (source, other) in enumerate(itertools.zip_longest(sources, paired), 1):
             if source is None or other is None:
-                short, long = self.name, self.beside
+                short, long = self.name, self.paired_name
                 raise DataError(
                     f"{(long if source is None else short)} {number} has no line to pair with"
                 )
-            yield Row(source, other)
+            yield InputLine(source, other)
 
 
 def require_pair(path: str, count: int, other: str, other_count: int) -> None:
@@ -120,18 +120,18 @@ def require_pair(path: str, count: int, other: str, other_count: int) -> None:
 
 
 def _count(path: str) -> int:
-    """Counts the lines of a file that can be read again."""
+    """Counts the lines of a file, which must be readable a second time."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise DataError(f"{path} is not a regular file: pipe it into --decode_from_file=- instead")
     return sum(1 for _ in iterate_lines(path))
 
 
-def _windows(rows: Iterator[_Row], is_there: Callable[[], bool]) -> Iterator[list[_Row]]:
-    """Yields rows in lists, each ending where `is_there` says that one would have to wait."""
+def _windows(lines: Iterator[_Line], has_arrived: Callable[[], bool]) -> Iterator[list[_Line]]:
+    """Yields lines in lists; a list also ends when the next line has not arrived."""
     size = _FIRST_WINDOW
-    for row in rows:
-        window = [row]
-        while len(window) < size and is_there() and (more := next(rows, None)) is not None:
+    for line in lines:
+        window = [line]
+        while len(window) < size and has_arrived() and (more := next(lines, None)) is not None:
             window.append(more)
         yield window
         size = min(2 * size, _LARGEST_WINDOW)
@@ -145,15 +145,15 @@ class _StandardInput:
     """
 
     def __init__(self) -> None:
-        self._lines: list[bytes] = []  # those that have arrived, the last first
+        self._lines: list[bytes] = []  # those that have arrived, in reverse order
 
-    def line_is_there(self) -> bool:
-        """Whether the next line need not be waited for."""
+    def has_line(self) -> bool:
+        """Whether the next line has already arrived."""
         return bool(self._lines)
 
     def __iter__(self) -> Iterator[bytes]:
-        begun: list[bytes] = []  # parts of a line whose end has not arrived yet
-        number, size = 1, 0  # of that line, as far as it has come
+        begun: list[bytes] = []  # parts of a line that has not arrived completely
+        number, size = 1, 0  # of that line so far
         while chunk := os.read(sys.stdin.fileno(), _BYTES):
             end, newline, rest = chunk.rpartition(b"\n")
             if newline:

@@ -1,8 +1,8 @@
-"""What has been decoded so far, kept beside the file that it is for, so that a kill loses little.
+"""Records each finished batch beside the output file, so that a killed run can be resumed.
 
-`{target}.part` holds JSON, one line each: first what the outputs are made from, then, behind its
-checksum, a record for each batch that is done. Windows come one after the other, the batches of a
-window in any order. Together they take more room than the target, for as long as it is made.
+`{target}.part` holds lines of JSON: first everything that determines the outputs, then one record
+for each finished batch, each after its checksum. Windows come in order, the batches of a window in
+any order. The file exists until the target is complete, and is larger than it.
 """
 
 import contextlib
@@ -12,76 +12,76 @@ import logging
 import os
 import pathlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_lite import files
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.details import Details
-from t2t_lite.decoding.pieces import Found, Hypothesis
+from t2t_lite.decoding.hypotheses import Details, Hypothesis
+from t2t_lite.decoding.piece_joining import HypothesesByIndex
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 
 log = logging.getLogger(__name__)
 
-# What is put beside the target while it is made.
+# Suffixes of the files beside the target while it is being written.
 _PART, _LOCK = ".part", ".part.lock"
 WRITTEN_BESIDE = ("", _PART, _LOCK, files.INCOMPLETE, _PART + files.INCOMPLETE)
 
-# Counts the ways in which batches were recorded; files of the first had none of this.
+# Version of the format; version 1 did not record it.
 _FORMAT = 2
 
 
-class Row(NamedTuple):
-    """What is known of a line that is done."""
+class OutputLine(NamedTuple):
+    """A finished line of the target."""
 
-    line: str  # as it is written
-    output: Output  # the best one, as it is scored
-
-
-class Record(NamedTuple):
-    """What a batch has brought."""
-
-    window: int  # the first row of its window
-    batch: int  # its number in there
-    rows: Mapping[int, Row]  # those that are done with it, by their numbers from 0
-    pieces: Found  # its pieces of rows that wait for their other pieces; see `Batch`
+    text: str  # as written
+    output: Output  # the best one, as scored
 
 
-class Done(NamedTuple):
-    """Where to go on."""
+class BatchRecord(NamedTuple):
+    """The results of one batch."""
 
-    rows: int = 0  # how many are done
-    window: int = 0  # the first row of the window under way
-    known: Mapping[int, Found] = {}  # its batches that are done, as `Decoder` wants them
-
-
-NOT_BEGUN = Done()
+    window: int  # index of the first line of its window
+    batch: int  # its number within the window
+    lines: Mapping[int, OutputLine]  # the lines that it completes, by their index
+    pieces: HypothesesByIndex  # see `BatchResult`
 
 
-class PartFile:
-    """The records of a file that is not yet whole.
+class ResumePoint(NamedTuple):
+    """Where to resume."""
+
+    lines: int = 0  # number of finished lines
+    window: int = 0  # index of the first line of the unfinished window
+    known: Mapping[int, HypothesesByIndex] = {}  # the finished batches of that window
+
+
+FROM_START = ResumePoint()
+
+
+class BatchJournal:
+    """The records of the finished batches of an incomplete file.
 
     Args:
-        target: the file that they are for.
-        origin: what decides what they are, as it stands in JSON; with another one, what is there
-            is thrown away.
+        target: the file to write.
+        origin: everything that determines the outputs, as JSON values; records with another origin
+            are discarded.
 
     Attributes:
-        done: what was there when it was opened.
+        resume_point: where a killed run stopped, once the journal is open.
     """
 
     def __init__(self, target: pathlib.Path, origin: Mapping[str, Any]) -> None:
         self._target = target
         self._origin = {"format": _FORMAT, **origin}
         self._path = target.with_name(target.name + _PART)
-        self.done = NOT_BEGUN
+        self.resume_point = FROM_START
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator["PartFile"]:
-        """Keeps other processes out, and finds what a killed one has left.
+    def opened(self) -> Iterator["BatchJournal"]:
+        """Locks the target against other processes, and reads the records that a killed one left.
 
         Raises:
             UserError: the target cannot be written, or another process is writing it.
@@ -98,34 +98,33 @@ class PartFile:
                 self._begin()
             yield self
 
-    def append(self, record: Record) -> None:
-        """Adds a record; it is on the disk when this returns."""
+    def append(self, record: BatchRecord) -> None:
+        """Appends a record; it is on disk when this returns."""
         with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(_line(record))
+            file.write(_encoded(record))
             file.flush()
             os.fsync(file.fileno())
 
-    def rows(self) -> Iterator[Row]:
-        """Yields what is there of whole windows, from the first row on; one window is in memory."""
+    def lines(self) -> Iterator[OutputLine]:
+        """Yields the finished lines in order, holding one window in memory."""
         with self._path.open("rb") as file:
             next(file)
             records = (record for line in file if (record := _parsed(line)))
             for _, window in itertools.groupby(records, key=lambda record: record.window):
-                rows = {number: row for record in window for number, row in record.rows.items()}
-                yield from (rows[number] for number in sorted(rows))
+                yield from lines_in_order(window)
 
     def finish(self) -> None:
-        """Writes the target, whole or not at all, and removes the part file."""
+        """Writes the target, whole or not at all, and removes the journal."""
         with files.whole_file(self._target) as temporary:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{row.line}\n" for row in self.rows())
+                file.writelines(f"{line.text}\n" for line in self.lines())
         self._path.unlink()
 
     def _begin(self) -> None:
         files.write_text(self._path, json.dumps(self._origin) + "\n")
 
     def _resume(self) -> bool:
-        """Returns whether there is something to go on from; what a kill has torn is cut off."""
+        """Returns whether there is anything to resume; truncates an incomplete last record."""
         if not self._path.exists():
             return False
         with self._path.open("r+b") as file:
@@ -133,13 +132,13 @@ class PartFile:
             if origin != self._origin:
                 other = [name for name, value in self._origin.items() if origin.get(name) != value]
                 log.warning(
-                    "starting anew: what is in %s was made with another %s",
+                    "starting over: %s was made with another %s",
                     self._path,
                     ", ".join(other),
                 )
                 return False
-            end, rows, window = file.tell(), 0, 0
-            known: dict[int, Found] = {}
+            end, lines, window = file.tell(), 0, 0
+            known: dict[int, HypothesesByIndex] = {}
             for line in file:
                 record = _parsed(line)
                 if record is None:
@@ -147,36 +146,42 @@ class PartFile:
                 if record.window != window:
                     window, known = record.window, {}
                 known[record.batch] = record.pieces
-                rows += len(record.rows)
+                lines += len(record.lines)
                 end += len(line)
             file.truncate(end)
-        self.done = Done(rows, window, known)
-        log.info("going on from %s, where %d lines are done", self._path, rows)
+        self.resume_point = ResumePoint(lines, window, known)
+        log.info("resuming from %s, where %d lines are done", self._path, lines)
         return True
 
 
-def _line(record: Record) -> str:
-    rows = [[number, *row] for number, row in record.rows.items()]
+def _encoded(record: BatchRecord) -> str:
+    lines = [[index, *line] for index, line in record.lines.items()]
     pieces = [
-        [number, [_fields(hypothesis) for hypothesis in hypotheses]]
-        for number, hypotheses in record.pieces.items()
+        [index, [_fields(hypothesis) for hypothesis in hypotheses]]
+        for index, hypotheses in record.pieces.items()
     ]
-    text = json.dumps([record.window, record.batch, rows, pieces], ensure_ascii=False)
+    text = json.dumps([record.window, record.batch, lines, pieces], ensure_ascii=False)
     return f"{_checksum(text.encode())} {text}\n"
 
 
-def _parsed(line: bytes) -> Record | None:
-    """Returns the record in a line; None if it is torn or damaged."""
+def _parsed(line: bytes) -> BatchRecord | None:
+    """Returns the record in a line; None if it is incomplete or damaged."""
     checksum, _, text = line.removesuffix(b"\n").partition(b" ")
     if not line.endswith(b"\n") or checksum != _checksum(text).encode():
         return None
-    window, batch, rows, pieces = json.loads(text)
-    return Record(
+    window, batch, lines, pieces = json.loads(text)
+    return BatchRecord(
         window,
         batch,
-        {number: Row(text, Output(*output)) for number, text, output in rows},
-        {number: [_hypothesis(*fields) for fields in found] for number, found in pieces},
+        {index: OutputLine(text, Output(*output)) for index, text, output in lines},
+        {index: [_hypothesis(*fields) for fields in found] for index, found in pieces},
     )
+
+
+def lines_in_order(records: Iterable[BatchRecord]) -> list[OutputLine]:
+    """Returns the lines of a window's records in their order."""
+    lines = {index: line for record in records for index, line in record.lines.items()}
+    return [lines[index] for index in sorted(lines)]
 
 
 def _checksum(text: bytes) -> str:
@@ -199,7 +204,7 @@ def _hypothesis(output: Any, ids: Any, score: Any, details: Any) -> Hypothesis:
 
 
 def _loaded(line: bytes) -> dict[str, Any]:
-    """Returns what a line of JSON holds; nothing if it is damaged."""
+    """Returns the object in a line of JSON; an empty one if the line is damaged."""
     try:
         return dict(json.loads(line))
     except (ValueError, TypeError, RecursionError):

@@ -4,9 +4,9 @@ import types
 
 import pytest
 
-from t2t_lite.decoding import lines
+from t2t_lite.decoding import input_lines
 from t2t_lite.decoding.config import DecoderConfig
-from t2t_lite.decoding.lines import Row, Rows
+from t2t_lite.decoding.input_lines import InputLine, InputLines
 from t2t_lite.errors import DataError
 
 
@@ -24,55 +24,62 @@ def pipe(monkeypatch):
     os.close(read)
 
 
-def sizes(rows: Rows) -> list[int]:
+def sizes(rows: InputLines) -> list[int]:
     return [len(window) for window in rows.windows()]
 
 
 def test_windows_grow_up_to_a_bound_and_hold_every_line(tmp_path):
     path = write(tmp_path / "in", b"".join(b"%d\n" % i for i in range(20_000)))
-    rows = Rows(DecoderConfig(decode_from_file=path))
+    rows = InputLines(DecoderConfig(decode_from_file=path))
     assert rows.count() == 20_000
     assert sizes(rows)[:3] == [16, 32, 64]
     assert max(sizes(rows)) == 4096
-    assert list(itertools.chain(*rows.windows())) == [Row(str(i)) for i in range(20_000)]
-    assert list(itertools.chain(*rows.windows()))[-1] == Row("19999")
+    assert list(itertools.chain(*rows.windows())) == [InputLine(str(i)) for i in range(20_000)]
+    assert list(itertools.chain(*rows.windows()))[-1] == InputLine("19999")
 
 
 def test_standard_input_is_not_waited_for(pipe):
-    windows = Rows(DecoderConfig(decode_from_file="-")).windows()
+    windows = InputLines(DecoderConfig(decode_from_file="-")).windows()
     os.write(pipe, b"eins\nzw")
-    assert next(windows) == [Row("eins")]
+    assert next(windows) == [InputLine("eins")]
     os.write(pipe, "\xf6lf\u2028\r\n\n".encode())
-    assert next(windows) == [Row("zw\xf6lf\u2028\r"), Row("")]
+    assert next(windows) == [InputLine("zw\xf6lf\u2028\r"), InputLine("")]
     os.write(pipe, b"no end")
     os.close(pipe)
-    assert next(windows) == [Row("no end")]
+    assert next(windows) == [InputLine("no end")]
     assert next(windows, None) is None
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 def test_lines_of_standard_input_arrive_in_whatever_parts(pipe, monkeypatch, size):
-    monkeypatch.setattr(lines, "_BYTES", size)
+    monkeypatch.setattr(input_lines, "_BYTES", size)
     os.write(pipe, b"\n\none long line\nb\n\nthe last one")
     os.close(pipe)
-    rows = [Row(""), Row(""), Row("one long line"), Row("b"), Row(""), Row("the last one")]
-    assert list(Rows(DecoderConfig(decode_from_file="-"))) == rows
+    rows = [
+        InputLine(""),
+        InputLine(""),
+        InputLine("one long line"),
+        InputLine("b"),
+        InputLine(""),
+        InputLine("the last one"),
+    ]
+    assert list(InputLines(DecoderConfig(decode_from_file="-"))) == rows
 
 
 def test_what_is_no_text_on_standard_input_is_named(pipe):
     os.write(pipe, b"fine\n\xff\n")
     os.close(pipe)
     with pytest.raises(DataError, match="standard input, line 2: byte 0xff"):
-        list(Rows(DecoderConfig(decode_from_file="-")).windows())
+        list(InputLines(DecoderConfig(decode_from_file="-")).windows())
 
 
 @pytest.mark.parametrize("name", ["prefix_file", "score_file"])
 def test_what_stands_beside_the_lines(tmp_path, name):
     source = write(tmp_path / "in", b"a\n\nc\n")
     beside = write(tmp_path / "beside", b"x\ny\tz\n\n")
-    rows = Rows(DecoderConfig(decode_from_file=source, **{name: beside}))
+    rows = InputLines(DecoderConfig(decode_from_file=source, **{name: beside}))
     assert rows.count() == 3
-    assert list(rows) == [Row("a", "x"), Row("", "y\tz"), Row("c", "")]
+    assert list(rows) == [InputLine("a", "x"), InputLine("", "y\tz"), InputLine("c", "")]
     write(tmp_path / "beside", b"x\ny\n")
     with pytest.raises(DataError, match=r"in has 3 lines but .*beside has 2: they must pair"):
         rows.count()
@@ -84,13 +91,13 @@ def test_standard_input_pairs_line_by_line_too(pipe, tmp_path, prefixes):
     os.close(pipe)
     path = write(tmp_path / "prefixes", prefixes)
     with pytest.raises(DataError, match=r", line [23] has no line to pair with"):
-        list(Rows(DecoderConfig(decode_from_file="-", prefix_file=path)))
+        list(InputLines(DecoderConfig(decode_from_file="-", prefix_file=path)))
 
 
 def test_source_and_target_in_one_line_as_in_t2t(tmp_path):
     path = write(tmp_path / "pairs", b"a b\tc\td\n\t\n")
-    rows = Rows(DecoderConfig(score_file=path))
-    assert list(rows) == [Row("a b", "c\td"), Row("", "")]
+    rows = InputLines(DecoderConfig(score_file=path))
+    assert list(rows) == [InputLine("a b", "c\td"), InputLine("", "")]
     write(tmp_path / "pairs", b"a\tb\nonly\n")
     with pytest.raises(DataError, match=r"pairs, line 2: no tab between source and target"):
         list(rows)
@@ -98,6 +105,6 @@ def test_source_and_target_in_one_line_as_in_t2t(tmp_path):
 
 def test_a_pipe_that_is_named_like_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "fifo")
-    rows = Rows(DecoderConfig(decode_from_file=str(tmp_path / "fifo")))
+    rows = InputLines(DecoderConfig(decode_from_file=str(tmp_path / "fifo")))
     with pytest.raises(DataError, match=r"fifo is not a regular file: .*--decode_from_file=-"):
         rows.count()

@@ -1,0 +1,40 @@
+"""What the decoder takes and returns: sources, and hypotheses with the details of their tokens."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_lite.data.problem import Output
+
+
+class Source(NamedTuple):
+    """One sentence to decode."""
+
+    text: str
+    ids: Sequence[int]  # EOS included; empty if there is nothing to decode
+    number: int = 1  # of its line or example, from 1: for messages, and to seed sampling
+    prefix: Sequence[int] = ()  # how every output begins, without EOS
+
+
+class Details(NamedTuple):
+    """T tokens of an output for S tokens of its source, EOS included."""
+
+    source_tokens: list[str]  # as text
+    tokens: list[str]  # as text
+    log_probs: np.ndarray  # [T], by the model alone, whatever the search forbids
+    attention: np.ndarray  # [T, S], of the last layer, averaged over its heads
+
+
+class Hypothesis(NamedTuple):
+    """One output for one sentence."""
+
+    output: Output
+    ids: list[int]  # without EOS
+    score: float  # log-probability over the length penalty
+    details: Details | None = None  # if the decoder was asked for them
+
+
+def best_output(hypotheses: Sequence[Hypothesis]) -> Output:
+    """Returns the output of the first hypothesis; "" if there is none."""
+    return hypotheses[0].output if hypotheses else Output("")

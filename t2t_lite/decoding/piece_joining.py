@@ -1,0 +1,106 @@
+"""Joins the hypotheses of a source's pieces, and collects the hypotheses of all batches."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_lite.data.problem import Output
+from t2t_lite.decoding import long_lines
+from t2t_lite.decoding.hypotheses import Details, Hypothesis
+
+# The hypotheses, best first, of some sentences or pieces, by their index.
+HypothesesByIndex = Mapping[int, list[Hypothesis]]
+
+NO_BATCHES: Mapping[int, HypothesesByIndex] = {}
+
+
+class BatchResult(NamedTuple):
+    """The hypotheses from one batch."""
+
+    number: int  # the same whenever the same sources are decoded; 0: the sources without ids
+    sources: HypothesesByIndex  # the sources that this batch completes
+    pieces: HypothesesByIndex  # its pieces of sources that are still incomplete
+
+
+class PieceJoiner:
+    """Joins the hypotheses of pieces, which may arrive in any order.
+
+    Args:
+        sizes: the number of pieces of each source; pieces are numbered from 0 over all sources.
+        known: the pieces of incomplete sources from earlier batches, by batch number.
+
+    Attributes:
+        known: the same.
+    """
+
+    def __init__(self, sizes: Sequence[int], known: Mapping[int, HypothesesByIndex]) -> None:
+        self.known = known
+        self._sizes = sizes
+        self._source_of = [index for index, size in enumerate(sizes) for _ in range(size)]
+        self._waiting: dict[int, dict[int, list[Hypothesis]]] = defaultdict(dict)
+        for pieces in known.values():
+            for piece, hypotheses in pieces.items():
+                self._waiting[self._source_of[piece]][piece] = hypotheses
+
+    def add(self, number: int, found: HypothesesByIndex) -> BatchResult:
+        """Adds the hypotheses of a batch's pieces; returns the result of the batch."""
+        done = {}
+        for piece, hypotheses in found.items():
+            source = self._source_of[piece]
+            pieces = self._waiting[source]
+            pieces[piece] = hypotheses
+            if len(pieces) == self._sizes[source]:
+                done[source] = _join([pieces[i] for i in sorted(pieces)])
+                del self._waiting[source]
+        waiting = {i: found[i] for i in found if self._source_of[i] not in done}
+        return BatchResult(number, done, waiting)
+
+
+def collect(
+    batches: Iterable[BatchResult], count: int, advance: Callable[[int], None]
+) -> list[list[Hypothesis]]:
+    """Returns the hypotheses of all `count` sources, in their order."""
+    found: list[list[Hypothesis]] = [[] for _ in range(count)]
+    for batch in batches:
+        for index, hypotheses in batch.sources.items():
+            found[index] = hypotheses
+        if batch.number:
+            advance(len(batch.sources))
+    return found
+
+
+def join_details(pieces: Sequence[Details]) -> Details:
+    """Joins the details of a source's pieces into those of the whole source."""
+    shapes = [piece.attention.shape for piece in pieces]
+    attention = np.zeros(np.sum(shapes, axis=0))
+    row = column = 0
+    for piece in pieces:
+        rows, columns = piece.attention.shape
+        attention[row : row + rows, column : column + columns] = piece.attention
+        row, column = row + rows, column + columns
+    return Details(
+        [token for piece in pieces for token in piece.source_tokens],
+        [token for piece in pieces for token in piece.tokens],
+        np.concatenate([piece.log_probs for piece in pieces]),
+        attention,
+    )
+
+
+def _join(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    """Joins the hypotheses of a source's pieces by rank: best with best, second with second."""
+    if len(pieces) == 1:
+        return list(pieces[0])
+    return [_join_rank(rank) for rank in zip(*filter(None, pieces), strict=False)]
+
+
+def _join_rank(rank: Sequence[Hypothesis]) -> Hypothesis:
+    details = [piece.details for piece in rank if piece.details]
+    return Hypothesis(
+        Output(long_lines.join(piece.output.text for piece in rank)),
+        list(itertools.chain.from_iterable(piece.ids for piece in rank)),
+        sum(piece.score for piece in rank),
+        join_details(details) if details else None,
+    )

@@ -1,0 +1,137 @@
+"""From text to ids and back: encodes sources and targets, and splits or truncates long sources."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from t2t_lite.data.problem import Output, Problem
+from t2t_lite.decoding import long_lines
+from t2t_lite.decoding.hypotheses import Source
+from t2t_lite.errors import DataError
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
+
+log = logging.getLogger(__name__)
+
+# Most subwords of a given target: each attends to all before it.
+_MAX_TARGET = 4096
+
+# An output is one line of a file, and one column where all beams are written.
+_SEPARATORS = str.maketrans("\n\r\t", "   ")
+
+
+class TextCodec:
+    """Encodes the text that a model reads, and decodes the ids that it outputs.
+
+    Args:
+        problem: converts lines to sources, and outputs to what users see.
+        encoders: the encoders of "inputs" and "targets".
+        max_input_size: the ids that a source may have, EOS included; 0: no limit.
+        long_input: what `pieces` does with longer sources: "split" or "truncate".
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        encoders: Mapping[str, TextEncoder],
+        max_input_size: int = 0,
+        long_input: str = "split",
+    ) -> None:
+        self._problem = problem
+        self._encoders = encoders
+        self._max_input_size = max_input_size
+        self._splits = long_input == "split" and problem.can_split_sources
+
+    def encode(self, lines: Sequence[str], name: str = "line", first: int = 1) -> list[Source]:
+        """Returns each line with its ids; no ids for a line without text.
+
+        Args:
+            lines: one sentence each; surrounding white space is dropped.
+            name: what messages call a line, before its number.
+            first: the number of the first line.
+
+        Raises:
+            DataError: a line has a token that is not in the vocabulary.
+        """
+        encoded = []
+        for number, line in enumerate(lines, first):
+            text = self._problem.source(line)
+            encoded.append(Source(text, self._source_ids(text, f"{name} {number}"), number))
+        return encoded
+
+    def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:
+        """Returns the ids of target texts, without EOS; arguments as in `encode`.
+
+        Raises:
+            DataError: as in `encode`, or a target is too long to be scored.
+        """
+        targets = []
+        for number, line in enumerate(lines, first):
+            place = f"{name} {number}"
+            ids = _encode(self._encoders["targets"], line.strip(), place)
+            if len(ids) > _MAX_TARGET:
+                raise DataError(
+                    f"{place}: {len(ids)} subwords, more than {_MAX_TARGET}: memory grows with the "
+                    "square of this number; shorten the line, or leave it out"
+                )
+            targets.append(ids)
+        return targets
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """Returns source ids as one line of text."""
+        return self._encoders["inputs"].decode(ids).translate(_SEPARATORS)
+
+    def target_text(self, ids: Sequence[int]) -> str:
+        """Returns target ids as one line of text."""
+        return self._encoders["targets"].decode(ids).translate(_SEPARATORS)
+
+    def source_tokens(self, ids: Sequence[int]) -> list[str]:
+        """Returns each source id as text, EOS included."""
+        return _token_texts(self._encoders["inputs"], ids)
+
+    def target_tokens(self, ids: Sequence[int]) -> list[str]:
+        """Returns each target id as text, EOS included."""
+        return _token_texts(self._encoders["targets"], ids)
+
+    def output(self, source: Source, ids: Sequence[int]) -> Output:
+        """Returns target ids, without EOS, as users see them."""
+        return self._problem.show(source.text, self.target_text(ids))
+
+    def pieces(self, source: Source, name: str) -> list[Source]:
+        """Splits a source into pieces that are short enough, if it may be split."""
+        if not self._splits or not self._is_too_long(source.ids):
+            return [source]
+        place, size = f"{name} {source.number}", len(source.ids)
+        texts = long_lines.split(
+            source.text, lambda text: not self._is_too_long(self._source_ids(text, place))
+        )
+        log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
+        first, *others = texts
+        return [
+            source._replace(text=first, ids=self._source_ids(first, place)),
+            *(Source(t, self._source_ids(t, place), source.number) for t in others),
+        ]
+
+    def truncated(self, source: Source, name: str) -> Source:
+        """Cuts the ids of a source that is too long; its text stays, since users see all of it."""
+        if not self._is_too_long(source.ids):
+            return source
+        size, limit = len(source.ids), self._max_input_size
+        log.warning("%s %d has %d subwords: cut to %d", name, source.number, size, limit)
+        return source._replace(ids=[*source.ids[: limit - 1], EOS_ID])
+
+    def _source_ids(self, text: str, place: str) -> list[int]:
+        ids = _encode(self._encoders["inputs"], text, place)
+        return [*ids, EOS_ID] if ids else []
+
+    def _is_too_long(self, ids: Sequence[int]) -> bool:
+        return 0 < self._max_input_size < len(ids)
+
+
+def _encode(encoder: TextEncoder, text: str, place: str) -> list[int]:
+    try:
+        return encoder.encode(text)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
+
+
+def _token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
+    return [RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) for i in ids]
