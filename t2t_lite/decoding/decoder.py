@@ -294,7 +294,7 @@ class Decoder:
     ) -> Iterator[BatchResult]:
         """Runs `work` on all items in batches, on all devices; items of length 0 get no output."""
         empty: list[int] = [i for i, length in enumerate(lengths) if not length]
-        h = self.hparams
+        h: DecodeHParams = self.hparams
         batches = dict(enumerate([empty, *batches_by_length(lengths, h.beam_size, h.batch_size)]))
         left = [n for n, batch in batches.items() if batch and n not in joiner.known]
         if 0 in left:

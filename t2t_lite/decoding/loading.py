@@ -65,8 +65,9 @@ def find_models(config: DecoderConfig) -> list[TrainedModel]:
     for other in trained[1:]:
         if other.run.problem.name != first.problem.name:
             raise UserError(
-                f"{other.run.folder} was trained on problem {other.run.problem.name}, {first.folder} "
-                f"on {first.problem.name}: the models of an ensemble must have the same problem"
+                f"{other.run.folder} was trained on problem {other.run.problem.name}, "
+                f"{first.folder} on {first.problem.name}: the models of an ensemble must have the "
+                "same problem"
             )
         if _vocabulary(other.run) != _vocabulary(first):
             raise UserError(

@@ -1,1 +1,1 @@
-"""Models that leave the house, for TensorFlow, Keras and CTranslate2, and T2T's that move in."""
+"""Exports to TensorFlow, Keras and CTranslate2, and imports from T2T."""

@@ -1,15 +1,14 @@
 """A trained Transformer as a folder for CTranslate2 (https://github.com/OpenNMT/CTranslate2).
 
-The folder holds the weights, the vocabulary, the SentencePiece model, and a README.md that says how
-to use it. The logits are those of our model: CTranslate2 knows the paper's layers, and what differs
-between its conventions and T2T's is written down with the weights (positions count from 0, decoding
-starts from a zero vector).
+The folder holds the weights, the vocabulary, the SentencePiece model, and a README.md with usage.
+The logits are those of our model: CTranslate2 has the paper's layers, and the weights' folder
+records where T2T's conventions differ (positions count from 0, decoding starts from a zero vector).
 """
 
 import logging
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -18,6 +17,7 @@ from keras import ops
 
 from t2t_lite import files
 from t2t_lite.errors import UserError
+from t2t_lite.export._private_api import replace_arrays
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import Projection
@@ -40,23 +40,23 @@ log = logging.getLogger(__name__)
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8")
 
-# Rows of the position tables: no source and no output can be longer. CTranslate2 itself cuts
-# sources at 1,024 subwords and outputs at 256, unless it is told otherwise.
+# Rows of the position tables: no source or output can be longer. By default, CTranslate2 itself
+# cuts sources at 1,024 subwords and outputs at 256.
 _POSITIONS = 2048
 
-# Residual steps, without dropout, before and after a sub-layer: where normalisation stands.
+# Residual steps, without dropout, before and after a sub-layer: the place of normalisation.
 _PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
 
 
 def export(
     run: run_folder.RunFolder, checkpoint: str | None, export_dir: str, quantization: str
 ) -> None:
-    """Writes the model of a run folder, whole or not at all.
+    """Exports the model of a run folder, whole or not at all.
 
     Args:
         run: an opened run folder.
         checkpoint: prefix of a checkpoint; None: the newest.
-        export_dir: the folder to write; must not be there yet, or be empty.
+        export_dir: the folder to write; must be missing or empty.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
 
     Raises:
@@ -84,11 +84,11 @@ def export(
 def convert(
     model: Seq2Seq, pieces: Sequence[str] | None = None, quantization: str = "float32"
 ) -> "TransformerSpec":
-    """Turns a model into CTranslate2's description of it; `save` writes that into a folder.
+    """Converts a model to CTranslate2's specification, whose `save` writes it into a folder.
 
     Args:
         model: a Transformer.
-        pieces: what CTranslate2 is to call each id of both vocabularies; None: its number.
+        pieces: CTranslate2's token for each id of both vocabularies; None: the id as text.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
 
     Raises:
@@ -101,7 +101,7 @@ def convert(
     hparams = model.hparams
     if not (isinstance(model, Transformer) and isinstance(hparams, TransformerHParams)):
         raise UserError(
-            f"model {type(model).__name__}: CTranslate2 runs Transformers alone; export a "
+            f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
             "SavedModel (--format=savedmodel)"
         )
     _refuse_other_layers(hparams)
@@ -115,7 +115,7 @@ def convert(
     _set_decoder(spec.decoder, model)
     spec.config.layer_norm_epsilon = hparams.norm_epsilon
     _register_vocabularies(spec, model, pieces)
-    if quantization == "bfloat16":  # which ctranslate2 itself can do with PyTorch alone
+    if quantization == "bfloat16":  # ctranslate2 itself can do this only with PyTorch
         _round_to_bfloat16(spec)
     spec.validate()
     spec.optimize(quantization)
@@ -123,39 +123,39 @@ def convert(
 
 
 def _refuse_other_layers(h: TransformerHParams) -> None:
-    """Raises UserError if CTranslate2 has no layers such as those of a model."""
+    """Raises UserError if CTranslate2 lacks a layer of the model."""
     for name in ("key_channels", "value_channels"):
         if getattr(h, name) != h.hidden_size:
             raise UserError(
-                f"hparam attention_{name}={getattr(h, name)}: CTranslate2 has no attention other "
-                f"than over hidden_size={h.hidden_size} features; export a SavedModel "
+                f"hparam attention_{name}={getattr(h, name)}: CTranslate2 supports attention only "
+                f"over hidden_size={h.hidden_size} features; export a SavedModel "
                 "(--format=savedmodel)"
             )
     if h.self_attention_type != "dot_product" and h.pos != "none":
         raise UserError(
-            f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 has no "
-            "positions beside relative ones; export a SavedModel (--format=savedmodel)"
+            f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 cannot "
+            "combine these positions; export a SavedModel (--format=savedmodel)"
         )
     for name, known in (("ffn_layer", "dense_relu_dense"), ("attention_neighborhood", 0)):
         if getattr(h, name) != known:
             raise UserError(
-                f"hparam {name}={getattr(h, name)}: CTranslate2 knows {known} alone; export a "
+                f"hparam {name}={getattr(h, name)}: CTranslate2 supports only {known}; export a "
                 "SavedModel (--format=savedmodel)"
             )
 
 
 def _is_pre_norm(h: TransformerHParams) -> bool:
-    """Tells where the normalisations of a model stand.
+    """Returns whether the model normalises before its sub-layers, rather than after.
 
     Raises:
-        UserError: CTranslate2 has them elsewhere.
+        UserError: CTranslate2 does not support its place of normalisation.
     """
     names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
     steps = tuple(getattr(h, name).replace("none", "").replace("d", "") for name in names)
     if steps not in (_PRE_NORM, _POST_NORM):
         raise UserError(
             f"hparams {names[0]}={getattr(h, names[0])!r}, {names[1]}={getattr(h, names[1])!r}: "
-            "CTranslate2 knows n with da and none with dan; export a SavedModel "
+            "CTranslate2 supports only n with da, or none with dan; export a SavedModel "
             "(--format=savedmodel)"
         )
     return steps == _PRE_NORM
@@ -164,7 +164,7 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
 def _set_encoder(spec: "LayerSpec", model: Transformer) -> None:
     spec.scale_embeddings = _is_scaled(model)
     spec.embeddings[0].weight = _array(model.inputs_embedding.matrix)
-    if model.target_space is not None:  # its first row is added to all embeddings, once scaled
+    if model.target_space is not None:  # its first row is added to all scaled embeddings
         spec.embeddings[0].weight += _array(model.target_space[0]) / model.inputs_embedding.scale
     if not _is_relative(model):
         spec.position_encodings.encodings = _position_table(model.inputs_position)
@@ -230,7 +230,7 @@ def _set_norm(spec: "LayerSpec", steps: LayerSteps) -> None:
 
 
 def _position_table(layer: Position) -> np.ndarray:
-    """Returns what the layer adds to the embeddings of the first positions, [_POSITIONS, D]."""
+    """Returns what the layer adds to the embeddings of each position, [_POSITIONS, D]."""
     nothing = ops.zeros((1, _POSITIONS, layer.channels))
     return _array(layer(nothing, ops.arange(_POSITIONS))[0])
 
@@ -244,7 +244,7 @@ def _is_scaled(model: Transformer) -> bool:
 
 
 def _array(values: keras.KerasTensor) -> np.ndarray:
-    return ops.convert_to_numpy(values).copy()  # what is here may be quantised in place
+    return ops.convert_to_numpy(values).copy()  # the result may be quantised in place
 
 
 def _register_vocabularies(
@@ -256,51 +256,46 @@ def _register_vocabularies(
     spec.register_target_vocabulary(list(names[: sizes[1]]))
     spec.config.add_source_eos = True
     spec.config.eos_token = names[EOS_ID]
-    # Neither the start nor what the vocabulary lacks has an id of its own in T2T's vocabularies.
+    # T2T's vocabularies have no ids for the start or for unknown tokens.
     spec.config.bos_token = spec.config.decoder_start_token = names[PAD_ID]
     spec.config.unk_token = "<unk>" if "<unk>" in names else names[PAD_ID]
 
 
 def _round_to_bfloat16(spec: "TransformerSpec") -> None:
-    from ctranslate2.specs import model_spec
-
-    def round_array(owner: "LayerSpec", name: str, value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            setattr(owner, name.rpartition("/")[2], tf.cast(value, tf.bfloat16).numpy())
-
-    model_spec.visit_spec(spec, round_array)
+    replace_arrays(spec, lambda array: tf.cast(array, tf.bfloat16).numpy())
 
 
 _README = """\
 # {problem}, for CTranslate2
 
 Written by t2t-exporter: model {model}, hparams set {hparams_set}, after {step} updates, weights in
-{quantization}. In this folder, after `pip install {packages}`:
+{quantization}. To use it in this folder, after `pip install {packages}`:
 
 {example}
-`translate_batch` takes lists of many sentences at a time. An output ends after 256 subwords unless
-`max_decoding_length` says otherwise; t2t-decoder lets it be {extra_length} subwords longer than its
-source. Neither can be longer than {positions} subwords. `Translator(".", compute_type="int8")`
-computes in 8 bits, whatever the weights are stored in.
+`translate_batch` takes many sentences at a time. An output ends after 256 subwords; set
+`max_decoding_length` to change this. In t2t-decoder it may be {extra_length} subwords longer than
+its source. Neither can be longer than {positions} subwords. `Translator(".", compute_type="int8")`
+computes in 8 bits, however the weights are stored.
 
 ## The same outputs as t2t-decoder's
 
-With `min_decoding_length=0`, greedy search (`beam_size=1`) finds what t2t-decoder finds with
-`beam_size=1`, and beam search with `length_penalty=0` what it finds with `alpha=0`, but for
+With `min_decoding_length=0`, greedy search (`beam_size=1`) finds the same outputs as t2t-decoder
+with `beam_size=1`, and beam search with `length_penalty=0` the same as with `alpha=0`, except for
 rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder scores outputs as
-`length_penalty=X` does here. In all cases it looks a little further: CTranslate2 lets an output end
-only where that is among its `beam_size` best steps, and stops once `beam_size` outputs have ended;
-t2t-decoder looks at twice as many, and goes on until no better output can come.
+`length_penalty=X` does here. In all cases t2t-decoder searches a little further: CTranslate2 lets
+an output end only if that is among its `beam_size` best steps, and stops once `beam_size` outputs
+have ended; t2t-decoder considers twice as many steps, and continues until no better output is
+possible.
 
-T2T's own penalty is another: t2t-decoder divides the log-probability of an output of n subwords,
-EOS counted, by ((5 + n) / 6)^alpha, CTranslate2 by n^length_penalty. Between outputs of about n
-subwords they choose alike if length_penalty = alpha n / (5 + n). For the default of this problem,
+T2T's own penalty differs: t2t-decoder divides the log-probability of an output of n subwords,
+EOS counted, by ((5 + n) / 6)^alpha, CTranslate2 by n^length_penalty. For outputs of about n
+subwords they rank alike if length_penalty = alpha n / (5 + n). For the default of this problem,
 alpha={alpha:g}:
 
 | n | length_penalty |
 |---:|---:|
 {penalties}
-**`{nearest}` comes nearest** for sentences of usual length.
+**`{nearest}` is closest** for sentences of usual length.
 """
 
 _USE_PIECES = """\
@@ -310,7 +305,7 @@ _USE_PIECES = """\
     print(spm.decode(found[0].hypotheses[0]))
 """
 
-# For vocabularies that have no tokeniser but ours. CTranslate2's tokens are their ids.
+# For vocabularies with no tokeniser except ours. CTranslate2's tokens are the ids.
 _USE_IDS = """\
     import ctranslate2, t2t_lite.registry
     text = t2t_lite.registry.problem("{problem}").get_feature_encoders(".")

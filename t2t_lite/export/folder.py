@@ -1,4 +1,4 @@
-"""Where exports lie: `export_dir/KIND/VERSION`, as TensorFlow Serving wants it, and whence."""
+"""Versioned export folders, `export_dir/KIND/VERSION`, as TensorFlow Serving expects them."""
 
 import contextlib
 import pathlib
@@ -15,13 +15,13 @@ _README = "README.md"
 
 @contextlib.contextmanager
 def new_folder(export_dir: str, *kinds: str) -> Iterator[pathlib.Path]:
-    """Yields the path, not there yet, of the next version of the first of `kinds`.
+    """Yields the path of the next version of the first of `kinds`, which does not exist yet.
 
-    While the block writes it, no other process is given one of that kind: it would be the same.
+    A lock keeps other processes from writing the same version during the block.
 
     Args:
-        export_dir: the parent of all kinds; made if missing.
-        *kinds: the folders whose versions are counted together, so that equal ones belong together.
+        export_dir: the parent of all kinds; created if missing.
+        *kinds: folders whose versions are counted together, so that equal numbers belong together.
 
     Raises:
         UserError: another process is writing a version.
@@ -32,8 +32,8 @@ def new_folder(export_dir: str, *kinds: str) -> Iterator[pathlib.Path]:
         files.made_folder(parent),
         locked(lock, "t2t-exporter", f"is writing into {parent / kinds[0]}"),
     ):
-        there = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
-        last = max((int(name) for name in there if name.isdecimal()), default=0)
+        existing = (path.name for kind in kinds for path in parent.glob(f"{kind}/*"))
+        last = max((int(name) for name in existing if name.isdecimal()), default=0)
         yield parent / kinds[0] / str(last + 1)
 
 
@@ -42,8 +42,8 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
     """Yields an empty folder for each kind; they appear as one new version if the block succeeds.
 
     Args:
-        export_dir: the parent of all kinds; made if missing.
-        kinds: the names of the folders of versions.
+        export_dir: the parent of all kinds; created if missing.
+        kinds: the names of the folders that hold versions.
 
     Yields:
         The folders to write into, by kind.
@@ -58,15 +58,15 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
         }
 
 
-def accompany(folder: pathlib.Path, run: RunFolder, readme: str) -> None:
-    """Puts a README and the run's vocabulary beside an exported model."""
+def write_companions(folder: pathlib.Path, run: RunFolder, readme: str) -> None:
+    """Writes a README and the run's vocabulary beside an exported model."""
     (folder / _README).write_text(readme, encoding="utf-8")
     for name in run.problem.vocab_files():
         shutil.copyfile(run.folder / name, folder / name)
 
 
 def origin(run: RunFolder, checkpoint: str, step: int) -> str:
-    """Returns the paragraph of a README that says what was exported."""
+    """Returns the paragraph of a README that states what was exported."""
     return (
         f"Model {run.model_name} ({run.hparams_set}) for the problem {run.problem.name} after "
         f"{step:,} steps: checkpoint {pathlib.Path(checkpoint).name}, exported by t2t_lite "

@@ -1,4 +1,4 @@
-"""What the decoder does to text in Python, in a TensorFlow graph: bytes to ids, ids to bytes."""
+"""The decoder's conversion of text to ids and back, as TensorFlow operations."""
 
 import re
 import sys
@@ -10,9 +10,9 @@ from t2t_lite.data.problem import Problem
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import RESERVED_TOKENS, ByteTextEncoder, TextEncoder
 
-_REPLACEMENT = 0xFFFD  # stands for bytes that are not UTF-8, as in Python
+_REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 
-# RE2's idea of white space is ASCII's alone.
+# RE2's white space is only ASCII's.
 _SPACE = "".join(re.escape(c) for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
 _SPACE_AROUND = rf"\A[{_SPACE}]+|[{_SPACE}]+\z"
 
@@ -24,7 +24,7 @@ class GraphTokenizer(Protocol):
         """Returns the ids of `lines` [N], int32 [N, (ids)], without EOS."""
 
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the text [N] of ids that all stand for text."""
+        """Returns the text [N] of ids, none of which is reserved."""
 
 
 class _Bytes:
@@ -43,7 +43,7 @@ class _Bytes:
 
 
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
-    """Returns what does in a graph what `encoder` does; None if no operation of TensorFlow does."""
+    """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
     if isinstance(encoder, SentencePieceEncoder):
         tokenizer: Any = encoder.graph_tokenizer()
         return tokenizer
@@ -51,23 +51,23 @@ def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
 
 
 def is_plain_text(problem: Problem) -> bool:
-    """Whether the problem shows text as it is and takes it but for the white space around it."""
+    """Whether the problem changes text in no way, except for dropping surrounding white space."""
     kind = type(problem)
     return kind.source is Problem.source and kind.postprocess is Problem.postprocess
 
 
 def valid_text(lines: tf.Tensor) -> tf.Tensor:
-    """Puts U+FFFD in place of bytes that are not UTF-8, as `bytes.decode("utf-8", "replace")`."""
+    """Replaces bytes that are not UTF-8 by U+FFFD, like `bytes.decode("utf-8", "replace")`."""
     return tf.strings.unicode_transcode(
         lines, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
     )
 
 
 def source_text(lines: tf.Tensor) -> tf.Tensor:
-    """Does what `Problem.source` does: drops the white space around each line."""
+    """Drops the white space around each line, like `Problem.source`."""
     return tf.strings.regex_replace(valid_text(lines), _SPACE_AROUND, "")
 
 
 def one_line(texts: tf.Tensor) -> tf.Tensor:
-    """Does what the decoder does to an output: line ends and tabs become spaces."""
+    """Replaces line ends and tabs by spaces, as the decoder does in outputs."""
     return tf.strings.regex_replace(texts, r"[\n\r\t]", " ")

@@ -1,9 +1,9 @@
-"""The bare model as a `.keras` file, for those who want to compute with it in Keras."""
+"""Exports the bare model as a `.keras` file, to use in Keras."""
 
 import logging
 
-from t2t_lite.export.folder import accompany, new_folders, origin
-from t2t_lite.models.finite_weights import require_finite_weights
+from t2t_lite.export.folder import new_folders, origin, write_companions
+from t2t_lite.models.finite import require_finite
 from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -15,11 +15,11 @@ _README = """\
 # {problem} for Keras
 
 {origin}
-{file} maps source and target ids to logits; it does not search. Beside it lies the vocabulary.
+{file} maps source and target ids to logits; it does not search. The vocabulary is beside it.
 
 ```python
 import keras
-import {module}  # makes the model's class known to Keras
+import {module}  # registers the model's class with Keras
 
 model = keras.saving.load_model("{file}")
 logits = model({{"inputs": source_ids, "targets": target_ids}})  # [B, T, V]; 1 ends a text, 0 pads
@@ -49,5 +49,5 @@ def export(run: RunFolder, checkpoint: str, export_dir: str) -> None:
             file=_FILE,
             module=type(model).__module__,
         )
-        accompany(folder, run, readme)
+        write_companions(folder, run, readme)
     log.info("wrote %s", export_dir)

@@ -1,4 +1,4 @@
-"""Asks a server for the outputs of an exported model, by TensorFlow Serving's REST interface.
+"""Client of TensorFlow Serving's REST interface, for exported models.
 
 Needs neither TensorFlow nor the model.
 """
@@ -17,11 +17,11 @@ from t2t_lite.text.text_encoder import EOS_ID
 
 # An output is one line.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
-# JSON can spell half of a surrogate pair, which cannot be printed.
+# JSON can encode half of a surrogate pair, which cannot be printed.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Bytes of an answer, whatever the server sends; real ones have a few thousand.
-_LONGEST_ANSWER = 1 << 26
-_LONGEST_REFUSAL = 300
+# Most bytes read of an answer; real ones have a few thousand.
+_MAX_ANSWER = 1 << 26
+_MAX_REFUSAL = 300
 
 
 class Answer(NamedTuple):
@@ -32,14 +32,14 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """Asks for outputs, line by line.
+    """Requests outputs, line by line.
 
     Args:
         server: `host:port`, or a URL up to there.
-        servable_name: what the server calls the model.
+        servable_name: the server's name of the model.
         timeout_secs: seconds to wait for an answer.
-        problem: for a model that `t2t-exporter` calls `ids`: whose text is made ids here; None for
-            a `translate`.
+        problem: for an export of kind `ids`: the problem that encodes and decodes the text; None
+            for kind `translate`.
         data_dir: where the problem's vocabulary is.
 
     Raises:
@@ -64,8 +64,8 @@ class Client:
         """Returns the outputs for a line, best first; none for a line without text.
 
         Raises:
-            UserError: there is no answer, or it is not that of an exported model.
-            DataError: a token of the line is unknown.
+            UserError: there is no answer, or it is not an exported model's.
+            DataError: a token of the line is not in the vocabulary.
         """
         if self._problem is None:
             return self._predict(line.strip()) if line.strip() else []
@@ -92,13 +92,13 @@ class Client:
             ) from None
         if any(math.isnan(answer.score) for answer in answers):
             raise UserError(
-                f"{self._url} answered with NaN in place of scores: the model gives no "
+                f"{self._url} answered with NaN instead of scores: the model has no "
                 "probabilities for this line; export another checkpoint"
             )
         return answers
 
     def _answers(self, found: Any) -> list[Any]:
-        """Returns an answer's outputs as the source was given: texts or lists of ids.
+        """Returns an answer's outputs, of the same kind as the source: texts or lists of ids.
 
         Raises:
             KeyError, TypeError, ValueError, OverflowError: it is not an answer.
@@ -119,10 +119,10 @@ class Client:
                 self._url, body, headers={"Content-Type": "application/json"}
             )
             with urllib.request.urlopen(request, timeout=self._timeout_secs) as answer:
-                content = answer.read(_LONGEST_ANSWER + 1)
-            if len(content) > _LONGEST_ANSWER:
+                content = answer.read(_MAX_ANSWER + 1)
+            if len(content) > _MAX_ANSWER:
                 raise UserError(
-                    f"{self._url} answered with more than {_LONGEST_ANSWER >> 20} MiB, which no "
+                    f"{self._url} answered with more than {_MAX_ANSWER >> 20} MiB, which no "
                     "model of t2t-exporter would"
                 )
             return content
@@ -131,14 +131,14 @@ class Client:
                 f"{self._url} refused: {error.code} {error.reason}: {_beginning(error)!r}"
             ) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            # A timeout while connecting comes wrapped, one while waiting for the answer does not.
+            # A timeout while connecting is wrapped; one while waiting for the answer is not.
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, TimeoutError):
                 raise UserError(
                     f"{self._url} did not answer within {self._timeout_secs} s: raise "
                     "--timeout_secs"
                 ) from None
-            raise UserError(f"{self._url} cannot be asked: {cause}") from None
+            raise UserError(f"{self._url} cannot be reached: {cause}") from None
 
 
 def _is_text(output: Any) -> bool:
@@ -150,8 +150,8 @@ def _are_ids(output: Any) -> bool:
 
 
 def _beginning(refusal: urllib.error.HTTPError) -> bytes:
-    """Returns what a refusal says, as far as it arrives."""
+    """Returns the beginning of a refusal, as far as it arrives."""
     try:
-        return refusal.read(_LONGEST_REFUSAL)
+        return refusal.read(_MAX_REFUSAL)
     except (OSError, http.client.HTTPException):
         return b""

@@ -1,7 +1,7 @@
-"""SavedModels that search by themselves: `translate` from text to text, `ids` from ids to ids.
+"""Exports SavedModels with the search: `translate` from text to text, `ids` from ids to ids.
 
-Both need TensorFlow alone; `translate` also wants `import tensorflow_text` before it is loaded if
-the vocabulary is SentencePiece's. They compute what `t2t-decoder --long_input=truncate` does.
+Both need only TensorFlow; for a SentencePiece vocabulary, `translate` also needs
+`import tensorflow_text` before loading. Outputs equal those of `t2t-decoder --long_input=truncate`.
 """
 
 import logging
@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite import files, search
 from t2t_lite.decoding.batching import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.export.folder import accompany, new_folders, origin
+from t2t_lite.export.folder import new_folders, origin, write_companions
 from t2t_lite.export.graph_text import (
     GraphTokenizer,
     graph_tokenizer,
@@ -47,11 +47,11 @@ print(model(inputs=tf.constant({example}))["outputs"].numpy())
 
 {details}
 Besides `outputs` there are `scores`; with return_beams=True both have beam_size columns, best first
-(an empty output with a score of -1e7 stands where no more were found). An empty output with a score
-of NaN is an error, not a translation: the model gave NaN in place of probabilities. A call takes
-any number of sources, in bounded memory, and of each its first {limit} subwords.
+(an empty output with a score of -1e7 means that no more were found). An empty output with a score
+of NaN is an error, not a translation: the model output NaN instead of probabilities. A call takes
+any number of sources, in bounded memory, and uses the first {limit} subwords of each.
 """
-_IMPORT_TEXT = "\nimport tensorflow_text  # has the operations of SentencePiece"
+_IMPORT_TEXT = "\nimport tensorflow_text  # provides the operations of SentencePiece"
 _DETAILS = {
     TRANSLATE: {
         "example": '["A line of text."]',
@@ -61,18 +61,18 @@ _DETAILS = {
     IDS: {
         "example": "[[5, 6, 7, 1]]",
         "details": "Ids are those of the vocabulary beside this file: 1 ends a source, 0 is "
-        "padding behind it.\nOutputs come without the 1; a row of zeros has an empty output.",
+        "padding after it.\nOutputs have no final 1; a row of zeros has an empty output.",
     },
 }
 
 
 class IdsModule(tf.Module):
-    """The decoder's way from source ids to target ids, as one graph.
+    """Maps source ids to target ids, as one graph.
 
     Args:
         model: a trained model.
         search: the search for its outputs.
-        hparams: how that searches, and in which batches.
+        hparams: the settings of the search and its batches.
     """
 
     def __init__(self, model: Seq2Seq, search: SearchLoop, hparams: DecodeHParams) -> None:
@@ -80,7 +80,7 @@ class IdsModule(tf.Module):
         self._search = search
         self._hparams = hparams
         self.max_input_size = max_input_size(model, hparams)
-        # A SavedModel holds what it finds among its module's attributes.
+        # A SavedModel stores what it finds in its module's attributes.
         self._weights = [weight.value for weight in model.weights]
         self._tables = _tables(search)
 
@@ -89,13 +89,13 @@ class IdsModule(tf.Module):
         """Searches for the outputs of any number of sentences.
 
         Args:
-            inputs: [N, S] ids, EOS included, 0 behind it; a row of zeros has an empty output.
+            inputs: [N, S] ids, EOS included, 0 after it; a row of zeros has an empty output.
 
         Returns:
-            `outputs` [N, T], ids without EOS, 0 behind them, and `scores` [N]; with return_beams
+            `outputs` [N, T], ids without EOS, 0 after them, and `scores` [N]; with return_beams
             [N, K, T] and [N, K], best first.
         """
-        inputs = _cut(inputs, self.max_input_size)
+        inputs = _truncated(inputs, self.max_input_size)
         ids, scores = self._in_batches(inputs)
         ids = _trimmed(tf.where(ids == EOS_ID, PAD_ID, ids))
         if not self._hparams.return_beams:
@@ -103,10 +103,10 @@ class IdsModule(tf.Module):
         return {"outputs": ids, "scores": scores}
 
     def _in_batches(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns ids [N, K, T] and scores [N, K]; memory is bounded however many rows there are.
+        """Returns ids [N, K, T] and scores [N, K], in bounded memory for any number of rows.
 
-        As in the decoder, sentences of like lengths go together, the longest first, and empty ones,
-        which then come last, do not reach the model.
+        As in the decoder, sentences of similar length are batched, the longest first; empty ones
+        come last and do not reach the model.
         """
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)  # [N]
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
@@ -138,10 +138,10 @@ class IdsModule(tf.Module):
 
 
 class TranslateModule(tf.Module):
-    """The decoder's way from text to text, as one graph.
+    """Maps text to text, as one graph.
 
     Args:
-        ids: does the search.
+        ids: the search.
         inputs: the sources' vocabulary.
         targets: the targets' vocabulary.
     """
@@ -157,14 +157,14 @@ class TranslateModule(tf.Module):
         """Translates any number of lines.
 
         Args:
-            inputs: [N], UTF-8; U+FFFD stands for what is not.
+            inputs: [N], UTF-8; invalid bytes become U+FFFD.
 
         Returns:
             `outputs` [N] and `scores` [N], "" and 0 for a line without text; with return_beams
             [N, K], best first.
         """
         ids = self._inputs.tokenize(source_text(inputs))  # [N, (S)]
-        if self._ids.max_input_size:  # so that one long line does not make all rows long
+        if self._ids.max_input_size:  # so that one long line does not lengthen all rows
             ids = ids[:, : self._ids.max_input_size]
         found = self._ids(_with_eos(ids).to_tensor())
         outputs, scores = found["outputs"], found["scores"]
@@ -174,28 +174,28 @@ class TranslateModule(tf.Module):
 
 
 def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHParams) -> None:
-    """Writes `export_dir/ids/VERSION` and, if text can be treated in a graph, `translate/VERSION`.
+    """Writes `export_dir/ids/VERSION` and, if a graph can convert the text, `translate/VERSION`.
 
     Args:
         run: an opened run folder.
         checkpoint: prefix of a checkpoint.
         export_dir: the parent of all exports.
-        hparams: how to search.
+        hparams: search settings.
 
     Raises:
         UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could
-            not load what lies in a folder of this name.
-        UsageError: the search draws at random, or is to be compiled by XLA.
+            not load a SavedModel from a folder of this name.
+        UsageError: the search samples, or asks for XLA.
     """
     if hparams.sampling_method == "random":
         raise UsageError(
-            "decode hparam sampling_method=random: an exported search would draw the same in every "
-            "call; leave it out"
+            "decode hparam sampling_method=random: an exported search would draw the same samples "
+            "in every call; leave it out"
         )
     if files.is_misread(export_dir):
         raise UserError(
-            f"TensorFlow could not load a SavedModel from {export_dir}: it takes a [ or \\ in the "
-            "name of a folder for a pattern; name another --export_dir"
+            f"TensorFlow could not load a SavedModel from {export_dir}: it reads [ and \\ in the "
+            "name of a folder as a pattern; choose another --export_dir"
         )
     if hparams.xla_compile:
         raise UsageError(
@@ -219,19 +219,19 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
                 limit=max_input_size(model, hparams) or "any number of",
                 **_DETAILS[kind],
             )
-            accompany(folder, run, readme)
+            write_companions(folder, run, readme)
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
 
 
 def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
-    """Returns what is to be exported, by its kind."""
+    """Returns the modules to export, by kind."""
     encoders = run.encoders
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
     inputs, targets = (graph_tokenizer(encoders[name]) for name in ("inputs", "targets"))
     if inputs and targets and is_plain_text(run.problem):
         return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
     log.warning(
-        "%s: TensorFlow has no operations for the text of this problem; %r alone is exported, from "
+        "%s: TensorFlow has no operations for the text of this problem; exporting only %r, from "
         "ids to ids",
         run.problem.name,
         IDS,
@@ -240,19 +240,19 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
 
 
 def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
-    """Returns how many ids of a source the model is shown; 0: all."""
+    """Returns the number of ids of a source that the model reads; 0: all."""
     limit = hparams.max_input_size
     return model.hparams.max_length if limit < 0 else limit
 
 
 def needs_tensorflow_text(run: RunFolder) -> bool:
-    """Whether the text of a run's problem takes operations that TensorFlow itself lacks."""
+    """Whether the text of a run's problem needs operations that only tensorflow_text has."""
     encoders = run.encoders
     return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())
 
 
 def _tables(part: Any) -> list[tf.lookup.StaticHashTable]:
-    """Returns the tables that a search looks up in any of its parts."""
+    """Returns the lookup tables of a search and all its parts."""
     if isinstance(part, tf.lookup.StaticHashTable):
         return [part]
     if not type(part).__module__.startswith(search.__name__):
@@ -261,14 +261,14 @@ def _tables(part: Any) -> list[tf.lookup.StaticHashTable]:
 
 
 def _with_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Appends EOS to those rows of [N, (S)] ids that are not empty."""
+    """Appends EOS to the non-empty rows of [N, (S)] ids."""
     is_full = tf.cast(ids.row_lengths() > 0, tf.int64)
     ends = tf.fill([tf.reduce_sum(is_full)], EOS_ID)
     return tf.concat([ids, tf.RaggedTensor.from_row_lengths(ends, is_full)], axis=1)
 
 
-def _cut(inputs: tf.Tensor, limit: int) -> tf.Tensor:
-    """Shortens [N, S] ids to `limit`, the last of which is then EOS; 0: none is too long."""
+def _truncated(inputs: tf.Tensor, limit: int) -> tf.Tensor:
+    """Cuts [N, S] ids to `limit`, ending a cut row with EOS; 0: no limit."""
     if not limit:
         return inputs
     is_long = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32) > limit

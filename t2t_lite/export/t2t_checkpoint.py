@@ -1,7 +1,7 @@
-"""Import of what T2T 1.x has trained: a run folder with its weights, settings and vocabulary.
+"""Imports models trained with T2T 1.x into run folders, with weights, settings and vocabulary.
 
-The checkpoint's values are read by name: its graph (`.meta`) is not needed. `t2t_variables` knows
-which name is which of our variables, `t2t_settings` reads the hyperparameters.
+The checkpoint's values are read by name; its graph (`.meta`) is not needed. `t2t_variables` maps
+the names to our variables, `t2t_settings` reads the hyperparameters.
 """
 
 import logging
@@ -22,9 +22,9 @@ from t2t_lite.runs import checkpoint_files, run_folder
 
 log = logging.getLogger(__name__)
 
-_MODEL = "transformer"  # the only one of T2T's that can be imported
+_MODEL = "transformer"  # the only model of T2T's that can be imported
 _STEP = "global_step"
-# Optimizer slots and their powers, running means of losses, counters: nothing of the model.
+# Optimizer slots and their powers, running means of losses, counters: not part of the model.
 _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
 
 
@@ -39,30 +39,30 @@ def import_run(
     hparams: str = "",
     target_space_id: int = 0,
 ) -> None:
-    """Makes a run folder of a training folder of T2T's.
+    """Converts a training folder of T2T's to a run folder.
 
-    The new folder is for decoding, evaluation, averages and warm starts: the optimizer's state
-    stays behind. It appears whole or not at all.
+    The new folder is for decoding, evaluation, averaging and warm starts; the optimizer's state is
+    not imported. It appears whole or not at all.
 
     Args:
         t2t_dir: T2T's `--output_dir`.
         vocab_dir: holds the vocabulary: T2T's `--data_dir`.
-        output_dir: the run folder to make; must not exist, or be empty.
+        output_dir: the run folder to create; must be missing or empty.
         checkpoint_path: prefix of the checkpoint; empty: the newest in `t2t_dir`.
-        problem: its name, if T2T's flags in the folder do not tell.
-        hparams_set: as `problem`; goes before hparams.json, too.
+        problem: its name; overrides T2T's flags in the folder.
+        hparams_set: its name; overrides those flags and hparams.json.
         hparams: changes to the hyperparameters, as `name=value,...`.
-        target_space_id: that of T2T's problem.
+        target_space_id: the ID of T2T's problem.
 
     Raises:
-        UserError: something is missing or unknown, the model is one that we do not have, or
-            checkpoint, hyperparameters and vocabulary do not fit each other.
+        UserError: something is missing or unknown, the model is not supported, or checkpoint,
+            hyperparameters and vocabulary do not fit together.
     """
     folder = pathlib.Path(t2t_dir)
     path = checkpoint_path or _newest(folder)
     flags = t2t_settings.read_flags(folder)
     if flags.get("model", _MODEL) != _MODEL:
-        raise UserError(f"{folder} is of model {flags['model']!r}: only {_MODEL!r} can be imported")
+        raise UserError(f"{folder} has model {flags['model']!r}: only {_MODEL!r} can be imported")
     found = t2t_settings.find_problem(folder, flags, problem)
     resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams)
     step, arrays = _read(path)
@@ -75,13 +75,13 @@ def import_run(
     run_flags = {
         "problem": found.name,
         "model": _MODEL,
-        # Where nobody has named it, what stands in that file.
+        # If no set is named, they are from that file.
         "hparams_set": hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
         "hparams": hparams,
         "data_dir": os.path.abspath(vocab_dir),
         "output_dir": os.path.abspath(output_dir),
         "imported_from": os.path.abspath(path),
-        # What every run has; of no meaning where nothing is trained.
+        # Every run has these; they mean nothing without training.
         "random_seed": 0,
         "parts": 1,
     }
@@ -92,7 +92,7 @@ def import_run(
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
     log.info("%s, of step %d: %s parameters", path, step, f"{model.count_params():,}")
-    log.info("the run folder is %s", output_dir)
+    log.info("wrote run folder %s", output_dir)
 
 
 def _newest(folder: pathlib.Path) -> str:
@@ -101,37 +101,41 @@ def _newest(folder: pathlib.Path) -> str:
     if not paths:
         raise UserError(
             f"{folder} holds no checkpoint ({checkpoint_files.CHECKPOINT_NAME}-STEP.index): "
-            "correct --t2t_dir, or name one by --checkpoint_path"
+            "correct --t2t_dir, or name one with --checkpoint_path"
         )
     return paths[-1]
 
 
 def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
-    """Reads a checkpoint without what only training needs; returns its step and values by name."""
+    """Reads a checkpoint, except what only training needs; returns its step and values by name."""
     with files.plain_prefix(path) as plain:
         try:
             reader = tf.train.load_checkpoint(plain)
             names = sorted(reader.get_variable_to_shape_map())
             arrays = {n: reader.get_tensor(n) for n in names if not _OF_TRAINING.fullmatch(n)}
             step = int(reader.get_tensor(_STEP)) if _STEP in names else 0
-        # TensorFlow raises IndexError where a file of values is too short.
+        # TensorFlow raises IndexError if a file of values is too short.
         except (tf.errors.OpError, ValueError, IndexError) as error:
             reason = first_line(error).replace(plain, path)
             raise UserError(f"checkpoint {path} cannot be read: {reason}") from error
-    log.info("%d variables read, %d of training left out", len(arrays), len(names) - len(arrays))
+    log.info(
+        "%d variables read, %d that only training needs skipped",
+        len(arrays),
+        len(names) - len(arrays),
+    )
     return step, arrays
 
 
 def _vocabulary_sizes(
     problem: Problem, vocab_dir: str, path: str, arrays: Mapping[str, np.ndarray]
 ) -> tuple[int, int]:
-    """Returns the sizes of source and target vocabulary, which must be the checkpoint's."""
+    """Returns the sizes of source and target vocabulary, which must match the checkpoint."""
     for name in problem.vocab_files():
         if not pathlib.Path(vocab_dir, name).is_file():
             raise UserError(
                 f"{pathlib.Path(vocab_dir, name)} is missing, the vocabulary of {problem.name}: "
-                "--vocab_dir is T2T's --data_dir; a file that goes by another name must get this "
-                "one"
+                "--vocab_dir is T2T's --data_dir; if your file has another name, rename it to "
+                "this one"
             )
     encoders = problem.get_feature_encoders(vocab_dir)
     try:
@@ -150,7 +154,7 @@ def _vocabulary_sizes(
 
 
 def _save(model: Transformer, step: int, folder: pathlib.Path) -> None:
-    """Writes a model's weights as the checkpoint of a run that training cannot go on from."""
+    """Writes a model's weights as a checkpoint that training cannot resume from."""
     checkpoint = tf.train.Checkpoint(
         model=model,
         step=tf.Variable(step, dtype=tf.int64),

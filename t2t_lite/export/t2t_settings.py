@@ -1,4 +1,4 @@
-"""What a training folder of T2T says about its run: flags.txt, flags_t2t.txt and hparams.json."""
+"""Reads the settings in a T2T training folder: flags.txt, flags_t2t.txt and hparams.json."""
 
 import difflib
 import pathlib
@@ -14,10 +14,10 @@ from t2t_lite.hparams.transformer import TransformerHParams
 _FLAG_FILES = ("flags.txt", "flags_t2t.txt")
 _HPARAMS = "hparams.json"
 _FLAG = re.compile(r"--(\w+)=(.*)")
-# name=value; a value may be a list in brackets, with commas of its own.
+# name=value; a value may be a list in brackets, with commas inside.
 _ASSIGNMENT = re.compile(r"([\w.]+)\s*=\s*(\[[^]]*\]|[^,]*)")
 
-# T2T's hparams that change what its Transformer computes, and their values in the one that we have;
+# T2T's hparams that change what its Transformer computes, with the only values supported here;
 # switches are 0 or 1.
 _ONLY = {
     "attention_variables_3d": "0",
@@ -33,12 +33,12 @@ _ONLY = {
     "unidirectional_encoder": "0",
     "vocab_divisor": "1",
 }
-# How fresh weights are drawn does not matter here, and we have one way alone.
+# Initialisation does not matter for trained weights, and we support only one.
 _NOT_READ = ("initializer",)
 
 
 def read_flags(folder: pathlib.Path) -> dict[str, str]:
-    """Returns the flags by name that T2T's trainer was given; none if it left no such file.
+    """Returns the flags of T2T's trainer by name; none if the folder has no such file.
 
     Switches (`--name`, `--noname`) and flags without a value are left out.
 
@@ -57,18 +57,18 @@ def _lines(path: pathlib.Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path} is damaged: {error}; bring it back from a copy, or move it away and give "
+            f"{path} is damaged: {error}; restore it from a backup, or remove it and give "
             "--problem and --hparams_set"
         ) from error
 
 
 def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "") -> Problem:
-    """Returns the problem that T2T's run was of.
+    """Returns the problem of T2T's run.
 
     Args:
         folder: the training folder, for messages.
-        flags: those of T2T's trainer.
-        name: goes before what the flags say.
+        flags: the flags of T2T's trainer.
+        name: overrides the flags.
 
     Raises:
         UsageError: there is no name.
@@ -86,23 +86,23 @@ def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "")
         raise UserError(
             f"problem {name!r} of {folder} is not registered here (near: "
             f"{', '.join(near) or 'none'}): give --problem=NAME for one with the same vocabulary, "
-            "or register it by --t2t_usr_dir"
+            "or register it with --t2t_usr_dir"
         ) from None
 
 
 def find_hparams(
     folder: pathlib.Path, flags: Mapping[str, str], hparams_set: str = "", changes: str = ""
 ) -> TransformerHParams:
-    """Returns the hyperparameters that T2T's run had, as ours.
+    """Returns the hyperparameters of T2T's run, as ours.
 
     Args:
         folder: the training folder, whose hparams.json holds all of them.
-        flags: those of T2T's trainer; where there is no hparams.json, their set and its changes.
-        hparams_set: goes before both.
+        flags: the flags of T2T's trainer; without hparams.json, their set and changes are used.
+        hparams_set: overrides both.
         changes: to the result, as `name=value,...`.
 
     Raises:
-        UserError: they are unknown, or describe a model that we do not have.
+        UserError: they are unknown, or describe an unsupported model.
     """
     path = folder / _HPARAMS
     if hparams_set:
@@ -126,34 +126,34 @@ def find_hparams(
 
 
 def from_set(name: str, changes: str) -> TransformerHParams:
-    """Returns a registered set, changed by T2T's `--hparams`, as T2T means it.
+    """Returns a registered set, changed by T2T's `--hparams`, with T2T's meaning.
 
     Raises:
         UserError: there is no such set, or it is not the Transformer's; or as `from_recorded`.
     """
     hparams = registry.hparams(name)
     if not isinstance(hparams, TransformerHParams):
-        raise UsageError(f"hparams set {name!r} is a {type(hparams).__name__}, no Transformer's")
+        raise UsageError(f"hparams set {name!r} is a {type(hparams).__name__}, not a Transformer's")
     return _changed(hparams, dict(_ASSIGNMENT.findall(changes)))
 
 
 def from_recorded(recorded: Mapping[str, Any]) -> TransformerHParams:
-    """Returns what T2T wrote into hparams.json as ours; what it lacks is T2T's default.
+    """Returns the contents of T2T's hparams.json as ours; missing values are T2T's defaults.
 
     Raises:
-        UserError: they describe a model that we do not have, or a value is ill-typed.
+        UserError: they describe an unsupported model, or a value has the wrong type.
     """
     return _changed(TransformerHParams(), recorded)
 
 
 def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> TransformerHParams:
-    """Changes those fields that we have; the others of T2T do not matter, or must be as `_ONLY`."""
+    """Changes the fields that we have; T2T's others do not matter, or must equal `_ONLY`."""
     texts = {name: _text(value) for name, value in recorded.items()}
     other = [
         f"{name}={texts[name]}" for name in _ONLY if texts.get(name, _ONLY[name]) != _ONLY[name]
     ]
     if other:
-        raise UserError(f"T2T's hparams describe a model that is not here: {', '.join(other)}")
+        raise UserError(f"T2T's hparams describe an unsupported model: {', '.join(other)}")
     ours = [
         f"{name}={texts[name]}"
         for name in hparams.names()
@@ -164,6 +164,6 @@ def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> Transf
 
 
 def _text(value: Any) -> str:
-    """Writes a value as `--hparams` takes it, switches as 0 and 1, as T2T's older ones are."""
+    """Formats a value for `--hparams`; switches as 0 and 1, as in older T2T."""
     text = str(value).strip()
     return {"none": "none", "true": "1", "false": "0"}.get(text.lower(), text)

@@ -1,4 +1,4 @@
-"""Which variables of T2T's Transformer make up which of ours, and where their values go."""
+"""Maps the variables of T2T's Transformer to ours."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,27 +22,28 @@ _SHARD = re.compile(r"(?P<matrix>transformer/symbol_modality_\d+_\d+/\w+)/weight
 
 
 class Part(NamedTuple):
-    """A variable of ours, and those of T2T that stand side by side in it."""
+    """A variable of ours, and T2T's variables that form its columns."""
 
     variable: keras.Variable
-    columns: Mapping[str, int]  # T2T's names, from the left, and how many columns each has
+    columns: Mapping[str, int]  # T2T's names, from the left, with their numbers of columns
 
 
 def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0) -> None:
-    """Gives every variable of a model the value that T2T recorded.
+    """Assigns T2T's values to every variable of a model.
 
     Our model adds row 0 of the target-space embedding to its encoder's inputs, whatever the
-    problem; T2T adds the row that its problem names. So the rows are turned round until that one
-    stands in place 0.
+    problem; T2T adds the row of its problem. The rows are therefore rotated until that one is row
+    0.
 
     Args:
-        model: has the hparams and the vocabulary sizes of the recorded one.
+        model: has the hparams and vocabulary sizes of T2T's model.
         arrays: the values by T2T's names, embeddings in any number of shards.
         target_space_id: the row of the target-space embedding, if there is one.
 
     Raises:
-        UserError: a variable is missing, too many or of another shape. All are named, and the model
-            is as it was. Or there is no such row.
+        UserError: variables are missing, unknown or of another shape; all are named, and the model
+            is unchanged.
+        UsageError: there is no such row.
     """
     left = _with_joined_shards(arrays)
     if _TARGET_SPACE in left:
@@ -64,7 +65,7 @@ def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id
                 wrong.append(f"{name} is {list(array.shape)}, not {list(wanted)}")
             else:
                 values[-1].append(array)
-    wrong += [f"{name} {list(array.shape)} has no place" for name, array in left.items()]
+    wrong += [f"{name} {list(array.shape)} is unknown here" for name, array in left.items()]
     if wrong:
         raise UserError(f"variables do not fit the hparams and vocabularies: {'; '.join(wrong)}")
     for part, found in zip(parts, values, strict=True):
@@ -72,10 +73,10 @@ def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id
 
 
 def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Returns how many rows each embedding matrix has: `shared`, or `input_emb` and the like.
+    """Returns the number of rows of each embedding matrix: `shared`, or `input_emb` etc.
 
     Raises:
-        UserError: some of a matrix are missing in its midst; the variables are named.
+        UserError: shards of a matrix are missing; they are named.
     """
     rows: dict[str, int] = {}
     for matrix, names in _shards(arrays).items():
@@ -88,9 +89,9 @@ def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 def parts_of(model: Transformer) -> Iterator[Part]:
-    """Yields every trainable variable of a model once, with T2T's names of what it is made of.
+    """Yields every trainable variable of a model once, with the names of T2T's parts of it.
 
-    An embedding matrix has the name of its kind alone: T2T cuts it into shards.
+    An embedding matrix has the name of its kind, because T2T splits it into shards.
     """
     yield from _embeddings(model)
     for side in ("encoder", "decoder"):
@@ -101,7 +102,7 @@ def parts_of(model: Transformer) -> Iterator[Part]:
 
 
 def _shards(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
-    """Returns, by embedding matrix and number, the names of those that are part of one."""
+    """Returns the names of all shards, by embedding matrix and number."""
     shards: dict[str, dict[int, str]] = {}
     for name in arrays:
         if found := _SHARD.fullmatch(name):
@@ -112,7 +113,7 @@ def _shards(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
 def _with_joined_shards(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Joins the rows of each embedding matrix in the order of their numbers, 10 after 9.
 
-    Those that are no part of one matrix keep their names.
+    Shards that do not form one matrix keep their names.
     """
     joined = dict(arrays)
     for matrix, names in _shards(arrays).items():
@@ -150,7 +151,7 @@ def _embeddings(model: Transformer) -> Iterator[Part]:
 def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
     own, ffn = layer.attention, layer.feed_forward
     if not isinstance(ffn, FeedForward):
-        raise UserError("only models of hparam ffn_layer=dense_relu_dense can be imported")
+        raise UserError("only models with hparam ffn_layer=dense_relu_dense can be imported")
     heads = f"{scope}/self_attention/multihead_attention"
     keys, values = own.key_channels, own.value_channels
     yield _side_by_side(own.qkv, heads, q=keys, k=keys, v=values)
@@ -174,7 +175,7 @@ def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
 
 
 def _side_by_side(projection: Projection, scope: str, **widths: int) -> Part:
-    """A kernel that holds several of T2T's; their names and columns, from the left."""
+    """Returns a kernel that holds several of T2T's side by side, from the left."""
     return Part(projection.kernel, {f"{scope}/{name}/kernel": w for name, w in widths.items()})
 
 

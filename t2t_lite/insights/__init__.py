@@ -1,1 +1,1 @@
-"""Pictures of attention: as a page to explore, and for papers."""
+"""Attention as a page to explore, and as pictures for papers."""

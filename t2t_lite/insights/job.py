@@ -1,4 +1,4 @@
-"""What `t2t-insights` does: text in, a page or picture of attention out."""
+"""The job of `t2t-insights`: writes a page or picture of the attention to a text."""
 
 import logging
 import pathlib
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 
 def run(config: InsightsConfig) -> str:
-    """Writes a page or picture of how a trained model attends to a text.
+    """Writes a page or picture of a trained model's attention to a text.
 
     Returns:
         The path of the file.
 
     Raises:
-        UserError: the model cannot be read, has no attention or gives NaN; the text is too long;
-            or the file to be written belongs to the run.
+        UserError: the model cannot be read, has no attention or outputs NaN; the text is too long;
+            or the file to write belongs to the run.
         UsageError: the text is empty, or there is no such attention, layer or head.
     """
     settings = DecoderConfig(
@@ -60,24 +60,24 @@ def run(config: InsightsConfig) -> str:
 
 
 def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str]:
-    """Returns all attention to a text and in its target, and the target.
+    """Returns all attention within and between a text and its target, and the target.
 
     Args:
-        decoder: with the model.
+        decoder: holds the model.
         text: the source.
         target: its target; "": the decoder's best output.
 
     Raises:
-        UserError: the model has no attention, reads no text of this length, or gives NaN.
+        UserError: the model has no attention or outputs NaN, or the text is too long for it.
         UsageError: the text is empty.
     """
     [source] = decoder.text.encode([text], "--text, line")
     if not source.ids:
-        raise UsageError("--text is empty: give the model something to look at")
+        raise UsageError("--text is empty: give a sentence")
     if 0 < decoder.max_input_size < len(source.ids):
         raise UserError(
-            f"--text has {len(source.ids)} subwords, the model reads {decoder.max_input_size}: "
-            "shorten it, or set --decode_hparams=max_input_size=0"
+            f"--text has {len(source.ids)} subwords, the model reads at most "
+            f"{decoder.max_input_size}: shorten it, or set --decode_hparams=max_input_size=0"
         )
     if target:
         [ids] = decoder.text.encode_targets([target], "--target, line")
@@ -87,7 +87,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
     ids = [*ids, EOS_ID]
     maps = attention_maps(decoder.model, source.ids, ids)
     if not maps:
-        raise UserError(f"{type(decoder.model).__name__} has no attention to look at")
+        raise UserError(f"{type(decoder.model).__name__} has no attention to show")
     if any(np.isnan(layer).any() for layers in maps.values() for layer in layers):
         raise diverged([decoder.model], decoder.names, source, "--text, line 1")
     tokens = (
@@ -101,17 +101,17 @@ def _chosen(views: Sequence[View], kind: str) -> View:
     for view in views:
         if view.kind == kind:
             return view
-    there = " or ".join(view.kind for view in views)
-    raise UsageError(f"--attention={kind}: the model has none, write {there}")
+    kinds = " or ".join(view.kind for view in views)
+    raise UsageError(f"--attention={kind}: the model does not have it; choose {kinds}")
 
 
 def heads_of(text: str) -> list[int]:
-    """Returns the numbers in "1,3"; none for "".
+    """Returns the numbers in a text such as "1,3"; an empty list for "".
 
     Raises:
-        UsageError: it has something else.
+        UsageError: the text is not such a list.
     """
     try:
         return [int(number) for number in text.split(",")] if text else []
     except ValueError:
-        raise UsageError(f"--heads={text}: write numbers from 1, such as 1,3") from None
+        raise UsageError(f"--heads={text}: expected numbers from 1, such as 1,3") from None

@@ -1,4 +1,4 @@
-"""The page to explore attention: one HTML file that needs no network."""
+"""The page to explore attention: one HTML file that works offline."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ _DIGITS = 4  # decimals of a weight
 
 
 def page(about: str, source: str, target: str, views: Sequence[View]) -> str:
-    """Returns the page.
+    """Returns the page as HTML.
 
     Args:
-        about: what the attention is of, for the head of the page.
-        source: the text.
-        target: its target.
+        about: describes the model, for the head of the page.
+        source: the source text.
+        target: the target text.
         views: at least one.
     """
     data = {

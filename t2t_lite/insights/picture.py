@@ -1,4 +1,4 @@
-"""One layer's attention as a picture for papers: two columns of words with lines between."""
+"""One layer's attention as a picture for papers: two columns of words with lines between them."""
 
 import contextlib
 import unicodedata
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW = 20  # pixels from word to word
+_ROW = 20  # pixels per word
 _LINES = 180  # pixels between the columns
 _TOP = 46  # pixels above the words, for title and legend
 _MARGIN = 10
-_CHARACTER = 9  # pixels that the widest letters take at this size; wide characters take twice that
-_LEGEND = 30  # pixels of a head in the legend
-_SQUARE = 10  # pixels of a head's colour there
+_CHARACTER = 9  # width of the widest letters in pixels; wide characters take twice that
+_LEGEND = 30  # pixels per head in the legend
+_SQUARE = 10  # pixels of a head's square there
 _SPREAD = 12  # pixels over which the lines of all heads are spread at a word
 _FONT_SIZE = 12
 
 
 def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
-    """Draws one layer; the stronger a weight, the stronger its line.
+    """Draws one layer as SVG; the larger a weight, the stronger its line.
 
     Args:
         view: the attention.
         layer: its number, from 1; None: the last.
-        heads: their numbers, from 1; none: all.
+        heads: their numbers, from 1; empty: all.
 
     Returns:
         An SVG document.
@@ -46,7 +46,7 @@ def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
 
 
 def png(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> bytes:
-    """Draws what `svg` draws, as a PNG file."""
+    """Draws one layer as PNG; arguments and errors as in `svg`."""
     with _drawn(view, layer, heads) as (figure, _):
         return figures.png(figure)
 
@@ -60,7 +60,7 @@ def _drawn(view: View, layer: int | None, heads: Sequence[int]) -> "Iterator[tup
     weights = view.layers[layer - 1]  # [H, Q, N]
     for head in heads:
         if not 1 <= head <= len(weights):
-            raise UsageError(f"--heads: there is no head {head}, they go from 1 to {len(weights)}")
+            raise UsageError(f"--heads: no head {head}; expected 1 to {len(weights)}")
     chosen = sorted(set(heads)) or range(1, len(weights) + 1)
     title = f"{view.title}, layer {layer}"
     left = _MARGIN + _width(view.rows)
@@ -83,19 +83,19 @@ def _drawn(view: View, layer: int | None, heads: Sequence[int]) -> "Iterator[tup
 
 
 def _width(words: Sequence[str]) -> int:
-    """Pixels that hold the longest word, whatever the font."""
+    """Returns the width of the longest word in pixels, for any font."""
     return _CHARACTER * max(
         sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in word) for word in words
     )
 
 
 def _middle(place: int) -> float:
-    """Height of a word's middle."""
+    """Returns the vertical middle of a word."""
     return _TOP + _ROW * (place + 0.5)
 
 
 def _legend(axes: "Axes", colours: dict[int, str]) -> None:
-    """Draws a square and the number of each head."""
+    """Draws the square and number of each head."""
     from matplotlib.patches import Rectangle
 
     for place, (head, colour) in enumerate(colours.items()):
@@ -105,7 +105,7 @@ def _legend(axes: "Axes", colours: dict[int, str]) -> None:
 
 
 def _words(axes: "Axes", words: Sequence[str], x: int, side: str) -> None:
-    """Writes a column of words that has its `side` at x."""
+    """Writes a column of words, whose `side` is at x."""
     for place, word in enumerate(words):
         axes.text(
             x,

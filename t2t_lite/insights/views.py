@@ -1,4 +1,4 @@
-"""One kind of attention with the words that it is between, ready to be shown."""
+"""One kind of attention with its words, ready to be shown."""
 
 import colorsys
 import dataclasses
@@ -7,27 +7,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-FAINT = 0.02  # weights below leave no line
+FAINT = 0.02  # smaller weights are not drawn
 
 _TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
     "encoder_decoder": "Encoder-decoder attention",
 }
-_START = "<start>"  # the zero vector that every target begins with
-_BLANK = "␣"  # a token that is white space alone
+_START = "<start>"  # the zero vector at the beginning of every target
+_BLANK = "␣"  # a token of white space only
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """How the Q words of one sentence look at the N words of one sentence, maybe the same.
+    """The attention from the Q words of one sentence to the N words of another or the same.
 
     Attributes:
         kind: encoder, decoder or encoder_decoder.
         title: the kind in words.
-        rows: Q words that look.
-        columns: N words that are looked at.
+        rows: the Q words that attend.
+        columns: the N words that are attended to.
         layers: for each layer its heads' weights [H, Q, N].
     """
 
@@ -41,10 +41,10 @@ class View:
 def make_views(
     maps: Mapping[str, Sequence[np.ndarray]], source: Sequence[str], target: Sequence[str]
 ) -> list[View]:
-    """Names the rows and columns of attention maps.
+    """Labels the rows and columns of attention maps with words.
 
-    A row of a decoder is the word that it predicts there, so that in its self-attention a word
-    looks at the words before it.
+    A row of the decoder is the word that it predicts there, so that in its self-attention a word
+    attends to the words before it.
 
     Args:
         maps: see `attention_maps`.
@@ -61,12 +61,12 @@ def make_views(
 
 
 def _visible(token: str) -> str:
-    """Returns a token as HTML and SVG can show it."""
+    """Returns a token in a form that HTML and SVG can show."""
     return _NOT_XML.sub("\ufffd", token) if token.strip() else _BLANK
 
 
 def head_colours(heads: int) -> list[str]:
-    """Returns so many colours, `#rrggbb`, of equal steps around the circle of hues."""
+    """Returns this many colours, `#rrggbb`, evenly spaced around the colour wheel."""
     return [
         "#"
         + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(h / heads, 0.4, 0.8))

@@ -7,8 +7,8 @@ import tensorflow as tf
 from t2t_lite.search.search_loop import DEAD
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
-# Log-probability of a forbidden token: so far below `DEAD` that the hypothesis stays dead whatever is
-# added.
+# Log-probability of a forbidden token: so far below `DEAD` that the hypothesis stays dead, whatever
+# is added.
 _FORBIDDEN = 2 * DEAD
 
 
@@ -16,7 +16,7 @@ _FORBIDDEN = 2 * DEAD
 class Constraints:
     """Forbids tokens; the log-probabilities of the others do not change.
 
-    A score is thus the model's own score of an output. A prefix overrides the other two constraints.
+    Scores are thus the model's own. A prefix overrides the other two constraints.
 
     Args:
         min_length: minimum tokens of an output, EOS not counted, if its limit allows it.

@@ -202,7 +202,7 @@ class SearchLoop(abc.ABC):
         """The three compiled parts, traced once for all B, S, P and L."""
         scalar, vector, matrix = (tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
         start = _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
-        # Only model and subclass know their shapes; dimensions that vary with B, S, P or L are None.
+        # Only model and subclass know their shapes; sizes that vary with B, S, P or L are None.
         search = tf.nest.map_structure(
             lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
         )

@@ -68,7 +68,7 @@ class TreeGrammar:
         labels = set(closes) - {PAD_ID}
         self._pieces = tf.constant(pieces)
         self._extra_length = extra_length
-        # [V]: the label that a closing symbol closes, 0 for other symbols; then the kind of each id.
+        # [V]: the label that a closing symbol closes, 0 for other symbols; the kind of each id.
         self._closes = tf.constant(closes, tf.int32)
         self._opens = tf.constant([i in labels for i in range(len(symbols))])
         special = tf.range(len(symbols)) <= EOS_ID
@@ -197,7 +197,7 @@ def _tag_sets(
     rows = {}
     for word in (UNKNOWN, *lexicon):  # unknown words have row 0
         known = frozenset(tags[tag] for tag in lexicon[word] if tag in tags)
-        # A tag that is also a phrase's label counts as a label, which may leave a word without tags.
+        # A tag that is also a phrase's label counts as a label, so a word may be left without tags.
         rows[word] = sets.setdefault(known or frozenset(tags.values()), len(sets))
     table = np.zeros([len(sets), len(symbols)], bool)
     for members, row in sets.items():

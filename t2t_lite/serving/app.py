@@ -1,4 +1,4 @@
-"""The server's pages: translation, health, metrics, and one for people."""
+"""The server's endpoints: translation, health, metrics, and a page to try it."""
 
 import asyncio
 import time
@@ -19,12 +19,12 @@ from t2t_lite.serving.metrics import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest, parse
 from t2t_lite.serving.worker import Worker
 
-# Bytes of a body that are parsed between two other events; more are parsed beside them.
-_MOST_AT_ONCE = 1 << 16
+# Bytes of a body that are parsed in the event loop; a larger one is parsed in a thread.
+_MAX_PARSED_IN_LOOP = 1 << 16
 
 
 class _Endpoints:
-    """What answers the requests for each path."""
+    """Answers the requests for each path."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class _Endpoints:
         self._page = pages.render("serving/page.html")
 
     async def page(self, request: Request) -> Response:
-        """GET /: a page where a person types a sentence."""
+        """GET /: a page where users type a sentence."""
         return HTMLResponse(self._page)
 
     async def health(self, request: Request) -> Response:
-        """GET /health: 200 when the model is loaded, 503 before."""
+        """GET /health: 503 until the model is loaded, then 200."""
         ready = self._worker.is_ready
         status = {"status": "ready" if ready else "loading"}
         return JSONResponse({**status, **self._about}, 200 if ready else 503)
@@ -77,16 +77,16 @@ class _Endpoints:
                 message = f"the request did not arrive within {seconds}"
                 raise HTTPException(408, message, {"Connection": "close"}) from None
             raise HTTPException(504, f"no answer within {seconds}") from None
-        except asyncio.CancelledError:  # the server ends, and has waited as long as it may
+        except asyncio.CancelledError:  # the shutdown's time is over
             raise HTTPException(503, "the server is shutting down") from None
 
     async def _parsed(self, body: bytes) -> TranslationRequest:
-        if len(body) <= _MOST_AT_ONCE:
+        if len(body) <= _MAX_PARSED_IN_LOOP:
             return parse(body, self._config)
         return await asyncio.to_thread(parse, body, self._config)
 
     async def _body(self, request: Request) -> bytes:
-        """Reads a body; one that is refused to its end, too, or the client might not hear why."""
+        """Reads a body; a refused one too, to its end, or the client might not get the answer."""
         body, limit = bytearray(), self._config.max_body_size
         refusal = _media_refusal(request) or self._worker.refusal()
         try:
@@ -97,14 +97,14 @@ class _Endpoints:
                         message = f"the body is too long: at most {limit} bytes are allowed"
                         refusal = HTTPException(413, message)
         except ClientDisconnect as error:
-            raise HTTPException(400, "the body is cut short") from error
+            raise HTTPException(400, "the body is incomplete") from error
         if refusal:
             raise refusal
         return bytes(body)
 
 
 def _media_refusal(request: Request) -> HTTPException | None:
-    """Refuses what a form on another site could send: browsers ask before they send JSON there."""
+    """Refuses types that forms on other sites can send; for JSON, browsers ask permission first."""
     media_type = request.headers.get("content-type", "")
     if media_type.partition(";")[0].strip().lower() == "application/json":
         return None
@@ -122,24 +122,24 @@ def make_app(
     metrics: ServerMetrics,
     config: ServerConfig,
     about: Mapping[str, object],
-    names: frozenset[str] | None,
+    hosts: frozenset[str] | None,
 ) -> Starlette:
     """Returns the server as an ASGI application.
 
     Args:
         worker: translates.
-        metrics: counts.
+        metrics: the counters to update.
         config: limits.
-        about: what /health says besides its status.
-        names: what clients may call the server; None: anything.
+        about: what /health reports besides its status.
+        hosts: the host names that clients may use; None: any.
     """
-    at = _Endpoints(worker, metrics, config, about)
+    endpoints = _Endpoints(worker, metrics, config, about)
     routes = [
-        Route("/", at.page),
-        Route("/translate", at.translate, methods=["POST"]),
-        Route("/health", at.health),
-        Route("/metrics", at.metrics),
+        Route("/", endpoints.page),
+        Route("/translate", endpoints.translate, methods=["POST"]),
+        Route("/health", endpoints.health),
+        Route("/metrics", endpoints.metrics),
     ]
-    middleware = [] if names is None else [Middleware(AllowedHosts, names=names)]
+    middleware = [] if hosts is None else [Middleware(AllowedHosts, hosts=hosts)]
     handlers = {HTTPException: _error}
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)

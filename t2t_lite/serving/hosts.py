@@ -1,8 +1,8 @@
-"""What clients may call the server.
+"""The host names by which clients may address the server.
 
-A page on another site can give its own name the address 127.0.0.1, and then, by a browser on this
-machine, ask what listens there (DNS rebinding). The Host header tells: it holds that site's name.
-Every browser sends one; what does not, such as a health probe in HTTP/1.0, is let in.
+Another site can point its own name at 127.0.0.1, so that its page in a browser on this machine
+reaches the server (DNS rebinding). The Host header then holds that site's name. Every browser sends
+this header; clients that do not, such as health probes in HTTP/1.0, are accepted.
 """
 
 import ipaddress
@@ -16,13 +16,13 @@ from t2t_lite.errors import quoted
 
 
 def allowed_hosts(listener: socket.socket, host: str) -> frozenset[str] | None:
-    """Returns the names by which clients may ask for a server on loopback.
+    """Returns the host names by which clients may address a server on loopback.
 
-    On any other address the names by which others reach it are unknown: None, all are allowed.
+    On any other address the server's names are unknown: returns None, which allows all.
 
     Args:
-        listener: where the server listens.
-        host: what the user calls that.
+        listener: the server's socket.
+        host: the value of --host.
     """
     address = ipaddress.ip_address(listener.getsockname()[0])
     if not address.is_loopback:
@@ -32,29 +32,29 @@ def allowed_hosts(listener: socket.socket, host: str) -> frozenset[str] | None:
 
 
 def bracketed(host: str) -> str:
-    """Returns a host as URLs spell it."""
+    """Returns a host as written in URLs."""
     return f"[{host}]" if ":" in host else host
 
 
 class AllowedHosts:
-    """Middleware that answers 421 to requests for other names.
+    """Middleware that answers 421 to requests for other hosts.
 
-    The port may be any: that of a tunnel to the server is another.
+    Any port is allowed, since that of a tunnel to the server differs.
 
     Args:
-        app: answers the other requests.
-        names: in lower case, without a dot at the end; IPv6 addresses in brackets.
+        app: answers the accepted requests.
+        hosts: in lower case, without a final dot; IPv6 addresses in brackets.
     """
 
-    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
-        self._names = names
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         host = Headers(scope=scope).get("host")
-        is_ours = host is None or _normal(_without_port(host)) in self._names
-        app = self._app if is_ours else _misdirected(host or "")
+        is_allowed = host is None or _normal(_without_port(host)) in self._hosts
+        app = self._app if is_allowed else _misdirected(host or "")
         await app(scope, receive, send)
 
 
@@ -64,7 +64,7 @@ def _without_port(host: str) -> str:
 
 
 def _normal(name: str) -> str:
-    """Returns a name in lower case, without the dot that may end a whole one."""
+    """Returns a name in lower case, without the final dot of a fully qualified one."""
     return name.lower().removesuffix(".")
 
 

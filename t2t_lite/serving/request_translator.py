@@ -1,4 +1,4 @@
-"""From requests to the JSON of their answers, through the decoder."""
+"""Translates requests with the decoder, and formats the answers as JSON."""
 
 import itertools
 import json
@@ -23,17 +23,17 @@ from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 
-# Most subwords of a request with attention, times n_best: an answer grows with their square.
-_MOST_ATTENTION = 1000
+# Most subwords of a request with attention, times n_best: answers grow with the square of this.
+_MAX_ATTENTION = 1000
 
 
 class RequestTranslator:
     """Answers requests with one model.
 
     Args:
-        decoder: finds the best outputs; those for n-best and attention are made to share its model.
+        decoder: finds the best outputs; the decoders for n-best and attention share its model.
         metrics: counts texts and subwords.
-        limits: `max_subwords` holds; `timeout` seconds after a call nobody waits for it any more.
+        limits: `max_subwords` and `timeout` apply.
     """
 
     def __init__(self, decoder: Decoder, metrics: ServerMetrics, limits: ServerConfig) -> None:
@@ -51,7 +51,7 @@ class RequestTranslator:
         metrics: ServerMetrics,
         limits: ServerConfig,
     ) -> "RequestTranslator":
-        """Restores a model, the newest of the run if no checkpoint is named, and compiles it.
+        """Restores a model, the newest of the run unless a checkpoint is named, and compiles it.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
@@ -61,10 +61,10 @@ class RequestTranslator:
         return cls(decoder, metrics, limits)
 
     def __call__(self, requests: Sequence[TranslationRequest]) -> list[bytes | HTTPException]:
-        """Translates all texts, together where the same search serves them.
+        """Translates all texts, together where they need the same search.
 
         Raises:
-            TimeoutError: it takes so long that the rest would be for nobody.
+            TimeoutError: the requests have timed out.
         """
         end = time.monotonic() + self._limits.timeout
         answers: dict[int, bytes | HTTPException] = {}
@@ -90,7 +90,7 @@ class RequestTranslator:
     def _decode_group(
         self, decoder: Decoder, group: Mapping[int, Sequence[Source]], end: float
     ) -> dict[int, list[list[Hypothesis]] | HTTPException]:
-        """Decodes the texts of some requests together; one for which that fails gets an error."""
+        """Decodes the texts of some requests together; requests that fail get an error."""
         try:
             found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
         except DivergedError as error:
@@ -103,7 +103,7 @@ class RequestTranslator:
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
 
     def _sources(self, request: TranslationRequest) -> list[Source]:
-        """Encodes the texts of a request, if they can be translated as it asks."""
+        """Encodes the texts of a request, after checking it against the limits."""
         beams = self._plain.hparams.beam_size
         if request.n_best > beams:
             message = f"n_best is {request.n_best}, but the search keeps {beams}"
@@ -112,16 +112,16 @@ class RequestTranslator:
             sources = self._plain.text.encode(request.texts, "text")
         except DataError as error:
             raise HTTPException(422, str(error)) from error
-        subwords, most = sum(len(source.ids) for source in sources), self._limits.max_subwords
-        if subwords > most:
-            raise HTTPException(413, f"{subwords} subwords: at most {most} are allowed")
-        if request.attention and request.n_best * subwords > _MOST_ATTENTION:
+        subwords, maximum = sum(len(source.ids) for source in sources), self._limits.max_subwords
+        if subwords > maximum:
+            raise HTTPException(413, f"{subwords} subwords: at most {maximum} are allowed")
+        if request.attention and request.n_best * subwords > _MAX_ATTENTION:
             message = f"attention to {request.n_best * subwords} subwords (times n_best)"
-            raise HTTPException(413, f"{message}: at most {_MOST_ATTENTION} are allowed")
+            raise HTTPException(413, f"{message}: at most {_MAX_ATTENTION} are allowed")
         return sources
 
     def _decoder(self, is_n_best: bool, attention: bool) -> Decoder:
-        """Returns a decoder whose search goes on for further hypotheses, or that explains them."""
+        """Returns a decoder that completes all hypotheses for n-best, or adds their details."""
         plain = self._plain
         key = (is_n_best or plain.hparams.return_beams, attention)
         if key not in self._decoders:
@@ -145,7 +145,7 @@ class RequestTranslator:
 def _json(
     request: TranslationRequest, sources: Sequence[Source], found: Sequence[list[Hypothesis]]
 ) -> bytes:
-    """Makes the answer to a request; each text as a line of `t2t-decoder --output_format=json`."""
+    """Formats an answer; each text as a line of `t2t-decoder --output_format=json`."""
     lines = [
         fields_of(source, hypotheses[: request.n_best])
         for source, hypotheses in zip(sources, found, strict=True)

@@ -1,4 +1,4 @@
-"""What clients may ask: JSON, checked field by field."""
+"""Parses the JSON of requests, checking every field."""
 
 import itertools
 import json
@@ -13,12 +13,12 @@ from t2t_lite.serving.config import ServerConfig
 
 _FIELDS = ("text", "texts", "n_best", "attention")
 
-# What parsing takes time for: strings, and what ends any other value. A list of 128 texts has 128
-# strings and as many separators; the other fields of a request have fewer than the last number.
+# The parts that take time to parse: strings, and the ends of other values. A list of 128 texts has
+# 128 strings and as many separators; the other fields have fewer parts than the number below.
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
-_MOST_OTHER_PARTS = 32
+_MAX_OTHER_PARTS = 32
 
-_MOST_DIGITS = 18  # of a whole number: more than any could mean
+_MAX_DIGITS = 18  # of a whole number; no real value has more
 
 
 class TranslationRequest(NamedTuple):
@@ -26,8 +26,8 @@ class TranslationRequest(NamedTuple):
 
     texts: list[str]
     n_best: int  # hypotheses to return for each text
-    attention: bool  # whether they come with tokens and attention
-    is_single: bool  # whether one text was sent, not a list
+    attention: bool  # whether to return tokens and attention with them
+    is_single: bool  # whether "text" was sent, not a list
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
@@ -35,10 +35,10 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
 
     Args:
         body: an object with "text" or "texts", and perhaps "n_best" and "attention".
-        limits: `max_texts` and `max_text_length` hold.
+        limits: `max_texts` and `max_text_length` apply.
 
     Raises:
-        HTTPException: 400: not JSON; 422: not as above; 413: too many or too long texts.
+        HTTPException: 400: not JSON; 422: not as above; 413: too many texts, or too long ones.
     """
     fields = _object(body, limits)
     for name in fields:
@@ -64,7 +64,7 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
 
 
 def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
-    """Reads an object; one of more parts than any request has is not read at all."""
+    """Reads an object; refuses, before parsing, one with more parts than any request has."""
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
         _count_parts(text, limits)
@@ -82,8 +82,8 @@ def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:
 
 
 def _count_parts(text: str, limits: ServerConfig) -> None:
-    most = 2 * limits.max_texts + _MOST_OTHER_PARTS
-    if next(itertools.islice(_PART.finditer(text), most, None), None):
+    maximum = 2 * limits.max_texts + _MAX_OTHER_PARTS
+    if next(itertools.islice(_PART.finditer(text), maximum, None), None):
         message = f"too many fields or texts: at most {limits.max_texts} texts are allowed"
         raise HTTPException(413, message)
 
@@ -97,7 +97,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole_number(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         raise HTTPException(422, f"the number {quoted(digits)} is too large")
     return int(digits)
 
@@ -115,6 +115,6 @@ def _check(text: Any, name: str, longest: int) -> None:
         )
     try:
         text.encode()
-    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
+    except UnicodeEncodeError:  # JSON can encode half of a surrogate pair
         message = f"{name} holds a lone surrogate, which is not a character"
         raise HTTPException(422, message) from None

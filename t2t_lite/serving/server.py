@@ -1,4 +1,4 @@
-"""What `t2t-serve` does: listens, loads, and ends without losing a request."""
+"""The server of `t2t-serve`: listens, loads the model, and shuts down without losing a request."""
 
 import ipaddress
 import logging
@@ -28,21 +28,21 @@ from t2t_lite.serving.worker import Worker
 
 log = logging.getLogger(__name__)
 
-# Connections that wait to be accepted: so many may be opened at once, and are then counted.
+# Connections that may wait to be accepted, in addition to --max_connections.
 _BACKLOG = 128
-# Files that a server has open besides its connections, in round numbers.
+# Upper bound of the files that a server has open besides its connections.
 _OTHER_FILES = 128
-# Share of the timeout in which requests are answered when the server ends; the rest is for the
-# worker, which may have a batch at hand.
+# Share of the timeout for answering requests during shutdown; the rest is for the worker, which may
+# be busy with a batch.
 _GRACE = 0.9
-_TICKS = 0.2  # seconds that uvicorn takes to notice the signal, and to begin to wait
+_TICKS = 0.2  # seconds until uvicorn notices the signal and starts to wait
 
 
 def run(config: ServerConfig) -> None:
     """Serves a trained model until SIGTERM; then answers what it has accepted, and exits.
 
     Raises:
-        UserError: the run folder or a checkpoint cannot be read, or the address is not free.
+        UserError: the run folder or a checkpoint cannot be read, or the address is in use.
         UsageError: an unknown decode hparam, or more connections than the system allows.
     """
     checkpoint = named_checkpoint(config.checkpoint_path or "newest", config.output_dir)
@@ -60,16 +60,16 @@ def run(config: ServerConfig) -> None:
 def serve(
     worker: Worker, metrics: ServerMetrics, config: ServerConfig, about: Mapping[str, object]
 ) -> None:
-    """Listens until a signal, and ends within the timeout after it.
+    """Serves until a signal, and ends within the timeout after it.
 
     Args:
-        worker: translates; it is started, and closed.
-        metrics: counts.
+        worker: translates; is started and closed here.
+        metrics: the counters to update.
         config: address and limits.
-        about: what /health says besides its status.
+        about: what /health reports besides its status.
 
     Raises:
-        UserError: the address is not free, or the worker could not load.
+        UserError: the address is in use, or the model could not be loaded.
         UsageError: more connections than the system allows.
     """
     _allow_files(config.max_connections)
@@ -82,7 +82,7 @@ def serve(
 
         worker.start(server.stop)
         try:
-            # uvicorn handles SIGTERM while it runs, and raises it again when all is answered.
+            # uvicorn handles SIGTERM while it runs, and raises it again after the last answer.
             signal.signal(signal.SIGTERM, end)
             server.run([listener])
         finally:
@@ -96,7 +96,7 @@ class Server(uvicorn.Server):
 
     Args:
         config: uvicorn's settings.
-        seconds: from the signal to the end at the latest.
+        seconds: maximum time from the signal to the end.
     """
 
     def __init__(self, config: uvicorn.Config, seconds: float) -> None:
@@ -104,27 +104,27 @@ class Server(uvicorn.Server):
         self._seconds = seconds
 
     def stop(self) -> None:
-        """Begins the end: what was accepted is answered."""
+        """Starts the shutdown, in which accepted requests are still answered."""
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: types.FrameType | None) -> None:
-        """Does so at a signal."""
+        """Starts the shutdown at a signal."""
         _end_within(self._seconds)
         super().handle_exit(sig, frame)
 
 
 def _end_within(seconds: float) -> None:
-    """Has the process end after so many seconds at the latest; only the first call counts."""
+    """Ends the process after this many seconds at the latest; only the first call counts."""
 
     def give_up(*_: object) -> None:
-        log.error("still at work %g seconds after the signal to end: gave up", seconds)
+        log.error("still busy %g seconds after the signal to end: gave up", seconds)
         logging.shutdown()
         os._exit(UserError.exit_code)
 
     if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
-        # Not a thread: starting one within a signal's handler can wait for itself.
+        # Not a thread: starting one in a signal handler can deadlock.
         signal.signal(signal.SIGALRM, give_up)
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))  # 0 would mean never
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))  # 0 would cancel the timer
 
 
 def make_server(
@@ -138,9 +138,9 @@ def make_server(
 
     Args:
         worker: translates.
-        metrics: counts.
+        metrics: the counters to update.
         config: limits.
-        about: what /health says besides its status.
+        about: what /health reports besides its status.
         listener: the socket.
     """
     metrics.queue_length.set_function(lambda: worker.waiting)
@@ -154,14 +154,14 @@ def make_server(
         access_log=False,
         backlog=_BACKLOG,
     )
-    # uvicorn's type says whole seconds, but it waits for fractions, too.
+    # uvicorn's type is int, but it also waits for fractions of a second.
     patience = max(0.0, _GRACE * config.timeout - _TICKS)
     settings.timeout_graceful_shutdown = cast(int, patience)
     return Server(settings, config.timeout)
 
 
 def _allow_files(max_connections: int) -> None:
-    """Sees to it that the process may open so many connections.
+    """Ensures that the process may open this many connections.
 
     Raises:
         UsageError: the system does not allow it.
@@ -178,23 +178,23 @@ def _allow_files(max_connections: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, and says where it is.
+    """Opens the socket, and logs its address.
 
     Raises:
-        UserError: the address is not free, or there is no such address.
+        UserError: the address is in use or does not exist.
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family)
     except OSError as error:
         raise UserError(
-            f"cannot listen on --host={host} --port={port}: {error}; name another --port, "
-            "or --port=0 for any that is free"
+            f"cannot listen on --host={host} --port={port}: {error}; choose another --port, "
+            "or --port=0 for any free one"
         ) from error
-    # Connections inherit it; without it the second part of an answer waits for the client's
-    # acknowledgement of the first, which takes Linux 40 ms.
+    # Connections inherit this; without it the second part of an answer waits for the client to
+    # acknowledge the first, which takes Linux 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     log.info("listening on http://%s:%d", bracketed(host), listener.getsockname()[1])
     if not ipaddress.ip_address(address[0]).is_loopback:
-        log.warning("anybody who can reach this machine can use the model: there is no password")
+        log.warning("anyone who can reach this machine can use the model: there is no password")
     return listener

@@ -1,4 +1,4 @@
-"""The thread that owns the model, and the queue before it: what waits is answered together."""
+"""The thread that owns the model, and its queue; waiting requests are answered together."""
 
 import logging
 import queue
@@ -13,13 +13,13 @@ from t2t_lite.serving.requests import TranslationRequest
 
 log = logging.getLogger(__name__)
 
-# Requests are taken together until they have so many characters; a text counts as at least the
-# second number, because the search's steps cost the same however short it is.
+# A batch takes requests until it has this many characters; a shorter text counts as the second
+# number, because the search's steps cost the same however short it is.
 _BATCH_CHARACTERS = 16384
 _LEAST_CHARACTERS = 64
 
-# Answers requests together, in their order; a request that cannot be answered gets an error. Raises
-# TimeoutError if it gave up because nobody waits any more.
+# Answers requests together, in order; a request that cannot be answered gets an error. Raises
+# TimeoutError if the requests have timed out.
 Answerer = Callable[[Sequence[TranslationRequest]], Sequence[bytes | HTTPException]]
 
 
@@ -33,12 +33,12 @@ class _Job(NamedTuple):
 
 
 class Worker:
-    """Answers requests in one thread, in the order in which they came.
+    """Answers requests in one thread, in the order of their arrival.
 
-    A batch is whatever waits when the one before is done: nobody waits for company.
+    A batch is all that waits when the previous one is done: no request waits for others to come.
 
     Args:
-        load: returns what answers; called in the thread.
+        load: returns the answerer; called in the thread.
         queue_size: requests that may wait.
     """
 
@@ -51,27 +51,27 @@ class Worker:
         self.failure: Exception | None = None  # of `load`
 
     def start(self, on_failure: Callable[[], None]) -> None:
-        """Begins to load; calls `on_failure` if that fails."""
+        """Starts loading; calls `on_failure` if that fails."""
         self._on_failure = on_failure
         self._thread.start()
 
     def close(self) -> None:
-        """Answers what waits, and returns when the thread has ended; nothing may come after."""
+        """Answers the waiting requests and ends the thread; do not submit afterwards."""
         self._queue.put(None)
         self._thread.join()
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """Number of waiting requests."""
         return self._queue.qsize()
 
     def submit(self, request: TranslationRequest) -> "Future[bytes]":
-        """Queues a request; if its future is cancelled before its turn, it is passed over.
+        """Queues a request; one whose future is cancelled before its turn is skipped.
 
-        Only one thread may: the event loop's.
+        Only the event loop's thread may call this.
 
         Raises:
-            HTTPException: 503: the model is not loaded yet; 429: the queue is full.
+            HTTPException: 503: the model is still loading; 429: the queue is full.
         """
         if refusal := self.refusal():
             raise refusal
@@ -80,11 +80,11 @@ class Worker:
         return job.answer
 
     def refusal(self) -> HTTPException | None:
-        """Returns what `submit` would raise now."""
+        """Returns the exception that `submit` would raise now."""
         if not self.is_ready:
             return HTTPException(503, "the model is being loaded", {"Retry-After": "5"})
         if self._queue.full():
-            message = f"{self._queue.maxsize} requests are waiting already: come again later"
+            message = f"{self._queue.maxsize} requests are already waiting: try again later"
             return HTTPException(429, message, {"Retry-After": "1"})
         return None
 
@@ -102,7 +102,7 @@ class Worker:
                 _answer(answerer, wanted)
 
     def _next_batch(self) -> list[_Job]:
-        """Waits for a request, and takes those behind it too; returns none when closed."""
+        """Waits for a request, and takes those after it too; returns an empty list when closed."""
         batch: list[_Job] = []
         job = self._queue.get()
         while job is not None:
@@ -120,7 +120,7 @@ def _answer(answerer: Answerer, jobs: Sequence[_Job]) -> None:
     try:
         answers = answerer([job.request for job in jobs])
     except TimeoutError:
-        log.warning("gave up %d requests that took too long: nobody waits any more", len(jobs))
+        log.warning("gave up on %d requests that timed out", len(jobs))
         answers = [HTTPException(504, "no answer in time")] * len(jobs)
     except Exception:
         log.exception("a batch of %d requests failed", len(jobs))

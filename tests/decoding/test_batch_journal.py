@@ -44,7 +44,7 @@ def target(tmp_path) -> pathlib.Path:
 
 
 def leave(target: pathlib.Path, records: list[BatchRecord], origin=ORIGIN) -> pathlib.Path:
-    """Does what a killed process has done; returns the part file."""
+    """Writes the records that a killed process left; returns the journal's path."""
     with BatchJournal(target, origin).opened() as journal:
         for record in records:
             journal.append(record)
@@ -83,7 +83,7 @@ def test_goes_on_with_the_batches_of_the_last_window(target):
 
 
 def test_a_kill_at_any_byte_loses_only_the_record_it_tears(target, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of them take seconds
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of calls take seconds
     part_file = leave(target, RECORDS)
     whole = part_file.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]  # the header's first
@@ -118,7 +118,7 @@ def test_a_record_that_was_altered_is_cut_off(target, place):
     assert part_file.read_bytes() == whole
 
 
-def test_another_origin_starts_anew_and_says_why(target, caplog):
+def test_another_origin_starts_over_and_says_why(target, caplog):
     leave(target, RECORDS)
     with BatchJournal(target, ORIGIN | {"input": ["abd"]}).opened() as journal:
         assert journal.resume_point == FROM_START
@@ -127,7 +127,7 @@ def test_another_origin_starts_anew_and_says_why(target, caplog):
     assert "was made with another input\n" in caplog.text + "\n"
 
 
-def test_what_the_release_before_has_left_is_done_again_and_said(target, caplog):
+def test_records_of_an_earlier_release_are_discarded_with_a_warning(target, caplog):
     lines = [json.dumps(ORIGIN), '["eins", ["eins", 2]]']
     target.parent.mkdir()
     target.with_name("out.part").write_text("".join(f"{line}\n" for line in lines))

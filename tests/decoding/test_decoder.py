@@ -176,7 +176,7 @@ def test_an_unknown_token_is_named_with_its_line():
         decoder.text.encode(["fine", "what?"], "in.txt, line")
 
 
-# ---- the command's work
+# ---- the command's job
 
 
 @pytest.fixture

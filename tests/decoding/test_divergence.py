@@ -1,4 +1,4 @@
-"""A model that outputs NaN: found in every search, and said with line, checkpoint and reason."""
+"""A model that outputs NaN: every search reports it, with line, checkpoint and reason."""
 
 import contextlib
 import functools
@@ -159,7 +159,7 @@ def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_lo
 
 
 class Inline:
-    """In place of the devices: a search, and scores, that give NaN for texts with a "?"."""
+    """Replaces the devices: searches and scores that are NaN for texts with a "?"."""
 
     def __init__(self):
         self.scorer = self
@@ -206,7 +206,7 @@ def test_the_line_is_named_and_those_before_it_are_kept(work):
     assert [beams[0].score for beams in found] == [-1.0, -1.0]
 
 
-# ---- who decodes
+# ---- callers of the decoder
 
 
 def test_the_server_refuses_the_requests_concerned_alone(caplog):
@@ -285,7 +285,7 @@ def test_an_average_with_nan_is_not_written(tmp_path, models):
 def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_path, capsys):
     run = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1)
     model, _ = run.load_model()
-    name = poisoned(model, math.nan).split("/")[-1]  # Keras numbers the rest anew in each process
+    name = poisoned(model, math.nan).split("/")[-1]  # Keras renumbers the rest in each process
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(9, dtype=tf.int64))
     checkpoint.write(str(run.folder / "model.ckpt-9"))
     (tmp_path / "in").write_text("\none\n")

@@ -1,4 +1,4 @@
-"""Any line of any text gives one line, through search and scoring, split or truncated."""
+"""Any line of any text results in one line, in search and scoring, split or truncated."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

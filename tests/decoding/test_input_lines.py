@@ -17,7 +17,7 @@ def write(path, text: bytes) -> str:
 
 @pytest.fixture
 def pipe(monkeypatch):
-    """Standard input as a pipe; the descriptor to write into."""
+    """Makes standard input a pipe; returns the descriptor to write into."""
     read, write = os.pipe()
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(fileno=lambda: read))
     yield write

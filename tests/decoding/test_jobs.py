@@ -1,4 +1,4 @@
-"""What t2t-decoder does with files, on a small untrained model of numbers."""
+"""The jobs of t2t-decoder on files, with a small untrained model of numbers."""
 
 import dataclasses
 import io
@@ -50,7 +50,7 @@ def folder(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def decoders_are_shared():
-    """What has been compiled for one run of the command serves all that need the same."""
+    """Shares compiled decoders between runs of the command that need the same."""
     models = ("output_dir", "checkpoint_path", "hparams")
     searches = ("decode_hparams", "long_input", "output_format")
     made = {}
@@ -79,7 +79,7 @@ def config(folder, tmp_path) -> DecoderConfig:
 
 @pytest.fixture(scope="module")
 def outputs(folder, tmp_path_factory) -> list[str]:
-    """What an undisturbed run with `config` writes."""
+    """The lines that an uninterrupted run with `config` writes."""
     path = tmp_path_factory.mktemp("outputs")
     return run(
         DecoderConfig(
@@ -98,7 +98,7 @@ def write(path: pathlib.Path, lines: list[str]) -> str:
 
 
 def run(config: DecoderConfig, **changes) -> list[str]:
-    """Runs the command's work; returns the lines that it has written."""
+    """Runs the command's job; returns the lines that it wrote."""
     jobs.run(dataclasses.replace(config, **changes))
     return pathlib.Path(config.decode_to_file).read_text().splitlines()
 
@@ -113,7 +113,7 @@ def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_sam
     for line, entry in zip(LINES, found, strict=True):
         assert bool(line) <= len(entry["hypotheses"]) <= 2 * bool(line)
         for beam in entry["hypotheses"]:
-            if "<pad>" in beam["tokens"]:  # no text that could be scored stands for it
+            if "<pad>" in beam["tokens"]:  # it has no text that could be scored
                 continue
             assert beam["source_tokens"] == [*line.split(), "<EOS>"]
             assert " ".join(beam["tokens"]).removesuffix("<EOS>").strip() == beam["text"]
@@ -173,7 +173,7 @@ def test_a_killed_run_goes_on_and_scores_all(
         ({"hparams": "max_length=33"}, "checkpoint"),
     ],
 )
-def test_another_task_starts_anew(config, monkeypatch, caplog, changes, what):
+def test_another_task_starts_over(config, monkeypatch, caplog, changes, what):
     def die(self, *args):
         raise KeyboardInterrupt
 
@@ -205,7 +205,7 @@ def test_standard_input_to_standard_output(config, outputs, monkeypatch, capsys)
 
 
 def test_over_long_lines_are_split_or_truncated(config, tmp_path, caplog):
-    """Decoded with their own halves, and with what is left of them, as lines of their own."""
+    """Decodes them once as halves, and once as separate lines."""
     line = LINES[8]  # 8 numbers
     lines = [line, line[:7], line[8:], LINES[4]]
     settings = {

@@ -1,4 +1,4 @@
-"""A parser as users have it: trained on trees, its outputs trees again, scored by bracketing F1."""
+"""A parser as users have it: trained on trees, its outputs are trees, scored by bracketing F1."""
 
 import dataclasses
 import json
@@ -44,7 +44,7 @@ class SmallTreebank(TreebankProblem):
 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory) -> DecoderConfig:
-    """A run folder of a parser that has learned something, not all."""
+    """A run folder of a partly trained parser."""
     folder = tmp_path_factory.mktemp("parser")
     (folder / "train").write_text("".join(f"{tree}\n" for tree in TREES * 4))
     (folder / "eval").write_text("".join(f"{tree}\n" for tree in TREES))

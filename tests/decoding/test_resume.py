@@ -1,4 +1,4 @@
-"""A killed t2t-decoder goes on with the batches that are left, and writes the same."""
+"""A killed t2t-decoder resumes with the remaining batches, and writes the same output."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
 BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
-# Windows of 4 and 8 rows, batches of 3 pieces of at most 9 bytes: some rows are in several batches.
+# Windows of 4 and 8 lines, batches of 3 pieces of at most 9 bytes: some lines span batches.
 ROWS = [
     "one. two. three.",
     "",
@@ -55,14 +55,14 @@ class Bytes(Text2TextProblem):
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing is done after it."""
+    """Stands for SIGKILL: nothing happens after it."""
 
 
 class Batches:
-    """In place of the devices: counts batches, does them in another order, and dies."""
+    """Replaces the devices: counts batches, runs them in another order, and dies."""
 
     def __init__(self, last: int, order: random.Random) -> None:
-        self.last = last  # so many are done before the end
+        self.last = last  # number of batches before the end
         self.seen: list[list[Source]] = []
         self._order = order
 
@@ -88,7 +88,7 @@ def hypothesis(source: Source, tag: int) -> Hypothesis:
 
 
 def run(config: DecoderConfig, batches: Batches) -> str:
-    """Runs the command's work with these batches; returns what it wrote."""
+    """Runs the command's job with these batches; returns what it wrote."""
     hparams = DecodeHParams(batch_size=3, max_input_size=9, return_beams=True, beam_size=2)
     hparams = hparams.copy(write_beam_scores=True)
     model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0))
@@ -127,7 +127,7 @@ def config(request, tmp_path_factory) -> DecoderConfig:
 
 
 def examples(decoder, paths):
-    """In place of the reading of a split."""
+    """Replaces the reading of a split."""
     del paths
     ids = [decoder.encoders["inputs"].encode(row) for row in ROWS]
     sources = [
@@ -205,8 +205,8 @@ def test_a_process_that_is_killed_goes_on_with_what_is_left(noisy_run, tmp_path)
 
 
 def batches(part: pathlib.Path) -> list:
-    """Returns the records that are whole."""
+    """Returns the complete records."""
     if not part.exists():
         return []
     written = part.read_bytes().split(b"\n")[1:-1]
-    return [json.loads(line.partition(b" ")[2]) for line in written]  # behind its checksum
+    return [json.loads(line.partition(b" ")[2]) for line in written]  # after its checksum

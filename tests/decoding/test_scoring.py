@@ -15,7 +15,7 @@ def test_scores_are_those_of_t2t_without_the_padding(t2t_folder, t2t_weights, ba
     scores = total_score(model, features).numpy()
     per_token = recorded[f"{batch}/xent_per_token"].reshape(features["targets"].shape)
     np.testing.assert_allclose(scores, -per_token.sum(axis=1), rtol=1e-5, atol=1e-4)
-    # T2T's scorer goes on through the padding.
+    # T2T's scorer includes the padding.
     padding = tf.nn.log_softmax(model(features)).numpy()[..., 0] * (features["targets"] == 0)
     theirs = recorded[f"{batch}/scorer_scores"]
     np.testing.assert_allclose(scores + padding.sum(axis=1), theirs, rtol=1e-5, atol=1e-4)
@@ -30,7 +30,7 @@ def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set, set_logit
     keras.utils.set_random_seed(8)
     hparams = registry.hparams(hparams_set).copy(hidden_size=16, num_hidden_layers=1)
     model = registry.model(name)(hparams, 7, 4)
-    # The model may also choose 0, but a target with 0 in its midst is none: make it impossible.
+    # The model may also choose 0, but no target has 0 inside: make it impossible.
     matrix = np.array(model.softmax_embedding.matrix)
     set_logits(model, lambda hidden: hidden @ matrix.T + [-1e9, 0.0, 0.0, 0.0])
     targets = np.array([[1, 0], *([a, b] for a in (2, 3) for b in (1, 2, 3))], np.int32)

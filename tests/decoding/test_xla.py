@@ -13,7 +13,7 @@ from t2t_lite.search.factory import make_search
 
 EOS = 1
 TRANSFORMER, LSTM = "transformer", "lstm_seq2seq_attention"
-# At least four subwords: of each batch, three sentences go on behind the first chunk of four steps.
+# At least four subwords: in each batch, three sentences continue after the first chunk of steps.
 LONG = "min_length=4,return_beams=true"
 SETTINGS = {
     "greedy": f"{LONG},beam_size=1",
@@ -41,7 +41,7 @@ def make_batch(lengths, limits, prefixes):
 
 
 def sizes_of(search, monkeypatch):
-    """Lets a search note the sizes of what it hands to XLA; returns where it does."""
+    """Records the sizes that a search passes to XLA; returns the record."""
     start, run, go_on = search._compiled
     seen = []
 

@@ -1,4 +1,4 @@
-"""The same model in CTranslate2: scores, searches, and what its folder says about itself."""
+"""The same model in CTranslate2: scores, searches, and its README."""
 
 import dataclasses
 import re
@@ -44,7 +44,7 @@ class Penalised(Pieces):
 
 
 def tiny(**changes) -> keras.Model:
-    """A model whose choices are clear and hang on the source, and to which padding is none."""
+    """A model whose choices are clear and depend on the source, and to which padding is none."""
     keras.utils.set_random_seed(3)
     hparams = registry.hparams("transformer_tiny").copy(**changes)
     model = registry.model("transformer")(hparams, VOCAB, VOCAB)
@@ -109,7 +109,7 @@ def test_scores_are_those_of_the_models_recorded_from_t2t(t2t_folder, t2t_weight
             "pos": "none",
             "use_target_space_embedding": True,
         },
-        {"pos": "emb", "max_length": 5},  # positions behind the fifth share its row
+        {"pos": "emb", "max_length": 5},  # positions after the fifth share its row
     ],
     ids=["unscaled", "target_space", "relative", "short_table"],
 )
@@ -125,7 +125,7 @@ def decided(tmp_path_factory):
     matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix) * 4.0
     matrix[1] *= 2.0
     model.softmax_embedding.matrix.assign(matrix)
-    steps = np.arange(LIMIT, dtype=np.float32)[:, None]  # EOS gets likelier with every one
+    steps = np.arange(LIMIT, dtype=np.float32)[:, None]  # EOS becomes likelier with each
     model.targets_position.table.assign((steps - 8) * matrix[1] / np.linalg.norm(matrix[1]))
     return model, translator(model, tmp_path_factory.mktemp("decided"))
 
@@ -157,7 +157,7 @@ def test_searches_find_the_same(decided, beams, alpha, least):
     assert max(map(len, ours)) < LIMIT
     same = np.mean([found.hypotheses[0] == a for found, a in zip(results, ours, strict=True)])
     assert same >= least
-    if beams > 1:  # ours looks further, so that it may find better ones
+    if beams > 1:  # ours searches further, so that it may find better ones
         assert (scores[:, 0] >= [found.scores[0] - 1e-4 for found in results]).all()
 
 
@@ -187,7 +187,7 @@ def test_what_ctranslate2_does_not_know_is_refused_by_name():
         with pytest.raises(UserError, match=message):
             exporter.convert(tiny(num_hidden_layers=1, **changes))
     lstm = registry.model("lstm_seq2seq_attention")(registry.hparams("lstm_attention"), 9, 9)
-    with pytest.raises(UserError, match=r"LSTM.*runs Transformers alone"):
+    with pytest.raises(UserError, match=r"LSTM.*runs only Transformers"):
         exporter.convert(lstm)
 
 

@@ -1,4 +1,4 @@
-"""Which of the modules here t2t-exporter calls, and with what."""
+"""Which module t2t-exporter calls, and with which arguments."""
 
 import pytest
 

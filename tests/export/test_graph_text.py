@@ -1,4 +1,4 @@
-"""What a graph makes of text is what Python makes of it."""
+"""Graphs convert text as Python does."""
 
 import sys
 

@@ -17,7 +17,7 @@ LINES = ["plain words", "", " \u2003", "日本 \x00 e\u0301", "tab\tand\rreturn"
 
 
 def plain(value):
-    """Makes of a tensor's value what JSON can hold."""
+    """Converts a tensor's value to JSON."""
     if isinstance(value, list):
         return [plain(entry) for entry in value]
     return value.decode() if isinstance(value, bytes) else value
@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError):  # whoever asked has given up
+        with contextlib.suppress(BrokenPipeError):  # the client has given up
             self.wfile.write(body)
 
     def log_message(self, *_):
@@ -52,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    """A server without models, on a port of its own."""
+    """A server without models, on a separate port."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.models = {}
         thread = threading.Thread(target=server.serve_forever)
@@ -162,7 +162,7 @@ def test_an_answer_without_end_is_not_read(server, ask, monkeypatch):
 def test_no_server(ask, server, address):
     code, _, error = ask(f"--server={address}", "--servable_name=m", "--inputs_once=a")
     assert code == 1
-    assert f"{address}/v1/models/m:predict cannot be asked" in error
+    assert f"{address}/v1/models/m:predict cannot be reached" in error
     assert error.count("\n") == 1
 
 

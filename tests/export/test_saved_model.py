@@ -1,4 +1,4 @@
-"""Exported searches give what the decoder gives, in a process that has TensorFlow alone."""
+"""Exported searches output what the decoder outputs, in a process with only TensorFlow."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ LINES = [
 ]
 NOT_UTF8 = b"half a \xe2\x82, a \xff, \xed\xa0\x80"
 
-# What the README beside an export says, then the outputs for the inputs in a file.
+# The example in an export's README, then the outputs for the inputs in a file.
 SCRIPT = """
 import json, re, sys
 sys.modules["t2t_lite"] = None  # importing it is an error
@@ -129,7 +129,7 @@ def test_best_outputs_alone_have_no_column_for_others(greedy_export):
 
 
 def test_the_tables_of_a_search_are_saved(tmp_path):
-    """Those of the tags that words have: trees are searched for by them."""
+    """The tables of the tags of words, which the search among trees needs."""
 
     class Uniform:
         """All logits are equal."""
@@ -197,7 +197,7 @@ class TestVersions:
     def test_problems_without_operations_are_exported_as_ids(self, make_run, tmp_path, caplog):
         export(make_run("transformer", "text2text_tmpdir"), tmp_path)
         assert self.names(tmp_path) == {"ids/1"}
-        assert any("'ids' alone is exported" in message for message in caplog.messages)
+        assert any("exporting only 'ids'" in message for message in caplog.messages)
 
     def test_drawing_at_random_is_refused(self, tmp_path):
         with pytest.raises(UsageError, match="sampling_method=random"):

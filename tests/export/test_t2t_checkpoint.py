@@ -1,4 +1,4 @@
-"""t2t-import, from what T2T leaves behind to a run folder like any other."""
+"""t2t-import, from T2T's files to a run folder like any other."""
 
 import json
 import pathlib
@@ -137,7 +137,7 @@ def small_model(**changes):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with what T2T has left of a small model's training, and the model."""
+    """A folder with T2T's files of a small model's training, and the model."""
     folder = tmp_path_factory.mktemp("trained")
     model = small_model(use_target_space_embedding=True)
     write_checkpoint(folder / "t2t", t2t_arrays(model))
@@ -148,7 +148,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def t2t(trained, tmp_path):
-    """The same, for one test alone."""
+    """The same, for one test only."""
     folder, model = trained
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     return tmp_path, model
@@ -340,11 +340,11 @@ def test_training_does_not_go_on_in_it(t2t, capsys):
     assert "--warm_start_from" in line
 
 
-# ---- what goes wrong
+# ---- errors
 
 
 def refused(folder, capsys, *flags):
-    """Imports in vain, which must write nothing; returns the message."""
+    """Runs an import that fails and must write nothing; returns the message."""
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert import_run(folder, *flags) != 0
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -365,7 +365,7 @@ def test_all_that_does_not_fit_is_named_at_once(t2t, capsys):
     assert f"model.ckpt-{STEP}: variables do not fit" in line
     assert f"{ffn}/conv1/bias [12] is missing" in line
     assert f"{ffn}/conv2/kernel is [12, 9], not [12, 8]" in line
-    assert "transformer/body/encoder/layer_0/moe/gates [3] has no place" in line
+    assert "transformer/body/encoder/layer_0/moe/gates [3] is unknown here" in line
     assert line.count(";") == 2
 
 
@@ -384,7 +384,7 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
     odd = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
     arrays[odd] = np.zeros((7, 5), np.float32)
     write_checkpoint(folder / "t2t", arrays)
-    assert f"{odd} [7, 5] has no place" in refused(folder, capsys)
+    assert f"{odd} [7, 5] is unknown here" in refused(folder, capsys)
 
 
 @pytest.mark.parametrize(
@@ -393,12 +393,12 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"problem": "text2text_tmpdir_token"}, f"(near: {TOKENS}, "),
         ({"problem": "text2text_tmpdir_token"}, "give --problem=NAME"),
         ({"problem": ""}, "that names the problem: give --problem"),
-        ({"model": "lstm_seq2seq_attention"}, "is of model 'lstm_seq2seq_attention': only 'tran"),
+        ({"model": "lstm_seq2seq_attention"}, "has model 'lstm_seq2seq_attention': only 'tran"),
         ({"hparams_set": ""}, "neither hparams.json nor a hparams set"),
         ({"hparams_set": "transformer_bas"}, "t2t: unknown hparams set 'transformer_bas'; did you"),
-        ({"hparams_set": "lstm_attention"}, "is a LSTMHParams, no Transformer's"),
-        ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "not here: proximity_bias=1"),
-        ({"hparams": "hidden_size=abc"}, "hparam 'hidden_size': 'abc' is not of type int"),
+        ({"hparams_set": "lstm_attention"}, "is a LSTMHParams, not a Transformer's"),
+        ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "unsupported model: proximity_bias=1"),
+        ({"hparams": "hidden_size=abc"}, "hparam 'hidden_size': 'abc' is no int"),
         ({"hparams": f"{SIZES},ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
     ],

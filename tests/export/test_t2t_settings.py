@@ -1,4 +1,4 @@
-"""What T2T's own files say about a run, read as ours."""
+"""T2T's files about a run are read as our settings."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_old_files_have_numbers_for_switches_and_nothing_for_no_positions():
 )
 def test_a_model_that_we_do_not_have_is_named(tmp_path, name, value, shown):
     (tmp_path / "hparams.json").write_text(json.dumps({name: value, "hidden_size": 8}))
-    with pytest.raises(UserError, match=rf"hparams\.json: .* not here: {name}={shown}$"):
+    with pytest.raises(UserError, match=rf"hparams\.json: .* unsupported model: {name}={shown}$"):
         t2t_settings.find_hparams(tmp_path, {})
 
 

@@ -41,7 +41,7 @@ def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
     ("text", "error", "message"),
     [
         (" ", UsageError, "--text is empty"),
-        ("x" * 40, UserError, "--text has 41 subwords, the model reads 40"),
+        ("x" * 40, UserError, "--text has 41 subwords, the model reads at most 40"),
     ],
 )
 def test_texts_without_a_picture(decoder, text, error, message):
@@ -51,14 +51,14 @@ def test_texts_without_a_picture(decoder, text, error, message):
 
 def test_a_model_without_attention(decoder, monkeypatch):
     monkeypatch.setattr(type(decoder.model), "attention_layers", lambda model: {})
-    with pytest.raises(UserError, match="Transformer has no attention to look at"):
+    with pytest.raises(UserError, match="Transformer has no attention to show"):
         look(decoder, "text", "target")
 
 
 def test_numbers_of_heads():
     assert heads_of("") == []
     assert heads_of("3, 1") == [3, 1]
-    with pytest.raises(UsageError, match="--heads=1,x: write numbers from 1"):
+    with pytest.raises(UsageError, match="--heads=1,x: expected numbers from 1"):
         heads_of("1,x")
 
 
@@ -90,4 +90,4 @@ def test_a_picture_of_what_is_asked_for(run: run_folder.RunFolder, tmp_path, cap
     assert "Encoder self-attention, layer 1" in text
     assert len(set(re.findall("stroke: (#.*?);", text))) == 1
     assert command(*common, *picture, "--heads=4") == 2
-    assert "--heads: there is no head 4, they go from 1 to 3" in capsys.readouterr().err
+    assert "--heads: no head 4; expected 1 to 3" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The page holds the weights, shows them in a browser, and takes every word for a word."""
+"""The page holds the weights, shows them in a browser, and escapes every word."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def views() -> list[View]:
 
 @pytest.fixture
 def opened(views, browser, tmp_path):
-    """The browser with the page, away from which the mouse points."""
+    """The browser with the page; the mouse points elsewhere."""
     path = tmp_path / "page.html"
     path.write_text(page("a run", SOURCE[0], TARGET[0], views), encoding="utf-8")
     browser.requested.clear()

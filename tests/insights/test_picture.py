@@ -1,4 +1,4 @@
-"""Pictures: XML that holds the weights, and PNG of it."""
+"""Pictures: SVG that holds the weights, and PNG."""
 
 import dataclasses
 import re
@@ -65,7 +65,7 @@ def test_no_such_layer_or_head(view):
     with pytest.raises(UsageError, match="--layer=3: the last layer is 2"):
         picture.svg(view, layer=3)
     for head in (0, 9):
-        with pytest.raises(UsageError, match=f"there is no head {head}, they go from 1 to 8"):
+        with pytest.raises(UsageError, match=f"no head {head}; expected 1 to 8"):
             picture.svg(view, heads=[1, head])
 
 

@@ -105,7 +105,7 @@ def test_searches_as_t2t_on_tables(golden):
         ids, scores = search(numbered(batch), [limit] * batch)
         expected = np.array(case["ids"])[:, :, 1:]  # without the start symbol
         expected_scores = np.array(case["scores"])
-        # T2T ends all sentences at once; with stop_early only the best is settled by then.
+        # T2T ends all sentences at once; with stop_early only the best is final by then.
         alone = batch == 1 or not case["stop_early"]
         count = case["beam_size"] if alone else 1
         length = expected.shape[2]
@@ -237,7 +237,7 @@ def test_stopping_early_finds_the_same_best():
         for stop_early in (True, False)
     )
     np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
-    # Where a row stands in a batch, which the one search leaves earlier, may change its last bit.
+    # The place of a row in a batch, which one search shrinks earlier, may change its last bit.
     np.testing.assert_allclose(early.scores[:, 0], late.scores[:, 0], rtol=1e-6)
     assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
 
@@ -253,7 +253,7 @@ def test_a_sentence_without_an_end_keeps_its_raw_log_probability():
 
 @pytest.fixture(scope="module")
 def transformer():
-    """A small Transformer whose outputs are decided enough to end now and then."""
+    """A small Transformer whose outputs are certain enough to end sometimes."""
     keras.utils.set_random_seed(3)
     model = Transformer(registry.hparams("transformer_test"), 20, 12)
     model.softmax_embedding.matrix.assign(model.softmax_embedding.matrix * 3.0)
@@ -262,7 +262,7 @@ def transformer():
 
 @pytest.fixture(scope="module")
 def sources():
-    """Sources of lengths 1 to 30, in no order, and a limit for each."""
+    """Sources of lengths 1 to 30, unsorted, and a limit for each."""
     random = np.random.default_rng(4)
     lengths = random.permutation(np.arange(1, 31))
     inputs = np.zeros([30, 30], np.int32)
@@ -330,7 +330,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
 )
 @pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
 def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after, set_logits):
-    """For stacks of every height: some make TensorFlow's optimizer build unlike graphs."""
+    """For stacks of every height: some make TensorFlow's optimizer build different graphs."""
     hparams = registry.hparams("transformer_test").copy(
         num_hidden_layers=layers, layer_preprocess_sequence=before, layer_postprocess_sequence=after
     )

@@ -86,7 +86,7 @@ def test_coverage_penalty(table):
 
 def test_greatest_length(table):
     check(search(table, limit=2), [(A_[0], log(A_[1])), (B_[0], log(B_[1]))])
-    # None has ended: the alive ones, with their log-probability whatever the penalty.
+    # None has ended: the alive ones, with their log-probability, whatever the penalty.
     check(search(table, Penalty(2.0), limit=1), [([A], math.log(0.6)), ([B], math.log(0.4))])
 
 
@@ -115,7 +115,7 @@ def test_prefix(table):
 
 
 def test_a_prefix_overrides_the_constraints(table):
-    """It has a token twice."""
+    """Whether it has a token twice."""
     once = Constraints(no_repeat_ngram_size=1)
     check(search(table, constraints=once, prefix=[A, B, A]), [(ABA[0], log(ABA[1]))])
 
@@ -174,7 +174,7 @@ def outputs(vocabulary, limit):
 
 
 def obeys(output, constraints, prefix):
-    """Whether the output has the prefix, and obeys the constraints behind it."""
+    """Whether the output has the prefix, and obeys the constraints after it."""
     if output[: len(prefix)] != tuple(prefix):
         return False
     if len(output) - 1 < max(constraints.min_length, len(prefix)):
@@ -196,7 +196,7 @@ def test_stopping_early_finds_the_same_best(by_hand, penalty):
         for stop_early in (True, False)
     )
     np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
-    # Where a row stands in a batch, which the one search leaves earlier, may change its last bit.
+    # The place of a row in a batch, which one search shrinks earlier, may change its last bit.
     np.testing.assert_allclose(early.scores[:, 0], late.scores[:, 0], rtol=1e-6)
     assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
 

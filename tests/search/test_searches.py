@@ -1,4 +1,4 @@
-"""What holds for every search over both models of the spine, and for ensembles of them."""
+"""Properties of every search over both kinds of models, and over ensembles of them."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def model(request, models):
 
 @pytest.fixture(scope="module")
 def batch():
-    """Sources of lengths 1 to 8 in no order; for each a limit, a prefix or none, and a number."""
+    """Sources of lengths 1 to 8 unsorted; for each a limit, a prefix or none, and a number."""
     draw = np.random.default_rng(4)
     lengths = draw.permutation(np.arange(1, 9))
     inputs, prefixes = np.zeros([8, 8], np.int32), np.zeros([8, 3], np.int32)

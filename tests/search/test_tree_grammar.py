@@ -42,7 +42,7 @@ class Moody:
 
 
 def sources(words, moods=PIECES):
-    """Sentences of that many words, two pieces each, one for each mood: the first piece."""
+    """Sentences of this many words, two pieces each, one for each mood: the first piece."""
     return np.array([[mood, *([4, SPACE, 5] * words)[:-2], EOS] for mood in moods], np.int32)
 
 

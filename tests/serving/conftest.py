@@ -23,7 +23,7 @@ _BEAMS = 3
 
 
 class Client:
-    """Asks one server; connections are not shared, so that threads may."""
+    """A client of one server; it shares no connections, so that threads may use it."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -68,7 +68,7 @@ class Gate:
         self.batches: list[list[str]] = []
 
     def __call__(self, requests: list[TranslationRequest]) -> list[bytes]:
-        """Answers when it may."""
+        """Answers once the gate is open."""
         self.batches.append([request.texts[0] for request in requests])
         assert self.opened.wait(30)
         return echo(requests)
@@ -116,13 +116,13 @@ def serving(answerer: Answerer, **limits: Any) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def serve() -> Callable[..., contextlib.AbstractContextManager[Client]]:
-    """Returns `serving`, which serves an echo if nothing else is given."""
+    """Returns `serving`, which serves an echo by default."""
     return lambda answerer=echo, **limits: serving(answerer, **limits)
 
 
 @pytest.fixture
 def client_of() -> type[Client]:
-    """Returns what asks the server at a port of 127.0.0.1."""
+    """Returns a client of the server at a port of 127.0.0.1."""
     return Client
 
 

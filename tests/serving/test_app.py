@@ -131,7 +131,7 @@ def slow_echo(requests):
 
 
 def crowd(server, seconds: float) -> Counter[int]:
-    """Lets 50 clients ask for some time, every tenth time too much; counts answers by status."""
+    """Runs 50 clients, every tenth request of which is too large; counts answers by status."""
 
     def client(number: int) -> Counter[int]:
         end, statuses = time.monotonic() + seconds, Counter()
@@ -164,7 +164,7 @@ def test_what_was_accepted_is_answered_after_the_end_began(serve, gate):
             gate.wait_for_batch()
             futures += [clients.submit(server.translate, text=str(i)) for i in (1, 2)]
             server.wait_for("t2t_queue_length", 2)
-            threading.Timer(0.5, gate.opened.set).start()  # the block ends before
+            threading.Timer(0.5, gate.opened.set).start()  # after the block ends
         assert [future.result() for future in futures] == [
             (200, {"texts": [str(i)]}) for i in range(3)
         ]

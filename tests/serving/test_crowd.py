@@ -1,4 +1,4 @@
-"""Ordinary clients among many that read and send slowly; and an end that none of these put off."""
+"""Ordinary clients among many slow ones; and a shutdown that none of these delay."""
 
 import contextlib
 import random
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 HEAD = b"%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-BEGUN = (  # what a slow sender begins, and then goes on with byte by byte
+BEGUN = (  # what a slow sender begins, and continues byte by byte
     HEAD % b"POST /translate" + b"Content-Length: 100000\r\n\r\n",
     HEAD % b"GET /health" + b"Content-Length: 100000\r\n\r\n",
     HEAD % b"POST /nothing" + b"Transfer-Encoding: chunked\r\n\r\n10000\r\n",
@@ -58,7 +58,7 @@ class Crowd:
             thread.join()
 
     def stop_ordinary(self, ordinary=50) -> None:
-        """Returns when no ordinary request is under way."""
+        """Returns when no ordinary request is in progress."""
         self._ordinary_are_done.set()
         for thread in self._threads[:ordinary]:
             thread.join()
@@ -85,7 +85,7 @@ class Crowd:
         self._dawdle("sender", BEGUN[number % len(BEGUN)], lambda connection: connection.send(b"x"))
 
     def _dawdle(self, kind: str, begin: bytes, go_on) -> None:
-        """Opens connections, one after the other, and does a byte now and then on each."""
+        """Opens connections in turn, and sends or reads a byte now and then on each."""
         while not self._is_over.is_set():
             with contextlib.suppress(OSError), socket.socket() as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -187,4 +187,4 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
         assert 1.5 < time.monotonic() - start < 10
         assert answer.result()[0] in (503, 504), "its own time is over at about the same moment"
         last = process.stderr.read().splitlines()[-1]
-        assert last.endswith("still at work 2 seconds after the signal to end: gave up")
+        assert last.endswith("still busy 2 seconds after the signal to end: gave up")

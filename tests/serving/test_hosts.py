@@ -1,4 +1,4 @@
-"""Whom a server listens to: clients that ask for it by name, and that send JSON."""
+"""Which clients a server accepts: those that use its host names and send JSON."""
 
 import http.client
 import json

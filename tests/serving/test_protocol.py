@@ -1,4 +1,4 @@
-"""Clients that are slow to say what they want."""
+"""Clients that send their requests slowly."""
 
 import socket
 import time
@@ -29,7 +29,7 @@ def ask(connection):
 
 
 def seconds_until_closed(connection, dribble=b""):
-    """Sends a byte now and then until the other side hangs up."""
+    """Sends a byte now and then until the server hangs up."""
     start = time.monotonic()
     connection.settimeout(0.05)
     while time.monotonic() - start < 4:  # below uvicorn's own limit between two requests

@@ -1,4 +1,4 @@
-"""A real model behind the server: what it answers, and the page that shows it."""
+"""A real model in the server: its answers, and the page that shows them."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""What clients may send, and what it costs to find out that they may not."""
+"""What clients may send, and the cost of refusing the rest."""
 
 import json
 import time

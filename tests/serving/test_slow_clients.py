@@ -1,4 +1,4 @@
-"""Clients that keep the server waiting: for the rest of a request, or to take their answer."""
+"""Clients that keep the server waiting: to send their request, or to read their answer."""
 
 import contextlib
 import json
@@ -177,7 +177,7 @@ def test_a_large_body_does_not_hold_the_others(serve):
 
 
 def stuck_clients(server, stack: contextlib.ExitStack) -> None:
-    """Opens connections of every kind that keeps a server from its end."""
+    """Opens connections of every kind that delays a shutdown."""
     for sent in (
         b"",
         WHOLE[:9],
