@@ -119,7 +119,7 @@ def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
             reason = first_line(error).replace(plain, path)
             raise UserError(f"checkpoint {path} cannot be read: {reason}") from error
     log.info(
-        "%d variables read, %d that only training needs skipped",
+        "%d variables read, %d of training skipped",
         len(arrays),
         len(names) - len(arrays),
     )

@@ -84,7 +84,7 @@ class Worker:
         if not self.is_ready:
             return HTTPException(503, "the model is being loaded", {"Retry-After": "5"})
         if self._queue.full():
-            message = f"{self._queue.maxsize} requests are already waiting: try again later"
+            message = f"{self._queue.maxsize} requests are waiting: try again later"
             return HTTPException(429, message, {"Retry-After": "1"})
         return None
 
