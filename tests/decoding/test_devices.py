@@ -37,7 +37,7 @@ def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them(st
         Decoder(model, problem, encoders, SEARCH, devices)
         for devices in (DEVICES[:1], strategy.extended.worker_devices)
     )
-    sources = one.encode(
+    sources = one.text.encode(
         [" ".join(str((7 * i + j * j) % 10) for j in range(i % 9)) for i in range(30)]
     )
     results = []

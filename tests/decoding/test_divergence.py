@@ -267,7 +267,7 @@ def test_a_served_model_that_answers_nan_is_an_error(monkeypatch):
     client = Client("localhost:1", "ende", 1)
     answer = b'{"outputs": {"outputs": [["", "a"]], "scores": [[NaN, -1.0]]}}'
     monkeypatch.setattr(client, "_post", lambda body: answer)
-    with pytest.raises(UserError, match="ende:predict answered with NaN in place of scores"):
+    with pytest.raises(UserError, match="ende:predict answered with NaN instead of scores"):
         client.ask("a line")
 
 

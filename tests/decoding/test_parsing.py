@@ -148,8 +148,8 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
 
 def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
     parsing = Decoder.from_run(run_folder.open_run(parser.output_dir))
-    (right,) = parsing.encode(["-LRB- she runs -RRB- ."])
-    assert parsing.encode([" (  she\truns ) .\r"]) == [right]
+    (right,) = parsing.text.encode(["-LRB- she runs -RRB- ."])
+    assert parsing.text.encode([" (  she\truns ) .\r"]) == [right]
     ((best, *_),) = parsing.search([right])
     assert best.output.repairs == 0
     assert words_of([best.output.text]) == [right.text.split()]

@@ -59,7 +59,7 @@ def test_answers_are_the_decoders_line_by_line(server, decoder):
 def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
     hparams = decoder.hparams.copy(return_beams=True)
     beams = Decoder(decoder.model, decoder.problem, decoder.encoders, hparams)
-    for text, found in zip(TEXTS, beams.decode(beams.encode(TEXTS)), strict=True):
+    for text, found in zip(TEXTS, beams.decode(beams.text.encode(TEXTS)), strict=True):
         _, answer = server.translate(text=text, n_best=2)
         assert [h["text"] for h in answer["hypotheses"]] == [h.output.text for h in found[:2]]
         scores = [h["score"] for h in answer["hypotheses"]]
