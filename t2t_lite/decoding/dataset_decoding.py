@@ -59,5 +59,7 @@ def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source],
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
         source = Source(decoder.text.source_text(ids), ids, number)
         sources.append(source)
-        references.append(problem.show(source.text, decoder.text.target_text(target_ids)).text)
+        references.append(
+            problem.postprocess(source.text, decoder.text.target_text(target_ids)).text
+        )
     return sources, references

@@ -93,7 +93,7 @@ class TextCodec:
 
     def output(self, source: Source, ids: Sequence[int]) -> Output:
         """Returns target ids, without EOS, as users see them."""
-        return self._problem.show(source.text, self.target_text(ids))
+        return self._problem.postprocess(source.text, self.target_text(ids))
 
     def pieces(self, source: Source, name: str) -> list[Source]:
         """Splits a source into pieces that are short enough, if it may be split."""

@@ -3,7 +3,7 @@
 import logging
 
 from t2t_lite.export.folder import new_folders, origin, write_companions
-from t2t_lite.models.finite import require_finite
+from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
