@@ -1,14 +1,19 @@
 """Search settings: the fields of `--decode_hparams`, under T2T's names."""
 
 import dataclasses
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import option
 
-LENGTH_PENALTIES = ("t2t", "average")
+# What `alpha` is the exponent of, by the name of the length penalty; lengths may be tensors.
+LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
+    "t2t": lambda length: (5.0 + length) / 6.0,
+    "average": lambda length: length,
+}
 
 
 @dataclasses.dataclass
@@ -20,7 +25,9 @@ class DecodeHParams(HParams):
     beam_size: int = option(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
     alpha: float = option(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
     length_penalty: str = option(
-        "t2t", "t2t: ((5 + length) / 6)^alpha; average: length^alpha.", choices=LENGTH_PENALTIES
+        "t2t",
+        "t2t: ((5 + length) / 6)^alpha; average: length^alpha.",
+        choices=tuple(LENGTH_PENALTIES),
     )
     coverage_penalty: float = option(
         0.0, "Weight of GNMT's penalty on outputs that omit source words.", minimum=0

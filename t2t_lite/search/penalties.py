@@ -74,10 +74,7 @@ class Penalty:
         return log_probs / tf.maximum(self._divisor(length + 1), self._divisor(limit))
 
     def _divisor(self, length: tf.Tensor) -> tf.Tensor:
-        length = tf.cast(length, tf.float32)
-        if self.length_penalty == "t2t":
-            length = (5.0 + length) / 6.0
-        return length**self.alpha
+        return LENGTH_PENALTIES[self.length_penalty](tf.cast(length, tf.float32)) ** self.alpha
 
 
 NO_PENALTY = Penalty()
