@@ -22,7 +22,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.export import t2t_settings
 from t2t_lite.generation import fingerprint
 from t2t_lite.reporting import report
-from t2t_lite.reporting.metrics_writer import Metrics
+from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs import metrics_file, run_folder
 from t2t_lite.training.config import TrainerConfig
@@ -253,7 +253,7 @@ def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
 
 
 def test_going_on_cuts_what_is_damaged(damaged, caplog):
-    metrics = Metrics(damaged.parent, 15)
+    metrics = MetricsWriter(damaged.parent, 15)
     assert metrics.evaluated == {10}
     assert [json.loads(line) for line in damaged.read_bytes().splitlines()] == RECORDS[:2]
     assert "they are cut when training goes on" in caplog.text
@@ -261,7 +261,7 @@ def test_going_on_cuts_what_is_damaged(damaged, caplog):
 
 def test_evaluating_only_adds_to_the_records(damaged):
     before = damaged.read_bytes()
-    Metrics(damaged.parent).write("evaluate", 10, {"loss": 2.0})
+    MetricsWriter(damaged.parent).write("evaluate", 10, {"loss": 2.0})
     assert damaged.read_bytes() == before + b'\n{"kind": "evaluate", "step": 10, "loss": 2.0}\n'
     kinds = [record["kind"] for _, record in metrics_file.read_metrics(damaged.parent)]
     assert kinds == ["train", "eval", "train", "evaluate"]

@@ -1,1 +1,1 @@
-"""Training on several machines: who takes part, and whether all are alive and agree."""
+"""Training on several machines: rendezvous, failure detection and synchronized decisions."""

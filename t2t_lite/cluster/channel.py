@@ -1,4 +1,4 @@
-"""Messages between workers: one JSON object a line, over a connected socket."""
+"""A channel sends and receives messages over a socket: JSON objects, one per line."""
 
 import json
 import select
@@ -8,15 +8,17 @@ from typing import Any
 
 Message = dict[str, Any]
 
-_LONGEST = 2**24  # bytes of a message: the names and sizes of 100,000 data files fit
+_MAX_BYTES = 2**24  # of a message: the names and sizes of 100,000 data files fit
 _SECONDS_TO_SEND = 10.0
 
 
 class Channel:
-    """One end of a connection; a broken one, or a peer that writes anything else, has ended.
+    """One end of a connection between workers or their failure detectors.
+
+    The channel has ended when the connection breaks or the peer sends anything but messages.
 
     Args:
-        connection: a connected socket, which then belongs to the channel.
+        connection: a connected socket, which the channel takes over.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -27,11 +29,11 @@ class Channel:
         self.has_ended = False
 
     def fileno(self) -> int:
-        """Its file descriptor, for `select`."""
+        """Returns the file descriptor, for `select`."""
         return self._socket.fileno()
 
     def send(self, **message: Any) -> None:
-        """Sends a message; what prevents that shows when the next one is received."""
+        """Sends a message; a broken connection shows when the next message is received."""
         rest = memoryview(json.dumps(message).encode() + b"\n")
         while rest:
             try:
@@ -44,13 +46,13 @@ class Channel:
                 return
 
     def receive(self) -> list[Message]:
-        """Returns the messages that are there, without waiting."""
+        """Returns the messages that have arrived, without waiting."""
         self._fill()
         messages, self._messages = self._messages, []
         return messages
 
     def next(self, seconds: float) -> Message | None:
-        """Returns the next message; None if none comes within so many seconds."""
+        """Returns the next message; None if none arrives within `seconds`."""
         self._fill()
         if not self._messages and not self.has_ended:
             ready([self], seconds)
@@ -58,7 +60,7 @@ class Channel:
         return self._messages.pop(0) if self._messages else None
 
     def close(self) -> None:
-        """Closes the connection, as the other end will notice."""
+        """Closes the connection, which the other end notices."""
         self.has_ended = True
         self._socket.close()
 
@@ -71,7 +73,7 @@ class Channel:
             except OSError:
                 data = b""
             self._received += data
-            self.has_ended = not data or len(self._received) > _LONGEST
+            self.has_ended = not data or len(self._received) > _MAX_BYTES
         *lines, self._received = self._received.split(b"\n")
         self._messages += filter(None, map(self._parsed, lines))
 
@@ -80,12 +82,12 @@ class Channel:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
-        if not isinstance(message, dict):  # somebody else's protocol
+        if not isinstance(message, dict):  # another protocol
             self.has_ended = True
             return None
         return message
 
 
 def ready(ends: Iterable[Any], seconds: float) -> list[Any]:
-    """Waits until one of the sockets or channels has something to read; returns those that have."""
+    """Waits for sockets or channels with data to read; returns those that have some."""
     return select.select(list(ends), [], [], max(0.0, seconds))[0]

@@ -1,8 +1,8 @@
-"""Several processes, on one machine or many, that train one model together: the workers.
+"""The workers: processes, on one machine or several, that train one model together.
 
-Each runs the same program on the same batches, of which it computes its own parts, and has the
-same weights after every step. Worker 0, the chief, owns the run folder. The others do all that
-it does in a scratch folder of their own, so that nothing in a training loop has to ask who it is.
+All run the same program on the same batches, compute different parts of each batch, and have equal
+weights after every step. Worker 0, the chief, owns the run folder. Every other worker uses a
+scratch folder instead, so that the training loop is the same on all.
 """
 
 import contextlib
@@ -25,48 +25,50 @@ log = logging.getLogger(__name__)
 
 _FLAGS = "--worker_hosts=HOST:PORT,HOST:PORT --worker_id=N"
 _TF_CONFIG = '{"cluster": {"worker": ["HOST:PORT", ...]}, "task": {"type": "worker", "index": N}}'
-# A shared folder may show a new file late: NFS remembers for about a minute that it was not there.
+# A shared folder may show a new file late: NFS caches a missing file for about a minute.
 _SECONDS_TO_SEE = 120.0
 
 
 class LostWorkerError(UserError):
-    """Another worker has ended; after a restart of all, the run goes on from its checkpoint."""
+    """Another worker has ended; when all are restarted, the run resumes from its checkpoint."""
 
     exit_code = os.EX_TEMPFAIL  # 75: "try again", as after SIGTERM
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Where all workers are, and which of them this process is."""
+    """The addresses of all workers, and which worker this process is."""
 
     hosts: tuple[str, ...] = ("localhost:0",)  # "host:port" of each
     worker_id: int = 0
 
     @classmethod
     def of(cls, worker_hosts: str, worker_id: int | None) -> "Cluster":
-        """Returns the cluster that the flags or else TF_CONFIG describe; without both, one worker.
+        """Returns the cluster described by the flags or, without them, by TF_CONFIG.
+
+        Without either, the cluster has one worker.
 
         Args:
-            worker_hosts: "host:port" of every worker, with commas between them; empty: no flag.
-            worker_id: which of them this process is, from 0; None: no flag.
+            worker_hosts: "host:port" of every worker, separated by commas; empty if not given.
+            worker_id: index of this process, from 0; None if not given.
 
         Raises:
-            UsageError: a flag is wrong or misses the other.
-            UserError: TF_CONFIG is wrong.
+            UsageError: a flag is invalid, or one is given without the other.
+            UserError: TF_CONFIG is invalid.
         """
         if worker_hosts:
             hosts = tuple(host.strip() for host in worker_hosts.split(","))
             if worker_id is None:
-                raise UsageError(f"--worker_hosts needs --worker_id as well: {_FLAGS}")
+                raise UsageError(f"--worker_hosts needs --worker_id: {_FLAGS}")
             return cls(hosts, worker_id)._checked(UsageError, "--worker_hosts", "--worker_id")
         if worker_id is not None:
-            raise UsageError(f"--worker_id needs --worker_hosts as well: {_FLAGS}")
+            raise UsageError(f"--worker_id needs --worker_hosts: {_FLAGS}")
         text = os.environ.get("TF_CONFIG", "")
         return cls._from_tf_config(text) if text else cls()
 
     @classmethod
     def _from_tf_config(cls, text: str) -> "Cluster":
-        """Reads TensorFlow's own description of a cluster, JSON."""
+        """Reads TensorFlow's JSON description of a cluster."""
         try:
             config = json.loads(text)
             jobs: Mapping[str, list[str]] = config.get("cluster", {})
@@ -74,7 +76,7 @@ class Cluster:
                 return cls()
             others = jobs.keys() - {"chief", "worker"}
             if others:
-                raise UserError(f"TF_CONFIG has a {min(others)!r} job: list workers alone")
+                raise UserError(f"TF_CONFIG has a {min(others)!r} job: list only workers")
             chiefs, workers = jobs.get("chief", []), jobs.get("worker", [])
             task = config["task"]
             first = {"chief": 0, "worker": len(chiefs)}[task["type"]]
@@ -94,19 +96,20 @@ class Cluster:
         return found._checked(UserError, "TF_CONFIG: cluster", "TF_CONFIG: task index")
 
     def _checked(self, error: type[UserError], hosts: str, worker_id: str) -> "Cluster":
-        """Returns itself.
+        """Returns itself, if it is valid.
 
         Raises:
-            UserError: of the class `error`; `hosts` and `worker_id` say where the values are from.
+            UserError: it is not; the class is `error`, and `hosts` and `worker_id` name the sources
+                of the values.
         """
         for host in self.hosts:
-            if not _can_be_reached(host):
+            if not _is_address(host):
                 raise error(
                     f"{hosts}: {host!r} is not of the form HOST:PORT, a host's name or address "
                     "and a port from 1 to 65535"
                 )
             if self.hosts.count(host) > 1:
-                raise error(f"{hosts}: {host} is there twice; each worker needs a port of its own")
+                raise error(f"{hosts}: {host} is listed twice; each worker needs its own port")
         if not 0 <= self.worker_id < len(self.hosts):
             raise error(
                 f"{worker_id}={self.worker_id}, but {hosts} lists {len(self.hosts)} workers: "
@@ -128,16 +131,16 @@ class Cluster:
         return f"worker {self.worker_id} of {len(self.hosts)}"
 
     def name(self, worker: int) -> str:
-        """Returns how messages call any of the workers."""
+        """Returns the name of a worker in messages."""
         known = 0 <= worker < len(self.hosts)
         return f"worker {worker} at {self.hosts[worker]}" if known else f"worker {worker}"
 
     def lost(self, worker: int, reason: str) -> str:
-        """Returns the line that all end with when one is lost."""
+        """Returns the message with which this worker ends when one is lost."""
         is_self = worker == self.worker_id
         what = f"{self.name(worker)} is lost" if is_self else f"{self} has lost {self.name(worker)}"
         return (
-            f"{what}: {reason.rstrip('.')}. Start all workers again to go on from the newest "
+            f"{what}: {reason.rstrip('.')}. Restart all workers to resume from the newest "
             "checkpoint"
         )
 
@@ -145,13 +148,13 @@ class Cluster:
 
     @contextlib.contextmanager
     def own_folder(self, output_dir: str) -> Iterator[str]:
-        """Yields the folder that this worker writes to, and lets none but the chief speak.
+        """Yields the folder that this worker writes to; only the chief logs below warnings.
 
         Args:
-            output_dir: the run folder, the same on all workers; it is the chief's.
+            output_dir: the run folder, the same on all workers, which the chief writes to.
 
         Raises:
-            UserError: a trainer is at work in the run folder.
+            UserError: another trainer is using the run folder.
         """
         if self.is_chief:
             with run_folder.exclusive(output_dir):
@@ -167,9 +170,9 @@ class Cluster:
             logger.setLevel(level)
 
     def bring_run(self, output_dir: str, folder: str) -> None:
-        """Gives `folder` the state of the run folder, for a worker that is not the chief.
+        """Brings the contents of the run folder into `folder`, for a worker other than the chief.
 
-        By links, which are replaced when somebody writes to them; what is appended to, by a copy.
+        Files are linked, as writing replaces the link; a file that is appended to is copied.
 
         Raises:
             UserError: the chief's files do not appear.
@@ -193,8 +196,8 @@ class Cluster:
                 own.symlink_to(path)
 
 
-def _can_be_reached(host: str) -> bool:
-    """Whether "host:port" can be one: sockets take no other names and numbers."""
+def _is_address(host: str) -> bool:
+    """Whether sockets accept the name and the port of "host:port"."""
     found = re.fullmatch(r"(.+):([0-9]{1,5})", host)
     try:
         return bool(found and found[1].encode("idna") and 1 <= int(found[2]) <= 65535)

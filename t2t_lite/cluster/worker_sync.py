@@ -1,40 +1,42 @@
-"""What all workers decide and do together."""
+"""Decisions that all workers make alike."""
 
 import tensorflow as tf
 
 from t2t_lite.cluster.cluster import Cluster
-from t2t_lite.cluster.watch import Watch
+from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.errors import UserError
 
 
 class WorkerSync:
-    """Lets all workers decide alike; each must ask the same questions in the same order.
+    """Lets all workers make equal decisions; all must make the same calls in the same order.
 
     Args:
         cluster: the workers.
-        strategy: made by all of them.
-        watch: notices when one of them is lost.
+        strategy: spans the devices of all workers.
+        detector: notices when a worker is lost.
     """
 
-    def __init__(self, cluster: Cluster, strategy: tf.distribute.Strategy, watch: Watch) -> None:
+    def __init__(
+        self, cluster: Cluster, strategy: tf.distribute.Strategy, detector: DetectorClient
+    ) -> None:
         self._cluster = cluster
-        self._watch = watch
+        self._detector = detector
         self._strategy = strategy
         self._local_replicas = strategy.num_replicas_in_sync // len(cluster.hosts)
         self._compiled_sum = tf.function(self._sum_over_replicas)
 
     def any(self, *conditions: bool) -> list[bool]:
-        """Returns for each condition whether it holds on one worker or more."""
+        """Returns for each condition whether it holds on at least one worker."""
         if self._cluster.is_alone:
             return list(conditions)
         return [count > 0 for count in self._sum([int(condition) for condition in conditions])]
 
     def wait(self) -> None:
-        """Waits until all workers are here, so that none ends well if another fails at the last."""
+        """Waits for all workers, so that none ends with success if another fails at the end."""
         self.any(True)
 
     def check(self, name: str, value: int) -> None:
-        """Compares a number with the chief's.
+        """Checks that a number equals the chief's.
 
         Raises:
             UserError: it differs.
@@ -49,8 +51,8 @@ class WorkerSync:
             )
 
     def _sum(self, numbers: list[int]) -> list[int]:
-        """Adds up what the workers say."""
-        with self._watch.step():
+        """Returns the sums over all workers."""
+        with self._detector.collective_step():
             sums = self._compiled_sum(tf.constant(numbers, tf.int64))
         return [int(total) // self._local_replicas for total in sums]
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Values = dict[str, float | int | str]
 
 
-class Metrics:
+class MetricsWriter:
     """The records of one run folder.
 
     Args:
@@ -61,9 +61,9 @@ class Metrics:
             os.fsync(lines.fileno())  # a checkpoint that stays must not outlive its records
         if kind == "eval":
             self.evaluated.add(step)
-        self.summarize(kind, step, values)
+        self.write_tensorboard(kind, step, values)
 
-    def summarize(self, kind: str, step: int, values: Values) -> None:
+    def write_tensorboard(self, kind: str, step: int, values: Values) -> None:
         """Adds numbers to TensorBoard alone."""
         with self._writer.as_default():
             for name, value in values.items():
@@ -74,7 +74,9 @@ class Metrics:
                     tf.summary.scalar(f"{kind}/{name}", number, step=step)
         self._writer.flush()
 
-    def show(self, step: int, table: list[list[str]], images: Sequence[np.ndarray]) -> None:
+    def write_samples(
+        self, step: int, table: list[list[str]], images: Sequence[np.ndarray]
+    ) -> None:
         """Adds a table of text and an image for each decoder layer to TensorBoard.
 
         Args:
@@ -152,7 +154,7 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
         yield
         self._since = time.monotonic()
 
-    def show(self, step: int, totals: Totals, values: Values) -> Values:
+    def update(self, step: int, totals: Totals, values: Values) -> Values:
         """Shows a window of steps and the time left.
 
         Args:

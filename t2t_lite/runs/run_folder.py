@@ -27,6 +27,7 @@ from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
+from t2t_lite.runs._private_api import MOVING_AVERAGES
 from t2t_lite.runs.metrics_file import METRICS
 from t2t_lite.version import __version__
 
@@ -166,8 +167,7 @@ class RunFolder:
 
         step = tf.Variable(0, dtype=tf.int64)
         saved = tf.train.Checkpoint(model=model, step=step)
-        # Keras's name for them; they are in the order of the weights.
-        averages = {"_model_variables_moving_average": list(model.trainable_variables)}
+        averages = {MOVING_AVERAGES: list(model.trainable_variables)}
         moving = tf.train.Checkpoint(optimizer=tf.train.Checkpoint(**averages))
 
         def read(path: str) -> None:

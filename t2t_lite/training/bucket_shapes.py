@@ -1,4 +1,4 @@
-"""One shape for all batches of a bucket, so that XLA compiles a step no more than once for each."""
+"""One shape for all batches of a bucket, so that XLA compiles a step at most once per bucket."""
 
 import logging
 
@@ -11,10 +11,10 @@ log = logging.getLogger(__name__)
 
 
 class BucketShapes:
-    """Pads batches to the longest sentence that their bucket may hold.
+    """Pads batches to the maximum length of their bucket.
 
     Args:
-        hparams: say what the buckets are.
+        hparams: define the buckets.
     """
 
     def __init__(self, hparams: BasicHParams) -> None:

@@ -1,4 +1,4 @@
-"""What `t2t-eval` does: every score of some checkpoints, and which of them is better for sure."""
+"""All scores of checkpoints, and whether they differ significantly (`t2t-eval`)."""
 
 import dataclasses
 import functools
@@ -31,11 +31,11 @@ class CheckpointScores:
 
     Attributes:
         checkpoint: its prefix.
-        step: the updates before it.
-        values: by name, as an evaluation in metrics.jsonl has them, of all examples.
-        resampled: by the first metric of outputs, beside the other checkpoints; None if it is the
-            only one.
-        other_resampled: by the other metrics, by their names.
+        step: number of updates before it.
+        values: scores over all examples, named as in metrics.jsonl.
+        resampled: comparison with the other checkpoints by the first output metric; None if this is
+            the only one.
+        other_resampled: comparisons by the other output metrics, by name.
     """
 
     checkpoint: str
@@ -53,7 +53,7 @@ def score_checkpoints(
     decode_hparams: str = "",
     metrics: Sequence[str] = (),
 ) -> list[CheckpointScores]:
-    """Scores checkpoints, of one run or of several runs of one problem, on all of a split.
+    """Scores checkpoints of one or several runs of the same problem on a whole split.
 
     Args:
         checkpoints: their prefixes, each in its run folder.
@@ -61,14 +61,14 @@ def score_checkpoints(
         split: of `DatasetSplit`; what to evaluate on.
         data_dir: folder of the data; empty: each run's own.
         decode_hparams: changes to the problem's search settings.
-        metrics: names of registered metrics; none: the first run's problem's own.
+        metrics: names of registered metrics; none: those of the first run's problem.
 
     Returns:
         The scores in the order of `checkpoints`; if there are several, with paired bootstrap
         resampling of each against the first.
 
     Raises:
-        UserError: a checkpoint or the data is missing, or they are of different tasks.
+        UserError: a checkpoint or the data is missing, or the checkpoints are of different tasks.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     metrics = metrics or run_folder.open_run(folders[0]).problem.metrics
@@ -79,14 +79,14 @@ def score_checkpoints(
         scored.append(scorer(folder).score(path, split, output_metrics(metrics)))
     if any(one.references != scored[0].references for one in scored):
         raise UserError(
-            f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: compare runs on one "
-            "--data_dir"
+            f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: name one --data_dir "
+            "for all runs"
         )
     return _compared(scored) if len(scored) > 1 else [one.scores for one in scored]
 
 
 class _Scored(NamedTuple):
-    """A checkpoint's scores, and what they are compared by."""
+    """A checkpoint's scores, and the data to compare them by."""
 
     scores: CheckpointScores
     by_metric: dict[str, Score]
@@ -94,12 +94,12 @@ class _Scored(NamedTuple):
 
 
 def _compared(scored: Sequence[_Scored]) -> list[CheckpointScores]:
-    """Adds to the scores what bootstrap resampling says of them."""
+    """Adds the results of bootstrap resampling to the scores."""
     compared = [one.scores for one in scored]
     for number, name in enumerate(scored[0].by_metric):
         rows = {one.scores.checkpoint: one.by_metric[name].statistics for one in scored}
         if any(len(each) != len(scored[0].references) for each in rows.values()):
-            log.info("%s has one number for all outputs: it is not resampled", name)
+            log.info("%s has only one value for all outputs and is not resampled", name)
             continue
         found = resample(output_metric(name), rows)
         for place, scores in enumerate(compared):
@@ -113,7 +113,7 @@ def _compared(scored: Sequence[_Scored]) -> list[CheckpointScores]:
 
 
 class _Scorer:
-    """The model of one run, for one checkpoint after the other."""
+    """Scores checkpoints of one run, one after another."""
 
     def __init__(
         self, folder: str, strategy: tf.distribute.Strategy, data_dir: str, decode_hparams: str
@@ -135,7 +135,7 @@ class _Scorer:
         )
 
     def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
-        """Scores a checkpoint, its outputs by these metrics."""
+        """Scores a checkpoint, using `metrics` for its outputs."""
         step = self.run.restore_weights(self._model, checkpoint)
         problem, hparams = self.run.problem, self.run.hparams
         paths = problem.existing_filepaths(self._data_dir, split)

@@ -9,7 +9,7 @@ SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainerConfig(Config):
-    """One run of `trainer.run`; where T2T has a flag, its name and default."""
+    """Settings of `trainer.run`; where T2T has the flag, with its name and default."""
 
     problem: str = option(
         REQUIRED, "Name of the problem; NAME_rev swaps its two sides.", group="What to train"
@@ -81,7 +81,7 @@ class TrainerConfig(Config):
         0.1, "Smallest change that counts as an improvement.", minimum=0
     )
     eval_early_stopping_metric_minimize: bool | None = option(
-        None, "Lower is better (default: what is registered with the metric)."
+        None, "Lower is better (default: as registered for the metric)."
     )
     eval_steps: int = option(
         100, "Maximum number of batches per evaluation; fewer if the data ends.", minimum=1

@@ -1,7 +1,7 @@
-"""What a run has cost so far: summary.json, and the last lines of the trainer's log.
+"""The cost of a run so far: summary.json, and the last lines of the trainer's log.
 
-Training time is that of the steps, without evaluations. It adds up over the processes of a run as
-far as checkpoints go; what a killed process did after its last one is lost with it.
+Training time is the time in steps, without evaluations. It is summed over the processes of a run,
+each up to its last checkpoint: what a killed process did after it is not counted.
 """
 
 import dataclasses
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 class Hardware(NamedTuple):
-    """What trains, and how fast it multiplies matrices."""
+    """The devices, and how fast they multiply matrices."""
 
-    devices: int  # logical devices that share a CPU are one
+    devices: int  # logical devices on one CPU count as one
     gemm_rate: float  # of one device, in floating-point operations per second
 
     @classmethod
     def measure(cls, strategy: tf.distribute.Strategy, model: Seq2Seq) -> "Hardware":
-        """Measures the first device that this process trains on; see `gemm_rate`."""
+        """Measures the first device of this process with `gemm_rate`."""
         local: Sequence[str] = strategy.extended.worker_devices
         replicas = strategy.num_replicas_in_sync
         devices = replicas if "GPU" in local[0] else replicas // len(local)
@@ -47,31 +47,31 @@ class Hardware(NamedTuple):
 
 @dataclasses.dataclass
 class Summary:
-    """The cost of a run; its fields are those of summary.json."""
+    """The cost of a run: the fields of summary.json."""
 
     steps: int = 0
     sentences: int = 0
     source_tokens: int = 0
     target_tokens: int = 0
-    train_seconds: float = 0.0  # in steps, all processes
-    # Floating-point operations of matrix products, padding left out; 0: structure unknown.
+    train_seconds: float = 0.0  # time in steps, summed over processes
+    # Floating-point operations of matrix products without padding; 0 if the model does not tell.
     flops_by_count: float = 0.0
     # Paper, section 6.1: training time × devices × sustained rate of a device, here measured.
     flops_by_time: float = 0.0
-    # Of the newest process.
+    # For the newest process:
     devices: int = 0
     gemm_flops_per_second: float = 0.0  # of one device
-    utilisation: float = 0.0  # counted operations per second over what all devices can do
+    utilisation: float = 0.0  # counted operations per second / sustained rate of all devices
 
 
 class CostTracker:
-    """Keeps the summary of a run while one process trains.
+    """Updates the summary of a run while one process trains.
 
     Args:
         folder: the run folder, with the records of metrics.jsonl up to `step`.
-        step: updates made before.
-        window: `Totals` since the last record, restored too.
-        hardware: what trains.
+        step: number of updates before this process.
+        window: `Totals` since the last record, already restored.
+        hardware: the devices.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class CostTracker:
         """Writes summary.json.
 
         Args:
-            step: updates made so far.
-            seconds: that this process has spent in steps.
+            step: number of updates so far.
+            seconds: time that this process has spent in steps.
         """
         counted = self._counted()
         done = counted["flops"] - self._flops_before
@@ -114,12 +114,12 @@ class CostTracker:
         return summary
 
     def log(self, step: int, seconds: float) -> None:
-        """Writes summary.json and says the same in the log, if there is anything new."""
+        """Writes summary.json and logs its contents, if there is anything new."""
         if step == self._step:
             return
         summary = self.update(step, seconds)
         log.info(
-            "in all %s steps, %s source + %s target tokens, %s sentences, %s of training; "
+            "in total %s steps, %s source + %s target tokens, %s sentences, %s of training; "
             "this process: %s, of which %s in steps",
             *(
                 f"{number:,}"
@@ -147,7 +147,7 @@ class CostTracker:
         )
 
     def _counted(self) -> dict[str, float]:
-        """Sums over all training so far."""
+        """Returns sums over all training so far."""
         window = Totals(*self._window.numpy().tolist())
         sums = {
             "sentences": window.sentences,

@@ -1,4 +1,4 @@
-"""The devices that train: GPUs, one CPU, or a CPU split into logical devices; of all workers."""
+"""The devices of all workers: GPUs, one CPU each, or a CPU split into logical devices."""
 
 import signal
 import threading
@@ -13,23 +13,23 @@ from t2t_lite.errors import UsageError, UserError, first_line
 def make_strategy(
     worker_gpu: int | None, simulate_devices: int = 0, cluster: Cluster = ALONE
 ) -> tf.distribute.Strategy:
-    """Returns a strategy over the devices asked for, in which all have the same variables.
+    """Returns a strategy over the requested devices, on which variables are mirrored.
 
-    Must run before TensorFlow has touched its devices.
+    Must run before TensorFlow initialises its devices.
 
     Args:
-        worker_gpu: how many GPUs to use; None: all there are, or the CPU if there is none.
-        simulate_devices: splits the CPU into so many logical devices, each a replica; 0: not.
-        cluster: the workers, each of which must ask for as many devices.
+        worker_gpu: number of GPUs to use; None: all GPUs, or the CPU if there is none.
+        simulate_devices: number of logical devices to split the CPU into, each a replica; 0: none.
+        cluster: the workers, all of which must request the same number of devices.
 
     Raises:
-        UsageError: logical devices are asked for with more than one worker.
-        UserError: fewer GPUs are there than were asked for, or a worker's port is in use.
+        UsageError: logical devices are requested with more than one worker.
+        UserError: there are fewer GPUs than requested, or a worker's port is in use.
     """
     if simulate_devices:
         if not cluster.is_alone:
             raise UsageError(
-                f"--simulate_devices={simulate_devices} is for one worker: leave it out, and start "
+                f"--simulate_devices={simulate_devices} is for a single worker: omit it, and start "
                 "more workers"
             )
         cpu = tf.config.list_physical_devices("CPU")[0]
@@ -41,7 +41,7 @@ def make_strategy(
     if wanted > len(gpus):
         raise UserError(
             f"--worker_gpu={wanted}, but TensorFlow sees {len(gpus)} GPUs; "
-            "without the flag all that are there are used"
+            "omit the flag to use all GPUs"
         )
     for gpu in gpus[:wanted]:
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -54,7 +54,7 @@ def _workers_strategy(cluster: Cluster, gpus: int) -> tf.distribute.Strategy:
     """Returns the strategy of several workers, after waiting for all of them.
 
     Raises:
-        UserError: another program has taken the port.
+        UserError: another program uses the port.
     """
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": list(cluster.hosts)}),
@@ -68,17 +68,17 @@ def _workers_strategy(cluster: Cluster, gpus: int) -> tf.distribute.Strategy:
     except tf.errors.UnknownError as error:
         raise UserError(
             f"{cluster} cannot listen at {cluster.hosts[cluster.worker_id]} ({first_line(error)}): "
-            "end what uses the port, or name another port"
+            "end the program that uses the port, or choose another port"
         ) from error
     if threading.current_thread() is threading.main_thread():
-        # TensorFlow has made SIGTERM its own, for a notice of pre-emption that nobody reads.
+        # TensorFlow has replaced the handler of SIGTERM with one for its own preemption notices.
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     return strategy
 
 
 def sum_replicas(strategy: tf.distribute.Strategy, per_replica: Any) -> Any:
-    """Adds up over all replicas what `strategy.run` has returned, tensor by tensor."""
-    # With several workers, `reduce` would not look into a structure by itself.
+    """Sums the result of `strategy.run` over all replicas, tensor by tensor."""
+    # With several workers, `reduce` does not accept nested structures.
     return tf.nest.map_structure(
         lambda value: strategy.reduce("SUM", value, axis=None), per_replica
     )

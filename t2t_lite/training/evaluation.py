@@ -1,4 +1,4 @@
-"""Evaluation: loss and accuracy on right prefixes."""
+"""Teacher-forced evaluation: loss and accuracy given reference prefixes."""
 
 import itertools
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ class _Sums(NamedTuple):
 
 
 class Evaluation:
-    """Teacher-forced metrics of a model on every device.
+    """Computes teacher-forced metrics of a model on all devices.
 
     Args:
-        strategy: where the replicas are.
-        model: made under the strategy's scope.
+        strategy: distributes the evaluation over replicas.
+        model: created in the strategy's scope.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, model: Seq2Seq) -> None:
@@ -41,7 +41,7 @@ class Evaluation:
     def __call__(
         self, batches: Iterable[Features], limit: int | None
     ) -> dict[str, float | int | str]:
-        """Returns the registered scores of at most `limit` batches [R, B, L]; None: of all."""
+        """Returns the registered scores of at most `limit` batches [R, B, L]; None: all."""
         sums = [0.0] * len(_Sums._fields)
         for batch in itertools.islice(batches, limit):
             more = self._compiled(batch)
@@ -62,7 +62,7 @@ class Evaluation:
         flat = tf.reshape(logits, [-1, logits.shape[-1]])
         losses = smoothed_cross_entropy(flat, tf.reshape(targets, [-1]), 0.0)  # [B·T]
         right = tf.equal(tf.argmax(logits, axis=-1, output_type=targets.dtype), targets)
-        sentence = tf.reduce_any(present, axis=1)  # rows of padding fill up the last batch
+        sentence = tf.reduce_any(present, axis=1)  # the last batch is filled up with padding
         all_right = tf.reduce_all(right | ~present, axis=1) & sentence
         return _Sums(
             *(

@@ -1,10 +1,10 @@
-"""Learning-rate schedules by T2T's formula strings.
+"""Learning-rate schedules, defined by T2T's formula strings.
 
 A schedule is a product of named factors, such as the default of `transformer_base`,
 "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"; "legacy" is the older form of v1 and v2.
 
-Two of T2T's factors look at the flag `train_steps`, which may change when a run goes on. Here no
-schedule does: `single_cycle_cos_decay` ends `learning_rate_decay_steps` after the warm-up (T2T's
+Two of T2T's factors depend on the flag `train_steps`, which may change when a run is resumed. Here
+no schedule does: `single_cycle_cos_decay` ends `learning_rate_decay_steps` after the warm-up (T2T's
 curve if that is train_steps - learning_rate_warmup_steps), and `linear_decay` does not exist.
 """
 
@@ -17,13 +17,13 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.hparams.basic import BasicHParams
 
-# T2T scales the legacy schemes by this much for every optimizer of the Adam family.
+# T2T scales the legacy schemes by this factor for every optimizer of the Adam family.
 _LEGACY_ADAM_SCALE = 0.002
 
 Factor = Callable[[BasicHParams, tf.Tensor], tf.Tensor | float]
 
 
-# ---- factors of a formula; `step` is the number of updates already made, a float32 scalar
+# ---- factors of a formula; `step` is the number of previous updates, a float32 scalar
 
 
 def _warmup(hparams: BasicHParams) -> float:
@@ -31,7 +31,11 @@ def _warmup(hparams: BasicHParams) -> float:
 
 
 def _cycle(hparams: BasicHParams, name: str) -> float:
-    """Returns a number of steps to divide by."""
+    """Returns the length of a cycle in steps, the hparam `name`.
+
+    Raises:
+        UsageError: it is not positive.
+    """
     steps = getattr(hparams, name)
     if steps < 1:
         raise UsageError(f"hparam {name}={steps}: expected at least 1")
@@ -61,7 +65,7 @@ def _rsqrt_hidden_size(hparams: BasicHParams, step: tf.Tensor) -> float:
 
 
 def _exp_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """learning_rate_decay_rate to the power of how many decay_steps have passed since warm-up."""
+    """Decays by `learning_rate_decay_rate` for every decay cycle since the warm-up."""
     passed = _decay_cycles(hparams, step)
     if hparams.learning_rate_decay_staircase:
         passed = tf.floor(passed)
@@ -69,28 +73,28 @@ def _exp_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
 
 
 def _cosdecay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """1 in the warm-up, then a cosine counted from step 0: it goes on where it would have been."""
+    """1 during the warm-up, then the cosine decay that began at step 0."""
     decay = _half_cosine(step / _cycle(hparams, "learning_rate_decay_steps"))
     return tf.where(step <= hparams.learning_rate_warmup_steps, 1.0, decay)
 
 
 def _single_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps` more, and 0 then."""
+    """From 1 at the end of the warm-up to 0 after `learning_rate_decay_steps`; then stays 0."""
     return _half_cosine(tf.minimum(1.0, _decay_cycles(hparams, step)))
 
 
 def _multi_cycle_cos_decay(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """The same, but then up again to 1, and so on."""
+    """The same, but then rises to 1 again, and so on."""
     return _half_cosine(_decay_cycles(hparams, step))
 
 
 def _half_cosine(phase: tf.Tensor) -> tf.Tensor:
-    """1 at 0, 0 at 1, and again 1 at 2."""
+    """1 at phase 0, 0 at 1, 1 again at 2."""
     return 0.5 + 0.5 * tf.cos(math.pi * phase)
 
 
 def _decay_cycles(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """Returns how many times `learning_rate_decay_steps` have passed since the warm-up."""
+    """Returns the number of decay cycles since the warm-up, a fraction included."""
     passed = tf.maximum(0.0, step - hparams.learning_rate_warmup_steps)
     return passed / _cycle(hparams, "learning_rate_decay_steps")
 
@@ -115,7 +119,7 @@ def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
 
 
 def _noam(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """Paper, equation 3, counted from 1 and times 5000."""
+    """Paper, equation 3, with steps counted from 1, times 5000."""
     count = step + 1.0
     factor = 5000.0 * hparams.hidden_size**-0.5
     return factor * tf.minimum(count * _warmup(hparams) ** -1.5, tf.math.rsqrt(count))
@@ -132,12 +136,12 @@ def _sqrt(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
 
 
 def _cosine(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """From 1 at step 0 to 0 after `learning_rate_cosine_cycle_steps`, and back in as many."""
+    """From 1 at step 0 to 0 after `learning_rate_cosine_cycle_steps`, and back in the same time."""
     return _half_cosine(step / _cycle(hparams, "learning_rate_cosine_cycle_steps"))
 
 
 def _cyclelinear10x(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    """From 0.3 to 3.3 and back, `learning_rate_warmup_steps` each way."""
+    """From 0.3 to 3.3 and back, in `learning_rate_warmup_steps` each way."""
     warmup = _warmup(hparams)
     away_from_peak = tf.abs(tf.math.mod(step, 2.0 * warmup) / warmup - 1.0)
     return 3.0 * (1.1 - away_from_peak)
@@ -167,15 +171,15 @@ _FACTORS: dict[str, Factor] = {
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
-    """The learning rate as a function of the number of updates already made.
+    """The learning rate as a function of the number of previous updates.
 
     Args:
-        hparams: `learning_rate_schedule` names the factors, other fields their constants;
+        hparams: `learning_rate_schedule` names the factors, other fields set their constants;
             the rate never falls below `learning_rate_minimum`.
         ahead: fraction of a step added to the count.
 
     Raises:
-        UsageError: an unknown factor or legacy scheme, or a cycle of no steps.
+        UsageError: a factor or legacy scheme is unknown, or a cycle has no steps.
     """
 
     def __init__(self, hparams: BasicHParams, ahead: float = 0.0) -> None:
@@ -190,7 +194,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
                     f"unknown factor {name!r}{did_you_mean(name, _FACTORS)}"
                 )
         self.factors = [_FACTORS[name] for name in names]
-        self(0)  # what is wrong with an hparam shows here, not in a compiled step
+        self(0)  # invalid hparams raise here, not in a compiled step
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the rate of the update after `step` updates, a float32 scalar."""
@@ -202,5 +206,5 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         return rate if minimum is None else tf.maximum(rate, minimum)
 
     def get_config(self) -> dict[str, object]:
-        """Keras asks for this when an optimizer is saved as a configuration."""
+        """Returns the configuration, which Keras saves with an optimizer."""
         return {"hparams": self.hparams.to_dict(), "ahead": self.ahead}

@@ -1,21 +1,22 @@
-"""Dynamic loss scaling: what keeps float16 gradients between underflow and overflow."""
+"""Dynamic loss scaling, which keeps float16 gradients between underflow and overflow."""
 
 import tensorflow as tf
 
-# A step's loss starts at this many times its mean over tokens, ...
+# The initial scale of the mean loss over tokens.
 _START = 2.0**15
-# ... is doubled after so many steps without overflow, and halved at every overflow.
+# The scale is doubled after this many steps without overflow, and halved at every overflow.
 _STEPS_TO_DOUBLE = 2000
 
 
 class LossScale(tf.Module):
     """The factor of the loss in a float16 run (Micikevicius et al. 2018, section 3.2).
 
-    Keras has an optimizer around others for it, which checks and scales gradients on each
-    replica, where the training step here first adds them up.
+    Keras's `LossScaleOptimizer` checks and scales gradients on each replica, whereas the training
+    step here adds them up first.
 
     Args:
-        tokens: the loss is a sum over about so many; the scale is that of their mean.
+        tokens: approximate number of tokens that the loss is a sum over; the scale is that of
+            their mean.
     """
 
     def __init__(self, tokens: int) -> None:
@@ -25,7 +26,7 @@ class LossScale(tf.Module):
         self._steps = tf.Variable(0, trainable=False, name="steps_since_change")
 
     def update(self, finite: tf.Tensor) -> None:
-        """Halves or doubles the scale, after a step whose gradient was `finite` or not."""
+        """Adjusts the scale after a step; `finite` says whether its gradient was finite."""
         steps = tf.where(finite, self._steps + 1, 0)
         double = tf.equal(steps, _STEPS_TO_DOUBLE)
         grown = tf.where(double, 2.0 * self.value, self.value)
@@ -34,5 +35,5 @@ class LossScale(tf.Module):
 
     @property
     def at_its_lowest(self) -> bool:
-        """Whether halving it again is of no use: no overflow, but something else is wrong."""
+        """Whether the scale can fall no further, so that overflow is not the cause."""
         return bool(self.value.numpy() <= self.lowest)

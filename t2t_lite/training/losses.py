@@ -1,4 +1,4 @@
-"""Cross entropy with label smoothing: per token, and as a sum that never holds all logits."""
+"""Cross entropy with label smoothing: per token, and as a sum computed in chunks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from t2t_lite.models.output_projection import OutputProjection
 def smoothed_cross_entropy(
     logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float
 ) -> tf.Tensor:
-    """Cross entropy against smoothed labels, as T2T has it.
+    """Cross entropy against smoothed labels, as in T2T.
 
-    The right subword has probability 1 - ε, the other V - 1 share ε evenly (paper, section 5.4).
+    The correct subword has probability 1 - ε, the other V - 1 share ε evenly (paper, section 5.4).
     The entropy of that distribution is subtracted, so that a perfect model has loss 0.
 
     Args:
         logits: [N, V], float32.
-        targets: [N], ids of the right subwords.
+        targets: [N], ids of the correct subwords.
         label_smoothing: ε; 0 is the plain cross entropy.
 
     Returns:
@@ -32,7 +32,7 @@ def smoothed_cross_entropy(
 
     @tf.custom_gradient
     def loss(z: tf.Tensor) -> tuple[tf.Tensor, object]:
-        # One fused kernel gives -log softmax(z)[y] and its gradient, softmax(z) - onehot(y).
+        # A fused kernel computes -log softmax(z)[y] and its gradient, softmax(z) - onehot(y).
         plain, gradient = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=z, labels=targets)
         if label_smoothing == 0.0:
             return plain, lambda upstream: upstream[:, None] * gradient
@@ -64,10 +64,11 @@ def summed_cross_entropy(
     Args:
         projection: maps hidden features [C, D] to logits [C, V].
         hidden: [N, D].
-        targets: [N], ids of the right subwords; 0 is padding and costs nothing.
+        targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
         label_smoothing: ε.
-        chunk_tokens: tokens whose logits exist at a time; 0: all.
-        scale: factor of the loss; inside, so that small gradients survive in float16.
+        chunk_tokens: number of tokens whose logits are in memory at a time; 0: all.
+        scale: factor of the loss, applied early so that small gradients do not underflow in
+            float16.
 
     Returns:
         The sum in nats times `scale`, a float32 scalar.
@@ -80,9 +81,9 @@ def summed_cross_entropy(
 
     if not chunk_tokens:
         return chunk_loss(hidden, targets)
-    tokens, channels = keras.ops.shape(hidden)  # numbers where they are known
+    tokens, channels = keras.ops.shape(hidden)  # integers where static
     chunks = keras.ops.maximum((tokens + chunk_tokens - 1) // chunk_tokens, 1)
-    length = (tokens + chunks - 1) // chunks  # equally long chunks need the least padding
+    length = (tokens + chunks - 1) // chunks  # chunks of equal length need the least padding
     padding = chunks * length - tokens
     hidden = tf.reshape(tf.pad(hidden, [[0, padding], [0, 0]]), [chunks, length, channels])
     targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
@@ -95,10 +96,10 @@ def _loss_of_chunks(
     hidden: tf.Tensor,
     targets: tf.Tensor,
 ) -> tf.Tensor:
-    """Adds up the losses of chunks `hidden` [N/C, C, D] and `targets` [N/C, C] in a loop.
+    """Sums the losses of chunks `hidden` [N/C, C, D] and `targets` [N/C, C] in a loop.
 
-    Each chunk's gradients are taken with its loss, so that its logits, by far the largest array of
-    a training step, are gone before the next chunk's come, and the backward pass needs none.
+    Each chunk's gradients are computed with its loss. So its logits, by far the largest array of a
+    training step, are freed before the next chunk, and the backward pass needs none.
     """
 
     @tf.custom_gradient

@@ -1,4 +1,4 @@
-"""How much main memory there is for a process, and how much it has taken."""
+"""Main memory: how much is available to a process, and how much it has used."""
 
 import ctypes
 import pathlib
@@ -9,10 +9,10 @@ _ROOT = pathlib.Path("/")
 
 
 def available(root: pathlib.Path = _ROOT) -> int:
-    """Returns the bytes that a new process can take before the machine or its container runs out.
+    """Returns the bytes that a new process can use on this machine or in its container.
 
     Args:
-        root: the folder that holds `proc` and `sys`.
+        root: the folder that contains `proc` and `sys`.
     """
     machine = _number(root / "proc/meminfo", "MemAvailable:") * 1024
     control_group = root / "sys/fs/cgroup"
@@ -21,16 +21,16 @@ def available(root: pathlib.Path = _ROOT) -> int:
         used = int((control_group / "memory.current").read_text())
     except (FileNotFoundError, ValueError):  # no version 2, or "max": no limit
         return machine
-    # Files that nobody has looked at for a while give way.
+    # Cached files that have not been read recently are evicted.
     idle_files = _number(control_group / "memory.stat", "inactive_file")
     return min(machine, most - used + idle_files)
 
 
 def limit(size: int) -> None:
-    """Lets this process have no more than `size` bytes; what goes beyond fails at once.
+    """Limits this process to `size` bytes; an allocation beyond that fails at once.
 
-    Code and other files in memory, which `peak` counts, are left out: they are shared, or can be
-    read again. Not for a process that uses a GPU: its driver reserves far more than it takes.
+    Code and other memory-mapped files, which `peak` counts, are exempt: they are shared, or can be
+    read again. Not for a process that uses a GPU, whose driver reserves far more than it uses.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     size = size if hard == resource.RLIM_INFINITY else min(size, hard)
@@ -38,21 +38,21 @@ def limit(size: int) -> None:
 
 
 def reset_peak() -> None:
-    """Lets `peak` count from now."""
+    """Restarts the measurement of `peak`."""
     pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak() -> int:
-    """Returns the most bytes of main memory that this process has held at once."""
-    # `resource.getrusage` counts what the process was forked from, too.
+    """Returns the peak main memory of this process, in bytes."""
+    # `resource.getrusage` includes the process that this one was forked from.
     return _number(pathlib.Path("/proc/self/status"), "VmHWM:") * 1024
 
 
 def give_back() -> None:
-    """Returns to the machine what was freed, if the C library can (glibc).
+    """Returns freed memory to the system, if the C library supports it (glibc).
 
-    It keeps freed memory, cut up as it is, for each thread apart. An evaluation's arrays have other
-    sizes each time, so that a long run would hold more and more of such remains.
+    The library keeps freed, fragmented memory for each thread. As the sizes of an evaluation's
+    arrays vary, a long run would accumulate more and more of it.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -62,5 +62,5 @@ def give_back() -> None:
 def _number(path: pathlib.Path, name: str) -> int:
     found = re.search(rf"^{name}\s+(\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
-        raise OSError(f"{path} does not say {name!r}")
+        raise OSError(f"{path} has no {name!r}")
     return int(found[1])

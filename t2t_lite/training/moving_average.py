@@ -1,4 +1,4 @@
-"""The moving average of the weights (hparam `ema_decay`), which Keras's optimizer keeps.
+"""The moving average of the weights (hparam `ema_decay`), which Keras's optimizer computes.
 
 Training continues with the weights themselves. Evaluation and `RunFolder.restore_weights`, and thus
 all decoding, use the average.
@@ -14,9 +14,9 @@ from t2t_lite.models.seq2seq import Seq2Seq
 
 @contextlib.contextmanager
 def averaged_weights(model: Seq2Seq, optimizer: keras.optimizers.Optimizer) -> Iterator[None]:
-    """Gives a model its averaged weights within the block, if the optimizer keeps them.
+    """Gives a model its averaged weights within the block, if the optimizer has them.
 
-    Afterwards it has its own again, equal to the bit.
+    Afterwards its own weights are restored exactly.
     """
     if not optimizer.use_ema:
         yield

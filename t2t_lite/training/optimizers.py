@@ -1,22 +1,22 @@
 """Optimizers from Keras, by T2T's names and hparams.
 
-Where they are not T2T's to the letter:
+They differ from T2T's as follows:
 
-- `adam` and `true_adam` are one: T2T's `adam` leaves out what a sparse gradient does not mention,
-  but its embeddings' gradients are dense, and so are ours.
-- `multistep_adam` is T2T's Adam of n accumulated micro-batches. It weighs them equally, which is
-  the training step's business (on several replicas it weighs every part of the batch equally,
-  where T2T first joins those that the replicas take together). Its schedule counts micro-batches
-  in units of n: update k has the rate of step k + (n - 1) / n.
-- `adam_w` takes learning rate × `weight_decay` off every weight. T2T takes `weight_decay` itself
-  off, whatever the rate, and also adds an L2 penalty to the loss. The nearest setting is T2T's
-  value divided by the learning rate's peak.
-- `adafactor` is T2T's by its defaults: steps relative to the parameter's scale, clipped updates,
-  factored second moments, β2 = 1 - step^-0.8. But Keras keeps the rate below 1/√step (T2T's usual
-  schedule for it, rsqrt_decay, is hardly ever above), has no momentum, and stores the second
-  moment whole beside its factors: half of what Adam stores, where T2T stores next to nothing.
-- `momentum` differs while the rate changes: Keras's velocity adds up gradients times the rate of
-  their own step, T2T's the gradients alone, all times the rate of now.
+- `adam` and `true_adam` are the same: T2T's `adam` skips rows that a sparse gradient does not
+  contain, but its gradients of embeddings are dense, as they are here.
+- `multistep_adam` is T2T's Adam of n accumulated micro-batches. The training step weights them
+  equally. (On several replicas it weights all parts of the batch equally; T2T first merges the
+  parts that the replicas compute at the same time.) The schedule counts micro-batches in units of
+  n: update k has the rate of step k + (n - 1) / n.
+- `adam_w` subtracts learning rate × `weight_decay` × weight. T2T subtracts `weight_decay` × weight,
+  whatever the rate, and also adds an L2 penalty to the loss. The nearest setting is T2T's value
+  divided by the peak of the learning rate.
+- `adafactor` follows T2T's defaults: steps relative to the parameter's scale, clipped updates,
+  factored second moments, β2 = 1 - step^-0.8. But Keras limits the rate to 1/√step (T2T's usual
+  schedule for it, rsqrt_decay, rarely exceeds this), has no momentum, and stores the full second
+  moment beside its factors: half as much as Adam stores, where T2T stores almost nothing.
+- `momentum` differs while the rate changes: Keras's velocity sums each gradient times the rate of
+  its own step; T2T's sums the gradients, and multiplies the sum by the current rate.
 """
 
 from typing import Any
@@ -26,28 +26,29 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.training._private_api import adam_moments
 from t2t_lite.training.learning_rate import Schedule
 
 _OPTIMIZERS = ("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd")
 
 
 class FusedAdam(keras.optimizers.Adam):
-    """Keras's Adam, and with `weight_decay` its AdamW, by one kernel of TensorFlow per weight.
+    """Keras's Adam, or AdamW with `weight_decay`, in one TensorFlow kernel per weight.
 
-    Keras's own update is a dozen operations, most of them with an array of their own, on each of
-    the replicas' copies. The variables are the same.
+    Keras's update takes a dozen operations, most of which allocate an array, on each replica's
+    copy. The variables are the same.
     """
 
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Updates one weight on one device."""
-        index = self._get_variable_index(variable)
+        first_moment, second_moment = adam_moments(self, variable)
         step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=self._momentums[index].value.handle,
-            v=self._velocities[index].value.handle,
+            m=first_moment,
+            v=second_moment,
             beta1_power=tf.pow(tf.constant(self.beta_1, variable.dtype), step),
             beta2_power=tf.pow(tf.constant(self.beta_2, variable.dtype), step),
             lr=tf.cast(learning_rate, variable.dtype),
@@ -61,20 +62,20 @@ class FusedAdam(keras.optimizers.Adam):
 def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `hparams.optimizer` names, with its schedule.
 
-    Clipping is the training step's business: Keras would clip on each replica before the
-    gradients are added.
+    The training step clips gradients: Keras would clip on each replica, before they are added.
 
     Raises:
-        UsageError: an unknown optimizer, or `weight_decay` for one that takes none.
+        UsageError: the optimizer is unknown or does not support `weight_decay`, or `ema_decay` is
+            out of range.
     """
     name = hparams.optimizer
     if hparams.weight_decay and name != "adam_w":
         raise UsageError(
-            f"hparam weight_decay={hparams.weight_decay}: optimizer={name} takes none; "
+            f"hparam weight_decay={hparams.weight_decay}: optimizer={name} does not support it; "
             "set optimizer=adam_w or weight_decay=0"
         )
     if not 0 <= hparams.ema_decay < 1:
-        raise UsageError(f"hparam ema_decay={hparams.ema_decay} is not from 0 up to, not with, 1")
+        raise UsageError(f"hparam ema_decay={hparams.ema_decay}: expected 0 <= ema_decay < 1")
     ahead = 1.0 - 1.0 / hparams.accumulate_steps if name == "multistep_adam" else 0.0
     common: dict[str, Any] = {
         "learning_rate": Schedule(hparams, ahead),

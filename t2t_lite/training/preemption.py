@@ -1,4 +1,4 @@
-"""SIGTERM, by which schedulers pre-empt, and SIGINT (Ctrl-C): training stops, with all saved."""
+"""Handles SIGTERM, sent by schedulers, and SIGINT (Ctrl-C): training saves and stops."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from t2t_lite.errors import UserError
 
 
 class PreemptionError(UserError):
-    """SIGTERM came, and nothing is lost: the same command goes on where this one stopped."""
+    """SIGTERM arrived, and everything is saved: the same command resumes the run."""
 
     exit_code = os.EX_TEMPFAIL  # 75: "try again"
 
@@ -19,17 +19,17 @@ class PreemptionError(UserError):
 class StopSignals(contextlib.AbstractContextManager["StopSignals"]):
     """Within its block, SIGTERM and SIGINT raise an exception, but not in the middle of a step.
 
-    SIGTERM raises PreemptionError, SIGINT KeyboardInterrupt as ever. A signal that this process was
+    SIGTERM raises PreemptionError, SIGINT KeyboardInterrupt as usual. A signal that the process was
     started to ignore stays ignored.
     """
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None  # the last one
         self._is_held = False
-        self._handlers = contextlib.ExitStack()  # puts those before back
+        self._handlers = contextlib.ExitStack()  # restores the previous handlers
 
     def __enter__(self) -> "StopSignals":
-        if threading.current_thread() is threading.main_thread():  # no other may set handlers
+        if threading.current_thread() is threading.main_thread():  # others cannot set handlers
             for number in (signal.SIGTERM, signal.SIGINT):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before = signal.signal(number, self._receive)
@@ -44,29 +44,29 @@ class StopSignals(contextlib.AbstractContextManager["StopSignals"]):
     ) -> None:
         self._handlers.close()
         if isinstance(error, Exception) and not isinstance(error, UserError) and self.received:
-            self.check()  # some library has swallowed the exception, and then failed without it
+            self.check()  # a library has swallowed the exception, and then failed
 
     def check(self) -> None:
-        """Raises the exception of the signal that has come, if one has."""
+        """Raises the exception of the signal that has arrived, if any."""
         if self.received is signal.SIGINT:
             raise KeyboardInterrupt
         if self.received:
-            raise PreemptionError("stopped by SIGTERM; run this again to go on where it stopped")
+            raise PreemptionError("stopped by SIGTERM; run the same command again to resume")
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Holds signals back to the end of the block; a second SIGINT does not wait."""
+        """Defers signals to the end of the block; a second SIGINT takes effect at once."""
         with self._holding(True):
             yield
         self.check()
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Lets signals through, within `held`, one that has come before included."""
+        """Within `held`, lets signals take effect at once, including one already deferred."""
         with self._holding(False):
             self.check()
             yield
-            self.check()  # some library may have swallowed the exception
+            self.check()  # a library may have swallowed the exception
 
     @contextlib.contextmanager
     def _holding(self, is_held: bool) -> Iterator[None]:
@@ -77,7 +77,7 @@ class StopSignals(contextlib.AbstractContextManager["StopSignals"]):
             self._is_held = before
 
     def _receive(self, number: int, frame: types.FrameType | None) -> None:
-        # Schedulers may well send SIGTERM twice; a user who repeats Ctrl-C will not wait.
+        # Schedulers may send SIGTERM twice; a user who repeats Ctrl-C does not want to wait.
         is_impatient = number == signal.SIGINT and self.received is signal.SIGINT
         self.received = signal.Signals(number)
         if is_impatient or not self._is_held:

@@ -1,4 +1,4 @@
-"""What must be equal on all workers, for the same steps to be taken."""
+"""The settings that must be equal on all workers, so that they take the same steps."""
 
 import dataclasses
 import os
@@ -7,19 +7,19 @@ import pathlib
 import tensorflow as tf
 
 from t2t_lite import files, registry
-from t2t_lite.cluster.meeting import Settings
+from t2t_lite.cluster.rendezvous import Settings
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import run_folder
 from t2t_lite.training.config import TrainerConfig
 
-# Each worker has its own, or may: machines may mount a folder where they like.
+# These may differ: machines may mount the same folder at different paths.
 _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
 
 
 def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:
-    """Returns flags, hyperparameters, releases, devices and data by name.
+    """Returns flags, hyperparameters, releases, devices and data, by name.
 
     Args:
         config: the trainer's settings.

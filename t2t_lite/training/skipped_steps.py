@@ -1,4 +1,4 @@
-"""What is said of steps whose gradient was not finite, and when there have been too many."""
+"""Reports steps that were skipped for a gradient that is not finite, and stops at too many."""
 
 import logging
 from collections.abc import Mapping
@@ -12,18 +12,17 @@ from t2t_lite.training.train_step import Features, TrainStep
 
 log = logging.getLogger(__name__)
 
-# So many skipped steps in a row end the run: no further one is going to be better.
-_MOST_IN_A_ROW = 10
-# Of the lines of a batch so many are shown.
-_MOST_LINES = 3
+# This many skipped steps in a row end the run: it will not recover by itself.
+_MAX_IN_A_ROW = 10
+_MAX_LINES = 3  # lines of a batch shown in a message
 
 
 class SkippedSteps:
-    """Reports every skipped step with the lines that are to blame.
+    """Reports every skipped step with the lines that caused it.
 
     Args:
-        train_step: what skips them.
-        encoders: turn `inputs` and `targets` back into text.
+        train_step: the training step.
+        encoders: decode `inputs` and `targets` to text.
     """
 
     def __init__(self, train_step: TrainStep, encoders: Mapping[str, TextEncoder]) -> None:
@@ -34,15 +33,15 @@ class SkippedSteps:
     def check(self, finite: tf.Tensor, features: Features, step: int) -> None:
         """Warns if a step was skipped.
 
-        In float16 some must be, as the loss scale tries how high it can go.
+        In float16 some skipped steps are normal: the loss scale grows until gradients overflow.
 
         Args:
-            finite: what the step returned.
-            features: its batch.
+            finite: the result of the step.
+            features: the batch.
             step: number of steps before it.
 
         Raises:
-            UserError: too many in a row.
+            UserError: too many steps in a row were skipped.
         """
         if finite:
             self._in_a_row = 0
@@ -53,24 +52,24 @@ class SkippedSteps:
             return
         self._in_a_row += 1
         log.warning(
-            "step %d skipped, its gradient is not finite; %s", step, self._why(features, step)
+            "step %d skipped: its gradient is not finite; %s", step, self._cause(features, step)
         )
-        if self._in_a_row == _MOST_IN_A_ROW:
+        if self._in_a_row == _MAX_IN_A_ROW:
             raise UserError(
-                f"{_MOST_IN_A_ROW} steps in a row were skipped, up to step {step}: their gradients "
-                f"are not finite. By --hparams try a lower learning rate, clip_grad_norm=1 or "
-                "dtype=float32; look at the lines named above; or go on from a checkpoint before"
+                f"{_MAX_IN_A_ROW} steps in a row were skipped, up to step {step}: their gradients "
+                f"are not finite. With --hparams, try a lower learning rate, clip_grad_norm=1 or "
+                "dtype=float32; check the lines named above; or resume from an earlier checkpoint"
             )
 
-    def _why(self, features: Features, step: int) -> str:
-        """Names the sentences of `features` whose loss is not finite either."""
+    def _cause(self, features: Features, step: int) -> str:
+        """Names the sentences of `features` whose loss is not finite."""
         losses = self._train_step.sentence_losses(features, step).numpy()
         bad = np.argwhere(~np.isfinite(losses))  # [number, 2]: part and row
         if not len(bad):
-            return "every sentence's loss is, so that the gradient overflowed on its way back"
-        lines = [self._text(features, part, row) for part, row in bad[:_MOST_LINES]]
+            return "all losses are finite, so the gradient overflowed in the backward pass"
+        lines = [self._text(features, part, row) for part, row in bad[:_MAX_LINES]]
         total = np.count_nonzero(features["targets"][..., 0])
-        return f"{len(bad)} of {total} sentences have a loss that is not: {'; '.join(lines)}"
+        return f"{len(bad)} of {total} sentences have a loss that is not finite: {'; '.join(lines)}"
 
     def _text(self, features: Features, part: int, row: int) -> str:
         texts = (

@@ -1,9 +1,9 @@
 """One update of the weights, the same on any number of replicas.
 
-Every replica adds up the gradients of the *sum* of its token losses; the sums and the token
-counts are added over replicas, and only then divided. Hence N replicas ≡ 1 replica ≡ N
-micro-batches, to rounding. (A mean of replica means would weigh tokens of short batches more:
-what T2T's `multistep_adam` does with its micro-batches, and this step does for that optimizer.)
+Every replica computes the gradient of the *sum* of its token losses; sums and token counts are
+added over replicas, and only then divided. Hence N replicas ≡ 1 replica ≡ N micro-batches, to
+rounding. (A mean of replica means would give tokens of short batches more weight, as T2T's
+`multistep_adam` does with its micro-batches; for that optimizer, so does this step.)
 """
 
 from collections.abc import Callable
@@ -24,32 +24,32 @@ Features = dict[str, tf.Tensor]
 
 
 def features_spec(*parts: int) -> dict[str, tf.TensorSpec]:
-    """Returns what a function is traced for once: `inputs` and `targets` [*parts, B, L]."""
+    """Returns the signature of a function of `inputs` and `targets` [*parts, B, L]."""
     spec = tf.TensorSpec([*parts, None, None], tf.int32)
     return {"inputs": spec, "targets": spec}
 
 
 class _Sums(NamedTuple):
-    """What micro-batches add up to."""
+    """Sums over micro-batches."""
 
-    gradients: list[tf.Tensor]  # of the weighed losses
-    weight: tf.Tensor  # what to divide the gradients by
+    gradients: list[tf.Tensor]  # of the weighted losses
+    weight: tf.Tensor  # divisor of the gradients
     loss: tf.Tensor  # of all target tokens
-    tokens: tf.Tensor  # target tokens
+    tokens: tf.Tensor  # number of target tokens
 
 
 class TrainStep:
     """Computes and applies one update.
 
     Args:
-        strategy: where the replicas are.
-        model: made under the strategy's scope.
-        optimizer: likewise.
+        strategy: distributes the step over replicas.
+        model: created in the strategy's scope.
+        optimizer: created in the strategy's scope.
         parts: W = replicas × accumulation steps, the parts of every batch.
         seed: of the dropout masks.
 
     Raises:
-        UsageError: the hparams ask for XLA, and the model cannot be compiled by it.
+        UsageError: the hparams select XLA, which cannot compile the model.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class TrainStep:
         self.loss_scale: LossScale | None = None
         if self.hparams.dtype == "float16":
             with strategy.scope():
-                # Parts that weigh equally add up means of their tokens.
+                # Parts of equal weight contribute means over their tokens.
                 self.loss_scale = LossScale(
                     1 if self.parts_weigh_equally else self.hparams.batch_size
                 )
         self.flops = model.forward_flops()
-        # What has happened since the last log line; in the checkpoint, so that a resumed run
-        # writes the very lines of an undisturbed one.
+        # Totals since the last log line; in the checkpoint, so that a resumed run writes the same
+        # lines as an uninterrupted one.
         self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
         self._shapes = BucketShapes(self.hparams) if self.hparams.xla_compile else None
         self._replica: Callable[..., _Sums] = self._replica_sums
         if self._shapes:
-            _refuse_what_xla_cannot_do(model, strategy)
+            _check_xla_support(model, strategy)
             self._replica = tf.function(self._replica_sums, jit_compile=True)
-        # One trace serves all sizes, which XLA alone needs to know.
+        # One trace serves all sizes; only XLA needs to know them.
         scalar = tf.TensorSpec([], tf.int64)
         signature = (features_spec(parts), scalar, tf.TensorSpec([], tf.bool))
         self._compiled: Callable[..., tf.Tensor] = tf.function(
@@ -96,17 +96,17 @@ class TrainStep:
         )
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
-        """Takes one step and adds what it did to `window`.
+        """Takes one step and adds its totals to `window`.
 
         Args:
-            features: `inputs` [W, B, S] and `targets` [W, B, T]; each replica takes its W / R
-                parts one after the other.
-            step: number of steps taken before; selects the dropout masks.
+            features: `inputs` [W, B, S] and `targets` [W, B, T]; each replica processes its W / R
+                parts one after another.
+            step: number of steps before this one; selects the dropout masks.
             learn: False computes everything and changes nothing.
 
         Returns:
             Whether the gradient was finite, a scalar; if not, the step was skipped. The step
-            itself waits for this number, so that reading it costs no further wait.
+            itself waits for this value, so that reading it costs no further wait.
         """
         if self._shapes:
             features = self._shapes.pad(features)
@@ -114,24 +114,24 @@ class TrainStep:
 
     @property
     def state(self) -> dict[str, tf.Variable | tf.Module]:
-        """What a checkpoint must hold of it, by name."""
+        """The variables that a checkpoint must contain, by name."""
         state: dict[str, tf.Variable | tf.Module] = {"window": self.window}
         return state | ({"loss_scale": self.loss_scale} if self.loss_scale else {})
 
     def totals(self) -> Totals:
-        """Returns the window's sums as floats, and starts another window."""
+        """Returns the window's totals as floats, and resets the window."""
         sums = Totals(*map(float, self.window.numpy()))
         self.window.assign(tf.zeros_like(self.window))
         return sums
 
     def sentence_losses(self, features: Features, step: int) -> tf.Tensor:
-        """Computes a step's losses again, one for every sentence, with the masks of the step.
+        """Recomputes the losses of a step for each sentence, with the same dropout masks.
 
-        Meant for a step gone wrong: it runs on one device, sentence by sentence to save memory.
+        Meant to diagnose a failed step: runs on one device, sentence by sentence to save memory.
 
         Args:
             features: as for the step.
-            step: likewise.
+            step: as for the step.
 
         Returns:
             [W, B] in nats; 0 for rows of padding.
@@ -177,7 +177,7 @@ class TrainStep:
         first = replica * self.accumulate
         if self.accumulate == 1:
             return self._micro_batch(features, step, first, scale)
-        # From zeros, so that model and gradients are traced once, in the loop alone.
+        # Starting from zeros, the model and its gradients are traced only once, in the loop.
         zero = tf.constant(0.0)
         sums = _Sums([tf.zeros(v.shape) for v in self.variables], zero, zero, zero)
         for part in tf.range(first, first + self.accumulate):
@@ -188,7 +188,7 @@ class TrainStep:
     def _micro_batch(
         self, features: Features, step: tf.Tensor, part: tf.Tensor, scale: tf.Tensor
     ) -> _Sums:
-        """Computes part `part` of the batch; the gradients are `scale` times as large."""
+        """Computes part `part` of the batch, with gradients multiplied by `scale`."""
         batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
         tokens = tf.cast(tf.math.count_nonzero(batch["targets"]), tf.float32)
         if self.parts_weigh_equally:
@@ -197,17 +197,17 @@ class TrainStep:
             hidden = self._hidden(batch, step * self.parts + tf.cast(part, tf.int64))
             loss = summed_loss(self.model, hidden, batch["targets"], scale)
         gradients = tape.gradient(loss, self.variables)
-        # A part that is nothing but padding weighs nothing.
+        # A part of nothing but padding has weight 0.
         weight = tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens
         return _Sums([tf.convert_to_tensor(g) for g in gradients], weight, loss / scale, tokens)
 
     def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
-        """Runs the model on part `number`, counted over all steps, with masks of its own.
+        """Runs the model on part `number`, counted over all steps, with its own dropout masks.
 
-        Which replica computes it makes no difference.
+        The result does not depend on which replica computes it.
         """
         seeds = self.model.seeds.state
-        # A stream apart: neighbouring numbers must not give neighbouring generator states.
+        # Independent streams: neighbouring numbers must not give neighbouring generator states.
         state = tf.random.stateless_uniform(
             [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
         )
@@ -241,11 +241,11 @@ class TrainStep:
 def summed_loss(
     model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
 ) -> tf.Tensor:
-    """Adds up `scale` times the training losses of `targets` [B, T], given `hidden` [B, T, D]."""
-    if model.hparams.xla_compile:  # sizes must not depend on what the batch holds
+    """Returns `scale` times the summed losses of `targets` [B, T], given `hidden` [B, T, D]."""
+    if model.hparams.xla_compile:  # sizes must not depend on values
         hidden, targets = tf.reshape(hidden, [-1, hidden.shape[-1]]), tf.reshape(targets, [-1])
     else:
-        # Logits are the largest array of a step: padding is left out of them.
+        # Logits are the largest array of a step: they are not computed for padding.
         present = tf.not_equal(targets, 0)
         hidden = tf.boolean_mask(hidden, present)  # [N, D]
         targets = tf.boolean_mask(targets, present)  # [N]
@@ -259,10 +259,10 @@ def summed_loss(
     )
 
 
-def _refuse_what_xla_cannot_do(model: Seq2Seq, strategy: tf.distribute.Strategy) -> None:
+def _check_xla_support(model: Seq2Seq, strategy: tf.distribute.Strategy) -> None:
     if not model.supports_jit:
         raise UsageError(f"hparam xla_compile: XLA cannot compile a {type(model).__name__}")
     devices = strategy.extended.worker_devices
     if len(devices) > 1 and any("CPU" in device for device in devices):
-        # All of XLA's CPU programs run on the first device, where the others' variables are not.
+        # XLA runs all its CPU programs on the first device, which lacks the others' variables.
         raise UsageError("hparam xla_compile: XLA cannot train on several logical CPU devices")

@@ -1,4 +1,4 @@
-"""The trainer: a loop over batches, with checkpoints, evaluations and log lines between them."""
+"""The trainer: a loop over batches, interrupted by log lines, checkpoints and evaluations."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from t2t_lite.checkpoints.selection import Selection
 from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.cluster.cluster import Cluster
-from t2t_lite.cluster.watch import Watch, together
+from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.worker_sync import WorkerSync
 from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
@@ -34,7 +34,7 @@ from t2t_lite.evaluation.command_metric import ProgramError
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import output_metrics
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.reporting.metrics_writer import Metrics, ProgressLine, Values, train_values
+from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Values, train_values
 from t2t_lite.reporting.samples import attention_images, sample_table
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -53,20 +53,20 @@ log = logging.getLogger(__name__)
 
 
 def run(config: TrainerConfig) -> None:
-    """Does what `--schedule` says: trains, evaluates, or both by turns.
+    """Trains, evaluates, or alternates between the two, by `config.schedule`.
 
     Raises:
-        UserError: something in the settings, the data or the run folder is wrong, or SIGTERM came
-            (then `PreemptionError`).
+        UserError: the settings, the data or the run folder are invalid, or SIGTERM arrived (then
+            `PreemptionError`).
     """
     cluster = Cluster.of(config.worker_hosts, config.worker_id)
     hparams = resolve_hparams(config)
     with (
         StopSignals() as stop,
-        together(cluster, lambda: shared_settings(config, hparams)) as watch,
+        join_cluster(cluster, lambda: shared_settings(config, hparams)) as detector,
         cluster.own_folder(config.output_dir) as folder,
     ):
-        trainer = Trainer(config, hparams, folder, cluster, stop, watch)
+        trainer = Trainer(config, hparams, folder, cluster, stop, detector)
         if config.schedule == "evaluate":
             trainer.evaluate_newest()
         else:
@@ -79,10 +79,10 @@ class Trainer:
     Args:
         config: what to train, where and how long.
         hparams: the resolved hyperparameters.
-        folder: the run folder; on a worker that is not the chief, its own in place of that.
+        folder: the run folder; on a worker other than the chief, a scratch folder instead.
         cluster: the workers.
-        stop: says when to stop sooner.
-        watch: notices when a worker is lost.
+        stop: the signals that end training early.
+        detector: notices when a worker is lost.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class Trainer:
         folder: str,
         cluster: Cluster,
         stop: StopSignals,
-        watch: Watch,
+        detector: DetectorClient,
     ) -> None:
         self.stop = stop
-        self.watch = watch
+        self.detector = detector
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
-        self.workers = WorkerSync(cluster, self.strategy, watch)
+        self.sync = WorkerSync(cluster, self.strategy, detector)
         cluster.bring_run(config.output_dir, folder)
         if config.schedule != "evaluate":
             refuse_average(pathlib.Path(folder))
             refuse_other_release(pathlib.Path(folder))
         config = dataclasses.replace(config, output_dir=folder)
-        if not cluster.is_chief:  # its checkpoints are read by nobody
+        if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
         self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
@@ -136,7 +136,7 @@ class Trainer:
             self.replicas,
         )
         log.info(
-            "batches of %d parts: %d devices × %d accumulation, up to %s subwords a side",
+            "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
             self.parts,
             self.replicas,
             self.parts // self.replicas,
@@ -145,13 +145,13 @@ class Trainer:
 
     @property
     def replicas(self) -> int:
-        """R, the number of devices that train."""
+        """R, the number of devices."""
         return self.strategy.num_replicas_in_sync
 
     # ---- training
 
     def train(self) -> None:
-        """Trains up to `train_steps`, going on from the newest checkpoint if there is one."""
+        """Trains up to `train_steps`, resuming from the newest checkpoint if there is one."""
         config = self.config
         optimizer = self.optimizer
         with self.strategy.scope():
@@ -182,72 +182,74 @@ class Trainer:
         encoders = self.run.encoders
         skipped = SkippedSteps(train_step, encoders)
         step = checkpoints.restore(config.accept_changed_data)
-        self.workers.check("restored step", step)
-        metrics = Metrics(self.run.folder, step)
+        self.sync.check("restored step", step)
+        writer = MetricsWriter(self.run.folder, step)
         self._try_largest_batch(train_step, scheme)
         if step:
-            log.info("going on after step %d", step)
-            self._evaluate_if_due(step, metrics, checkpoints)
+            log.info("resuming after step %d", step)
+            self._evaluate_if_due(step, writer, checkpoints)
         elif config.warm_start_from:
             warm_start(self.model, config.warm_start_from)
 
         costs = CostTracker(
             self.run.folder, step, train_step.window, Hardware.measure(self.strategy, self.model)
         )
-        timer = _Timer(config, self.workers)
+        timer = _Timer(config, self.sync)
         progress = ProgressLine(step, config.train_steps, self.replicas)
         with self.stop.held(), checkpoints:
             with naming_bad_file(paths), progress:
                 while step < config.train_steps and not self._must_stop(timer):
                     batch = next(batches)
-                    with self.watch.step():
+                    with self.detector.collective_step():
                         skipped.check(train_step(batch, step), batch, step)
                     step += 1
                     if step % config.log_step_count_steps == 0:
                         totals = train_step.totals()
                         values = train_values(totals, float(optimizer.learning_rate))
-                        metrics.write("train", step, values)
-                        metrics.summarize("speed", step, progress.show(step, totals, values))
+                        writer.write("train", step, values)
+                        writer.write_tensorboard(
+                            "speed", step, progress.update(step, totals, values)
+                        )
                     if timer.checkpoint_due(step):
                         with progress.paused():
                             checkpoints.save(step)
                             costs.update(step, progress.seconds)
-                            self._evaluate_if_due(step, metrics, checkpoints)
+                            self._evaluate_if_due(step, writer, checkpoints)
             if step > checkpoints.newest_step:
                 checkpoints.save(step)
-                self._evaluate_if_due(step, metrics, checkpoints, finished=True)
+                self._evaluate_if_due(step, writer, checkpoints, finished=True)
             costs.log(step, progress.seconds)
-        self.workers.wait()
+        self.sync.wait()
         log.info("trained %d steps; the run folder is %s", step, self.run.folder)
 
     def _must_stop(self, timer: "_Timer") -> bool:
-        """Whether to stop before `train_steps`; a signal to one worker is one to all."""
-        signalled, over = self.workers.any(
+        """Whether to stop before `train_steps`; a signal to one worker stops all."""
+        signalled, finished = self.sync.any(
             self.stop.received is not None, timer.out_of_time() or self.selection.stopped
         )
         if signalled:
-            self.watch.end(done=True)  # each saves and ends by itself
+            self.detector.close(done=True)  # each saves and ends by itself
             self.stop.received = self.stop.received or signal.SIGTERM
-        return signalled or over
+        return signalled or finished
 
     def _try_largest_batch(self, train_step: TrainStep, scheme: BatchingScheme) -> None:
-        """Takes a step that changes nothing, so that lack of memory shows now and not in hours."""
+        """Tries the largest batch, changing nothing, so that lack of memory shows at the start."""
         sentences, length = scheme.worst_bucket
         log.info(
-            "trying the largest batch, %d × %d subwords a side and device; if memory runs out "
-            "here, lower batch_size or max_length by --hparams",
+            "trying the largest batch, %d × %d subwords per side and device; if memory runs out "
+            "here, lower batch_size or max_length with --hparams",
             sentences,
             length,
         )
         ids = tf.ones((self.parts, sentences, length), tf.int32)
         try:
-            with self.watch.step():
+            with self.detector.collective_step():
                 train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
-                f"the largest batch, {sentences} × {length} subwords a side, does not fit into "
+                f"the largest batch, {sentences} × {length} subwords per side, does not fit into "
                 f"memory: lower batch_size={self.hparams.batch_size} or "
-                f"max_length={self.hparams.max_length} by --hparams"
+                f"max_length={self.hparams.max_length} with --hparams"
             ) from error
 
     # ---- evaluation
@@ -255,50 +257,52 @@ class Trainer:
     def evaluate_newest(self) -> None:
         """Evaluates the newest checkpoint."""
         step = self.run.restore_weights(self.model)
-        # Of a kind of its own: nothing is chosen by it, whatever split and search it is of.
-        self._evaluate(step, Metrics(self.run.folder), "evaluate")
+        # A separate kind of record: whatever its split and search, it does not choose checkpoints.
+        self._evaluate(step, MetricsWriter(self.run.folder), "evaluate")
 
     def _evaluate_if_due(
-        self, step: int, metrics: Metrics, checkpoints: Checkpoints, finished: bool = False
+        self, step: int, writer: MetricsWriter, checkpoints: Checkpoints, finished: bool = False
     ) -> None:
-        """Evaluates at `local_eval_frequency` and at the end, once a step, and chooses by it."""
+        """Evaluates if due, at most once per step; then keeps the best checkpoints."""
         config = self.config
         due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
         if config.schedule == "train" or not due:
             return
-        if step not in metrics.evaluated:
+        if step not in writer.evaluated:
             with averaged_weights(self.model, self.optimizer):
-                self._evaluate(step, metrics)
-        checkpoints.wait()  # the best are kept as files
+                self._evaluate(step, writer)
+        checkpoints.wait()  # the best are kept by linking their files
         self.selection.update()
 
     @functools.cached_property
     def _eval_data(self) -> tuple[str, list[str], tf.data.Dataset]:
         """The split of evaluations, its files, and its batches.
 
-        Made once: TensorFlow keeps the functions of every dataset for good.
+        Created once: TensorFlow never frees the functions of a dataset.
         """
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
         return split, paths, eval_dataset(paths, scheme, self.reader, parts=self.replicas)
 
-    def _evaluate(self, step: int, metrics: Metrics, kind: str = "eval") -> None:
+    def _evaluate(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
         split, paths, batches = self._eval_data
         with naming_bad_file(paths), self.stop.at_once():
-            values = self.evaluation(self.watch.each(batches), self.config.eval_steps)
+            values = self.evaluation(
+                self.detector.collective_steps(batches), self.config.eval_steps
+            )
             try:
                 decodes = decode_examples(self.decoder, paths, f"{split} example")
             except DivergedError as error:
-                self._record_diverged(step, metrics, kind, values, error)
+                self._record_diverged(step, writer, kind, values, error)
                 return
             images = attention_images(self.model, paths, self.reader)
             memory.give_back()
             scores = self._scores(step, decodes)
         for score in scores:
             values |= score.values
-        metrics.write(kind, step, values)
-        metrics.show(step, sample_table(decodes), images)
+        writer.write(kind, step, values)
+        writer.write_samples(step, sample_table(decodes), images)
         log.info(
             "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
             step,
@@ -308,7 +312,7 @@ class Trainer:
         )
 
     def _scores(self, step: int, decodes: Decodes) -> list[Score]:
-        """Scores outputs by the problem's metrics; a program that fails gives NaN."""
+        """Scores outputs by the problem's metrics; NaN if a metric's program fails."""
         scores: list[Score] = []
         for name in output_metrics(self.run.problem.metrics):
             try:
@@ -319,15 +323,15 @@ class Trainer:
         return scores
 
     def _record_diverged(
-        self, step: int, metrics: Metrics, kind: str, values: Values, error: DivergedError
+        self, step: int, writer: MetricsWriter, kind: str, values: Values, error: DivergedError
     ) -> None:
-        """Records an evaluation of a model that cannot decode; the training is left to go on."""
+        """Records the evaluation of a model that gives NaN in decoding; training continues."""
         names = output_metrics(self.run.problem.metrics)
-        metrics.write(kind, step, values | dict.fromkeys(names, math.nan))
+        writer.write(kind, step, values | dict.fromkeys(names, math.nan))
         log.error(
-            "step %d: loss %.4f, and no %s: %s. No evaluation with NaN is chosen as the best; if "
-            "those that follow are like it, end this run, and begin anew with a lower learning "
-            "rate or a longer warm-up",
+            "step %d: loss %.4f, and no %s: %s. An evaluation with NaN is never chosen as the "
+            "best; if the next ones fail as well, end this run, and start another with a lower "
+            "learning rate or a longer warm-up",
             step,
             values["loss"],
             ", ".join(names),
@@ -336,32 +340,37 @@ class Trainer:
 
 
 class _Timer:
-    """Says when a checkpoint is due and when the time for training is over."""
+    """Decides when a checkpoint is due and when the time for training is over."""
 
-    def __init__(self, config: TrainerConfig, workers: WorkerSync) -> None:
+    def __init__(self, config: TrainerConfig, sync: WorkerSync) -> None:
         self.config = config
-        self.workers = workers
+        self.sync = sync
         self.start = self.saved = time.monotonic()
 
     def checkpoint_due(self, step: int) -> bool:
-        """Whether to save: by the clock or else by steps, and before every evaluation."""
+        """Whether to save: by time if so configured, else by steps; and before every evaluation."""
         config = self.config
         by_steps = step % config.local_eval_frequency == 0
         if not config.save_checkpoints_secs:
             return by_steps
-        (late,) = self.workers.any(time.monotonic() - self.saved >= config.save_checkpoints_secs)
+        (late,) = self.sync.any(time.monotonic() - self.saved >= config.save_checkpoints_secs)
         due = late or (by_steps and config.schedule != "train")
         if due:
             self.saved = time.monotonic()
         return due
 
     def out_of_time(self) -> bool:
+        """Whether `train_minutes` are over."""
         minutes = self.config.train_minutes
         return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the set with its changes, if it is one for the model."""
+    """Returns the hyperparameter set with the run's changes.
+
+    Raises:
+        UsageError: the set is not for the model.
+    """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     wanted = registry.model(config.model).hparams_class
     if not isinstance(hparams, wanted):
@@ -373,12 +382,12 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
 
 
 def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:
-    """Returns the run's seed and W, the parts of a batch; both stay as long as the run lives.
+    """Returns the run's seed and W, the parts of a batch, which a resumed run keeps.
 
-    Another number of devices then takes another number of parts each, with the same result.
+    With another number of devices, each computes another number of parts, with the same result.
 
     Raises:
-        UserError: W cannot be dealt out evenly to these devices, or the seed is another one.
+        UserError: W is not a multiple of the number of devices, or the seed differs.
     """
     old = run_folder.read_flags(config.output_dir)
     if old is None:
@@ -388,11 +397,11 @@ def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) 
     if config.random_seed not in (None, seed):
         raise UserError(
             f"{config.output_dir} was started with --random_seed={seed}, "
-            f"not {config.random_seed}; leave the flag out, or name another --output_dir"
+            f"not {config.random_seed}; omit the flag, or choose another --output_dir"
         )
     if not parts or parts % replicas:
         raise UserError(
             f"{config.output_dir} was started with batches of {parts} parts (devices × "
-            f"accumulation), which {replicas} devices cannot share evenly"
+            f"accumulation), which cannot be divided evenly among {replicas} devices"
         )
     return seed, parts

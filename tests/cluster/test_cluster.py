@@ -58,7 +58,7 @@ def test_by_tf_config(jobs, job, index, expected, monkeypatch):
         ("a:1,b:2", 2, "--worker_id=2, but --worker_hosts lists 2 workers: 0 to 1"),
         ("a:1,b", 0, "'b' is not of the form HOST:PORT"),
         ("a:1,", 0, "'' is not of the form HOST:PORT"),
-        ("a:1,a:1", 0, "a:1 is there twice"),
+        ("a:1,a:1", 0, "a:1 is listed twice"),
         ("a:1,b:0", 0, "'b:0' is not of the form HOST:PORT, .* a port from 1 to 65535"),
         ("a:1,b:65536", 0, "'b:65536' is not of the form HOST:PORT"),
         ("a:1,a..b:80", 0, "'a..b:80' is not of the form HOST:PORT, a host's name"),
@@ -144,7 +144,7 @@ def test_a_folder_that_is_not_shared_is_named(tmp_path, monkeypatch):
 
 def test_the_line_about_a_lost_worker():
     cluster = Cluster(("a:1", "b:2"), 0)
-    again = "Start all workers again to go on from the newest checkpoint"
+    again = "Restart all workers to resume from the newest checkpoint"
     assert (
         cluster.lost(1, "no data.") == f"worker 0 of 2 has lost worker 1 at b:2: no data. {again}"
     )

@@ -1,11 +1,11 @@
 """Workers decide alike."""
 
 from t2t_lite.cluster.cluster import ALONE
-from t2t_lite.cluster.watch import Watch
+from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.cluster.worker_sync import WorkerSync
 
 
 def test_one_worker_agrees_with_itself(strategy_over):
-    workers = WorkerSync(ALONE, strategy_over(2), Watch())
+    workers = WorkerSync(ALONE, strategy_over(2), DetectorClient())
     assert workers.any(True, False) == [True, False]
     workers.check("restored step", 3)

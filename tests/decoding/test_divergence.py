@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from t2t_lite.bin import t2t_decoder, t2t_exporter
 from t2t_lite.checkpoints import averaging
-from t2t_lite.cluster.watch import Watch
+from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
@@ -227,7 +227,7 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
         evaluation=lambda batches, steps: {"loss": math.nan},
         config=types.SimpleNamespace(eval_steps=None),
         decoder=asking(["the model"]),
-        watch=Watch(),
+        detector=DetectorClient(),
         run=types.SimpleNamespace(problem=types.SimpleNamespace(metrics=["bleu"])),
     )
     trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)

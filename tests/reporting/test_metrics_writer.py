@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from t2t_lite.reporting.metrics_writer import Metrics, ProgressLine, train_values
+from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, train_values
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs.metrics_file import read_metrics
 
@@ -36,7 +36,7 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     line = ProgressLine(0, 10, replicas=2)
     clock[0] += 6.0
     window = totals()
-    speeds = line.show(3, window, train_values(window, 0.001))
+    speeds = line.update(3, window, train_values(window, 0.001))
     assert caplog.messages == [
         "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s of 45+50 tokens, "
         "5 sentences, 5% padding a device  ETA 0:00:14"
@@ -60,7 +60,7 @@ def test_a_line_is_at_most_160_characters(clock, caplog):
         sentences=99_900.0,
         steps=100.0,
     )
-    line.show(250_000, window, train_values(window, 0.000698771))
+    line.update(250_000, window, train_values(window, 0.000698771))
     assert len(caplog.messages[0]) <= 160
 
 
@@ -68,7 +68,7 @@ def test_a_resumed_window_does_not_count_as_speed(clock, caplog):
     """A process that joins in mid-window made only some of its steps."""
     line = ProgressLine(2, 10, replicas=1)
     clock[0] += 1.0
-    speeds = line.show(3, totals(), train_values(totals(), 0.0))
+    speeds = line.update(3, totals(), train_values(totals(), 0.0))
     assert speeds["steps_per_second"] == 1.0
     assert speeds["target_tokens_per_second"] == 100.0
 
@@ -81,7 +81,7 @@ def test_pauses_are_left_out_of_the_time(clock):
             assert line.seconds == 2.0
         clock[0] += 1.0
         assert line.seconds == 3.0
-        speeds = line.show(3, totals(), train_values(totals(), 0.0))
+        speeds = line.update(3, totals(), train_values(totals(), 0.0))
     clock[0] += 9.0
     assert line.seconds == 3.0
     assert speeds["steps_per_second"] == 1.0
@@ -90,9 +90,9 @@ def test_pauses_are_left_out_of_the_time(clock):
 def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
     records = [{"loss": 90.0, "perplexity": 1e39}, {"loss": 700.0, "perplexity": 1e304}]
     records.append({"loss": math.inf, "perplexity": -math.inf})
-    metrics = Metrics(tmp_path, 0)
+    metrics = MetricsWriter(tmp_path, 0)
     for step, values in enumerate(records, 1):
         metrics.write("eval", step, values)
-    assert Metrics(tmp_path, 9).evaluated == {1, 2, 3}
+    assert MetricsWriter(tmp_path, 9).evaluated == {1, 2, 3}
     found = [record for _, record in read_metrics(tmp_path)]
     assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records

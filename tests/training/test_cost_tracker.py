@@ -6,7 +6,7 @@ import logging
 import pytest
 import tensorflow as tf
 
-from t2t_lite.reporting.metrics_writer import Metrics, train_values
+from t2t_lite.reporting.metrics_writer import MetricsWriter, train_values
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
 
@@ -21,7 +21,7 @@ def window(**sums: float) -> tf.Variable:
 def write(folder, step: int, **sums: float) -> None:
     """Writes the record of a window."""
     totals = Totals(**(dict.fromkeys(Totals._fields, 0.0) | sums))
-    Metrics(folder, step).write("train", step, train_values(totals, 0.0))
+    MetricsWriter(folder, step).write("train", step, train_values(totals, 0.0))
 
 
 def test_processes_add_up(tmp_path):
@@ -58,7 +58,7 @@ def test_the_log_says_both_counts(tmp_path, caplog):
     account.log(3, seconds=2.0)
     tokens, flops = caplog.messages
     assert tokens.startswith(
-        "in all 3 steps, 1,100 source + 1,200 target tokens, 7 sentences, 0:00:02 of training"
+        "in total 3 steps, 1,100 source + 1,200 target tokens, 7 sentences, 0:00:02 of training"
     )
     assert flops.startswith(
         "training FLOPs: 3.00e+06 by count of matrix products, 4.00e+06 by time × devices × "

@@ -18,7 +18,7 @@ def test_more_gpus_than_there_are():
 
 
 def test_several_workers_have_no_logical_devices():
-    with pytest.raises(UsageError, match="--simulate_devices=2 is for one worker"):
+    with pytest.raises(UsageError, match="--simulate_devices=2 is for a single worker"):
         make_strategy(None, 2, Cluster(("a:1", "b:2"), 0))
 
 

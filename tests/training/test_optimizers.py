@@ -153,7 +153,9 @@ def test_unknown_optimizer_names_the_nearest():
 
 def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
     hparams = registry.hparams("transformer_base").copy(weight_decay=0.1)
-    with pytest.raises(UsageError, match="optimizer=adam takes none; set optimizer=adam_w"):
+    with pytest.raises(
+        UsageError, match="optimizer=adam does not support it; set optimizer=adam_w"
+    ):
         make_optimizer(hparams)
 
 

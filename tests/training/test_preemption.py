@@ -138,5 +138,5 @@ Command("t2t-test", "", [], {}).run(body, [])
     }
     assert [end.returncode for end in ends.values()] == [75, 130]
     assert ends["SIGTERM"].stderr == (
-        "t2t-test: error: stopped by SIGTERM; run this again to go on where it stopped\n"
+        "t2t-test: error: stopped by SIGTERM; run the same command again to resume\n"
     )

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from t2t_lite.cluster.meeting import difference
+from t2t_lite.cluster.rendezvous import difference
 from t2t_lite.errors import UserError
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.shared_settings import shared_settings

@@ -14,7 +14,7 @@ from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.planning.batch_size import with_found_batch_size
-from t2t_lite.reporting.metrics_writer import Metrics
+from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
@@ -178,13 +178,13 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypa
 
 
 def test_metrics_after_the_restored_step_are_cut_off(tmp_path):
-    metrics = Metrics(tmp_path, 0)
+    metrics = MetricsWriter(tmp_path, 0)
     for step in (10, 20, 30):
         metrics.write("train", step, {"loss": 1.0 / step})
     metrics.write("eval", 20, {"bleu": 1.0})
     whole = (tmp_path / "metrics.jsonl").read_text().splitlines(keepends=True)
     with (tmp_path / "metrics.jsonl").open("a") as lines:
         lines.write('{"kind": "train", "st')  # cut short by a kill
-    again = Metrics(tmp_path, 20)
+    again = MetricsWriter(tmp_path, 20)
     assert (tmp_path / "metrics.jsonl").read_text() == "".join([*whole[:2], whole[3]])
     assert again.evaluated == {20}

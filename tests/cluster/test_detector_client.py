@@ -1,4 +1,4 @@
-"""A worker's side of the watch, with watchers in processes of their own."""
+"""A worker's connection to its failure detector, which runs in a process of its own."""
 
 import socket
 import subprocess
@@ -10,15 +10,15 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from t2t_lite.cluster import watch
+from t2t_lite.cluster import detector_client
 from t2t_lite.cluster.channel import Channel
 from t2t_lite.cluster.cluster import ALONE, Cluster, LostWorkerError
-from t2t_lite.cluster.watch import Watch, together
-from t2t_lite.cluster.watcher import BOUNDS
+from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
+from t2t_lite.cluster.failure_detector import TIMEOUTS
 from t2t_lite.errors import UserError
 
 CLUSTER = Cluster(("a:1", "b:2"), 0)
-LOST = "worker 0 of 2 has lost worker 1 at b:2: its connection has closed. Start all workers again"
+LOST = "worker 0 of 2 has lost worker 1 at b:2: its connection has closed. Restart all workers"
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def aborted(monkeypatch) -> threading.Event:
 def other(monkeypatch, aborted) -> Channel:
     """The connection of the only other worker to this one, which meet at once."""
     ours, others = socket.socketpair()
-    monkeypatch.setattr(watch, "meet", lambda cluster, describe: {1: Channel(ours)})
+    monkeypatch.setattr(
+        detector_client, "connect_workers", lambda cluster, describe: {1: Channel(ours)}
+    )
     channel = Channel(others)
     yield channel
     channel.close()
@@ -47,16 +49,16 @@ def said(other: Channel) -> dict:
     return message
 
 
-def test_alone_nobody_is_watched():
-    with together(ALONE, dict) as alone, alone.step():
-        assert list(alone.each([1, 2])) == [1, 2]
-    with pytest.raises(tf.errors.UnavailableError), together(ALONE, dict):
+def test_one_worker_needs_no_detector():
+    with join_cluster(ALONE, dict) as alone, alone.collective_step():
+        assert list(alone.collective_steps([1, 2])) == [1, 2]
+    with pytest.raises(tf.errors.UnavailableError), join_cluster(ALONE, dict):
         raise tf.errors.UnavailableError(None, None, "a disk")
 
 
 def test_who_is_done_says_so(other):
-    with together(CLUSTER, dict) as own:
-        list(own.each([1, 2]))
+    with join_cluster(CLUSTER, dict) as own:
+        list(own.collective_steps([1, 2]))
     assert said(other) == {"done": True}
     assert other.next(30) is None
     assert other.has_ended
@@ -71,14 +73,14 @@ def test_who_is_done_says_so(other):
     ],
 )
 def test_the_others_learn_of_an_error(error, reason, other):
-    with pytest.raises(type(error)), together(CLUSTER, dict):
+    with pytest.raises(type(error)), join_cluster(CLUSTER, dict):
         raise error
     assert said(other) == {"failed": reason}
 
 
 def train(happens, error: Exception) -> None:
     """Trains with another worker until TensorFlow raises an error, after something happens."""
-    with together(CLUSTER, dict) as own:
+    with join_cluster(CLUSTER, dict) as own:
         happens(own)
         raise error
 
@@ -110,52 +112,54 @@ def test_tensorflow_may_notice_first(kind, other):
     ],
 )
 def test_an_error_of_tensorflow_while_all_are_there(kind, passes_as, reason, other, monkeypatch):
-    monkeypatch.setattr(watch, "BOUNDS", BOUNDS._replace(silence=3.0))
-    monkeypatch.setattr(watch, "_SECONDS_BEYOND", -2.9)
+    monkeypatch.setattr(detector_client, "TIMEOUTS", TIMEOUTS._replace(silence=3.0))
+    monkeypatch.setattr(detector_client, "_EXTRA_SECONDS", -2.9)
     with pytest.raises(passes_as):
         train(lambda own: None, kind(None, None, "CUDA"))
     assert reason in said(other)["failed"]
 
 
-def test_a_watcher_that_dies_ends_its_worker(other, aborted):
+def test_a_detector_that_dies_ends_its_worker(other, aborted):
     def happens(own):
         own._process.kill()
         assert aborted.wait(30)
 
-    with pytest.raises(LostWorkerError, match="the process that watches"):
+    with pytest.raises(
+        LostWorkerError, match="the process that monitors the other workers has ended"
+    ):
         train(happens, tf.errors.UnavailableError(None, None, ""))
 
 
 def test_a_worker_says_that_it_has_heard_of_a_loss(aborted):
-    ours, watchers = map(Channel, socket.socketpair())
-    Watch(ours)
-    watchers.send(lost="worker 1 is lost")
-    assert watchers.next(30) == {"ending": True}
+    ours, detectors = map(Channel, socket.socketpair())
+    DetectorClient(ours)
+    detectors.send(lost="worker 1 is lost")
+    assert detectors.next(30) == {"ending": True}
     assert aborted.wait(30)
     ours.close()
-    watchers.close()
+    detectors.close()
 
 
-def test_a_watcher_that_ends_at_once_when_all_is_done_is_no_loss(aborted):
-    ours, watchers = socket.socketpair()
+def test_a_detector_that_ends_at_once_when_all_is_done_is_no_loss(aborted):
+    ours, detectors = socket.socketpair()
 
     class Slow(Channel):
         """Sends, and returns when the other end has closed and all threads have seen it."""
 
         def send(self, **message):
             super().send(**message)
-            watchers.close()
+            detectors.close()
             aborted.wait(0.2)
 
-    Watch(Slow(ours)).end(done=True)
+    DetectorClient(Slow(ours)).close(done=True)
     assert not aborted.is_set()
 
 
-def test_a_watcher_that_does_not_end_is_killed(monkeypatch):
-    monkeypatch.setattr(watch, "_SECONDS_TO_END", 0.1)
+def test_a_detector_that_does_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(detector_client, "_SECONDS_TO_END", 0.1)
     ours, _ = map(Channel, socket.socketpair())
     process = subprocess.Popen(["sleep", "60"])
-    Watch(ours, process).end(done=True)
+    DetectorClient(ours, process).close(done=True)
     assert process.wait(30) == -9
 
 
@@ -166,11 +170,11 @@ def test_a_worker_held_up_in_tensorflow_is_killed():
         import socket, sys, ctypes
         from t2t_lite.cluster.channel import Channel
         from t2t_lite.cluster.cluster import Cluster
-        from t2t_lite.cluster.watch import Watch
-        from t2t_lite.cluster.watcher import BOUNDS
+        from t2t_lite.cluster.detector_client import DetectorClient
+        from t2t_lite.cluster.failure_detector import TIMEOUTS
         ours, other = socket.socketpair()
-        bounds = BOUNDS._replace(ending=1.0)
-        Watch.over(Cluster(("a:1", "b:2"), 0), {1: Channel(ours)}, bounds)
+        timeouts = TIMEOUTS._replace(ending=1.0)
+        DetectorClient.start(Cluster(("a:1", "b:2"), 0), {1: Channel(ours)}, timeouts)
         other.close()
         ctypes.PyDLL(None).sleep(100)
     """)

@@ -1,17 +1,17 @@
-"""How workers find each other: all come to the chief, which compares what they are to do.
+"""Rendezvous: all workers connect to the chief, which checks that their settings are equal.
 
-They meet at the very ports that TensorFlow listens at afterwards, so that no other is needed. The
-connections to the chief stay, for `watcher`.
+They use the ports at which TensorFlow listens afterwards, so that no other port is needed. The
+connections to the chief stay open for the failure detectors.
 
     worker                                     chief
     {"worker": 2, "settings": {...}}        ->
                                             <- {"welcome": true}      at once
-                                            <- {"all_here": true}     when the last has come
+                                            <- {"all_here": true}     when the last has arrived
     {"reached": true}                       ->                        it has reached the others
                                             <- {"go": true}           when all have
 
-A worker that cannot take part says {"worker": 2, "failed": "..."}, and the chief tells all others,
-by {"lost": 2, "reason": "..."}. If two do not agree, all are told by {"end": "..."}.
+A worker that cannot take part sends {"worker": 2, "failed": "..."}, and the chief sends all others
+{"lost": 2, "reason": "..."}. If two workers' settings differ, it sends all {"end": "..."}.
 """
 
 import contextlib
@@ -28,36 +28,36 @@ Settings = Mapping[str, str | int | float | bool | None]
 
 # Schedulers start workers minutes apart, and restart them after pauses of up to five minutes.
 _SECONDS_TO_MEET = 600.0
-# For so long, what answers at the chief's port may be its predecessor, which is about to end.
+# For this long, what answers at the chief's port may be its predecessor, which is about to end.
 _SECONDS_FOR_STRANGERS = 30.0
-# For so long, one that cannot take part tries to tell the others.
+# For this long, a worker that cannot take part tries to tell the others.
 _SECONDS_TO_TELL = 30.0
 _SECONDS_TO_ANSWER = 10.0
-_MOST_UNKNOWN = 64  # connections of which nothing has been heard yet
+_MAX_UNKNOWN = 64  # connections that have not identified themselves
 _POLL = 0.2
 
 
-def meet(cluster: Cluster, describe: Callable[[], Settings]) -> dict[int, Channel]:
-    """Returns when every worker is there, can reach every other, and is to do the same.
+def connect_workers(cluster: Cluster, describe: Callable[[], Settings]) -> dict[int, Channel]:
+    """Waits until every worker has arrived, can reach every other, and has the same settings.
 
     Args:
         cluster: the workers.
-        describe: returns by name what must be equal on all of them.
+        describe: returns the settings that must be equal on all workers, by name.
 
     Returns:
-        The chief's connections to the others, by their numbers; a worker's own to the chief, 0.
+        Connections by worker number: on the chief to all others, elsewhere to the chief.
 
     Raises:
-        UserError: `describe` did; or this worker's port is in use, a worker does not come or
-            has other settings; or one cannot take part (then `LostWorkerError`).
-        OSError: `describe` did.
+        UserError: this worker's port is in use, a worker does not arrive or has different settings,
+            `describe` raised it, or a worker cannot take part (then `LostWorkerError`).
+        OSError: `describe` raised it.
     """
     deadline = time.monotonic() + _SECONDS_TO_MEET
     try:
         settings = {"--worker_hosts": ",".join(cluster.hosts), **describe()}
         server = _listen(cluster)
     except (UserError, OSError) as error:
-        _tell(cluster, str(error))
+        _announce_failure(cluster, str(error))
         raise
     with server:  # until all have tried to reach it
         if cluster.is_chief:
@@ -66,12 +66,12 @@ def meet(cluster: Cluster, describe: Callable[[], Settings]) -> dict[int, Channe
 
 
 def difference(name: str, settings: Settings, chiefs: Settings) -> str | None:
-    """Returns one line about the first setting that two workers do not share; None: they agree.
+    """Returns a message about the first setting that differs from the chief's; None if none does.
 
     Args:
-        name: of the worker.
-        settings: its own.
-        chiefs: those of worker 0.
+        name: the worker.
+        settings: the worker's settings.
+        chiefs: the settings of worker 0.
     """
     for key in dict.fromkeys([*chiefs, *settings]):
         if settings.get(key) != chiefs.get(key):
@@ -83,13 +83,13 @@ def difference(name: str, settings: Settings, chiefs: Settings) -> str | None:
 
 
 class _Chief:
-    """Receives the others.
+    """The chief's side: accepts the other workers.
 
     Args:
         cluster: the workers.
         server: listens at the chief's port.
-        settings: the chief's own.
-        deadline: when the last must have come.
+        settings: the chief's settings.
+        deadline: when the last worker must have arrived.
     """
 
     def __init__(
@@ -102,136 +102,137 @@ class _Chief:
         self._deadline = deadline
         self._others = range(1, len(cluster.hosts))
         self._unknown: list[Channel] = []
-        self._here: dict[int, Channel] = {}
-        self._farewell: Message = {}  # why the meeting has ended
-        self._told: set[int] = set()  # who knows
+        self._present: dict[int, Channel] = {}
+        self._last_message: Message = {}  # why the rendezvous has ended
+        self._told: set[int] = set()  # the workers that have received it
 
     def gather(self) -> dict[int, Channel]:
-        """Returns the connections to the others when all are there."""
-        while missing := [worker for worker in self._others if worker not in self._here]:
-            self._refuse_late(missing, "has not come")
-            self._hear()
+        """Waits for all other workers; returns the connections to them."""
+        while missing := [worker for worker in self._others if worker not in self._present]:
+            self._check_deadline(missing, "has not arrived")
+            self._receive()
         self._send_all(all_here=True)
         reached: set[int] = set()
         while missing := [worker for worker in self._others if worker not in reached]:
-            self._refuse_late(missing, "has not reached the others")
-            ready(self._here.values(), _POLL)
-            for worker in self._others:  # also who has reached all must stay, to be reached
-                reached |= self._has_reached(worker)
+            self._check_deadline(missing, "has not reached the others")
+            ready(self._present.values(), _POLL)
+            for worker in self._others:  # those that have reached all must stay reachable
+                reached |= self._check_reached(worker)
         self._send_all(go=True)
-        return self._here
+        return self._present
 
     def dismiss(self, seconds: float = _SECONDS_TO_TELL, **message: Any) -> None:
-        """Ends the meeting.
+        """Ends the rendezvous.
 
         Args:
-            seconds: for so long, those who have not come yet are told as well.
-            **message: says why.
+            seconds: how long to wait for workers that have not arrived, to tell them as well.
+            **message: the reason.
         """
-        self._farewell = message
-        self._told = set(self._here)
+        self._last_message = message
+        self._told = set(self._present)
         self._send_all(**message)
         until = time.monotonic() + seconds
         while len(self._told) < len(self._others) and time.monotonic() < until:
-            self._hear()
+            self._receive()
 
-    def _refuse_late(self, missing: list[int], what: str) -> None:
+    def _check_deadline(self, missing: list[int], what: str) -> None:
         if time.monotonic() > self._deadline:
             line = (
                 f"{self._cluster.name(missing[0])} {what} for {_SECONDS_TO_MEET / 60:.0f} minutes: "
-                "start it with the same list of hosts, and let its port and the chief's through"
+                "start it with the same list of hosts, and open its port and the chief's in "
+                "firewalls"
             )
             self.dismiss(seconds=0.0, end=line)
             raise UserError(line)
 
-    def _hear(self) -> None:
-        """Lets in who comes, and forgets who has gone: it may come again."""
-        if self._server in ready([self._server, *self._unknown, *self._here.values()], _POLL):
+    def _receive(self) -> None:
+        """Admits workers that arrive, and forgets those that disconnect, which may return."""
+        if self._server in ready([self._server, *self._unknown, *self._present.values()], _POLL):
             with contextlib.suppress(OSError):
                 self._unknown.append(Channel(self._server.accept()[0]))
         for channel in list(self._unknown):
             message = channel.next(0)
-            if message or channel.has_ended or len(self._unknown) > _MOST_UNKNOWN:
+            if message or channel.has_ended or len(self._unknown) > _MAX_UNKNOWN:
                 self._unknown.remove(channel)
-                self._let_in(message or {}, channel)
-        for worker, channel in list(self._here.items()):
-            self._refuse_failed(worker, channel.receive())
+                self._admit(message or {}, channel)
+        for worker, channel in list(self._present.items()):
+            self._check_failed(worker, channel.receive())
             if channel.has_ended:
                 channel.close()
-                del self._here[worker]
+                del self._present[worker]
 
-    def _let_in(self, message: Message, channel: Channel) -> None:
-        """Takes the first message of a connection."""
+    def _admit(self, message: Message, channel: Channel) -> None:
+        """Handles the first message of a connection."""
         worker, settings = message.get("worker"), message.get("settings", {})
         if not isinstance(worker, int) or not isinstance(settings, dict):
             channel.close()
             return
         channel.send(welcome=True)
-        if worker in self._here:
-            self._here[worker].send(end=f"another process has come as worker {worker}")
-        self._here[worker] = channel
-        if self._farewell:
-            channel.send(**self._farewell)
+        if worker in self._present:
+            self._present[worker].send(end=f"another process has started as worker {worker}")
+        self._present[worker] = channel
+        if self._last_message:
+            channel.send(**self._last_message)
             self._told.add(worker)
             return
-        self._refuse_failed(worker, [message])
+        self._check_failed(worker, [message])
         if line := difference(self._cluster.name(worker), settings, self._settings):
             self.dismiss(end=line)
             raise UserError(line)
 
-    def _has_reached(self, worker: int) -> set[int]:
-        """Returns the worker if it says that it has reached the others; now it must not go."""
-        messages = self._here[worker].receive()
-        self._refuse_failed(worker, messages)
-        if self._here[worker].has_ended:
-            self._lose(worker, "its connection has closed")
+    def _check_reached(self, worker: int) -> set[int]:
+        """Returns the worker if it has reached the others; it must not disconnect any more."""
+        messages = self._present[worker].receive()
+        self._check_failed(worker, messages)
+        if self._present[worker].has_ended:
+            self._declare_lost(worker, "its connection has closed")
         return {worker} if any("reached" in message for message in messages) else set()
 
-    def _refuse_failed(self, worker: int, messages: list[Message]) -> None:
+    def _check_failed(self, worker: int, messages: list[Message]) -> None:
         for message in messages:
-            if "failed" in message and not self._farewell:
-                self._lose(worker, str(message["failed"]))
+            if "failed" in message and not self._last_message:
+                self._declare_lost(worker, str(message["failed"]))
 
-    def _lose(self, worker: int, reason: str) -> NoReturn:
+    def _declare_lost(self, worker: int, reason: str) -> NoReturn:
         self.dismiss(lost=worker, reason=reason)
         raise LostWorkerError(self._cluster.lost(worker, reason))
 
     def _send_all(self, **message: Any) -> None:
-        for channel in self._here.values():
+        for channel in self._present.values():
             channel.send(**message)
 
 
 def _join(cluster: Cluster, settings: Settings, deadline: float) -> Channel:
-    """Returns a worker's connection to the chief, when that has let all go."""
+    """Returns a worker's connection to the chief, once the chief has released all workers."""
     hello = {"worker": cluster.worker_id, "settings": dict(settings)}
-    channel = _greet(cluster, hello, deadline)
+    channel = _connect_to_chief(cluster, hello, deadline)
     while True:
         message = channel.next(_POLL)
         if message:
-            _refuse_end(cluster, message)
-            if "all_here" in message:  # nobody may go before this worker has reached them
+            _raise_if_ended(cluster, message)
+            if "all_here" in message:  # all stay until this worker has reached them
                 _reach_others(cluster, channel, deadline)
             if "go" in message:
                 return channel
         elif channel.has_ended:  # the chief is being restarted, say
             channel.close()
-            channel = _greet(cluster, hello, deadline)
+            channel = _connect_to_chief(cluster, hello, deadline)
         elif time.monotonic() > deadline + _SECONDS_TO_ANSWER:
-            raise UserError(f"{cluster.name(0)} says nothing any more: start all workers again")
+            raise UserError(f"{cluster.name(0)} no longer responds: restart all workers")
 
 
-def _refuse_end(cluster: Cluster, message: Message) -> None:
+def _raise_if_ended(cluster: Cluster, message: Message) -> None:
     if "end" in message:
         raise UserError(str(message["end"]))
     if "lost" in message:
         raise LostWorkerError(cluster.lost(message["lost"], str(message["reason"])))
 
 
-def _greet(cluster: Cluster, hello: Message, deadline: float) -> Channel:
-    """Returns a connection at whose end the chief has answered.
+def _connect_to_chief(cluster: Cluster, hello: Message, deadline: float) -> Channel:
+    """Returns a connection on which the chief has answered.
 
     Raises:
-        UserError: it does not before the deadline, or something else answers in its place.
+        UserError: it does not answer before the deadline, or another program uses its port.
     """
     stranger_since: float | None = None
     while True:
@@ -250,18 +251,18 @@ def _greet(cluster: Cluster, hello: Message, deadline: float) -> Channel:
         if now > deadline or (stranger_since and now > stranger_since + _SECONDS_FOR_STRANGERS):
             raise UserError(
                 f"{cluster.name(0)} cannot be reached ({reason}): start it with the same list of "
-                "hosts, end what else uses its port, and let the port through"
+                "hosts, end any other program that uses its port, and open the port in firewalls"
             )
         time.sleep(_POLL)
 
 
 def _reach_others(cluster: Cluster, chief: Channel, deadline: float) -> None:
-    """Tries the ports of the other workers, which TensorFlow is going to use.
+    """Tries the ports of the other workers, which TensorFlow will use.
 
-    Gives up when the chief has gone.
+    Gives up when the chief disconnects.
 
     Raises:
-        UserError: one cannot be reached before the deadline, or the chief says that one is lost.
+        UserError: one cannot be reached before the deadline, or the chief reports one lost.
     """
     for worker, host in enumerate(cluster.hosts):
         while worker not in (0, cluster.worker_id):
@@ -270,29 +271,29 @@ def _reach_others(cluster: Cluster, chief: Channel, deadline: float) -> None:
                 break
             except OSError as error:
                 if time.monotonic() > deadline:
-                    line = f"{cluster} cannot reach {cluster.name(worker)} ({error}): let its "
-                    chief.send(failed=line + "port through")
-                    raise UserError(line + "port through") from error
-                _refuse_end(cluster, chief.next(_POLL) or {})
+                    line = f"{cluster} cannot reach {cluster.name(worker)} ({error}): open its "
+                    chief.send(failed=line + "port in firewalls")
+                    raise UserError(line + "port in firewalls") from error
+                _raise_if_ended(cluster, chief.next(_POLL) or {})
                 if chief.has_ended:
                     return
     chief.send(reached=True)
 
 
-def _tell(cluster: Cluster, reason: str) -> None:
-    """Says why this worker cannot take part, if somebody comes to hear it."""
+def _announce_failure(cluster: Cluster, reason: str) -> None:
+    """Tells the other workers why this one cannot take part."""
     deadline = time.monotonic() + _SECONDS_TO_TELL
     with contextlib.suppress(UserError):
         if not cluster.is_chief:
             hello = {"worker": cluster.worker_id, "failed": reason}
-            _greet(cluster, hello, deadline).close()
+            _connect_to_chief(cluster, hello, deadline).close()
             return
         with _listen(cluster) as server:
             _Chief(cluster, server, {}, deadline).dismiss(lost=0, reason=reason)
 
 
 def _listen(cluster: Cluster) -> socket.socket:
-    """Returns a socket at the worker's own port.
+    """Returns a socket that listens at the worker's port.
 
     Raises:
         UserError: the port is in use.
@@ -307,8 +308,8 @@ def _listen(cluster: Cluster) -> socket.socket:
         )
     except OSError as error:
         raise UserError(
-            f"{cluster} cannot listen at {own}: {error.strerror}; end what uses the port, such as "
-            "another worker of the same number, or name another port"
+            f"{cluster} cannot listen at {own}: {error.strerror}; end the program that uses the "
+            "port, such as another worker with the same number, or choose another port"
         ) from error
 
 

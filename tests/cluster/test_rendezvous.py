@@ -8,20 +8,20 @@ import time
 
 import pytest
 
-from t2t_lite.cluster import meeting
+from t2t_lite.cluster import rendezvous
 from t2t_lite.cluster.channel import Channel
 from t2t_lite.cluster.cluster import Cluster, LostWorkerError
-from t2t_lite.cluster.meeting import meet
+from t2t_lite.cluster.rendezvous import connect_workers
 from t2t_lite.errors import UserError
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(meeting, "_POLL", 0.02)
-    monkeypatch.setattr(meeting, "_SECONDS_TO_MEET", 20.0)
-    monkeypatch.setattr(meeting, "_SECONDS_FOR_STRANGERS", 0.3)
-    monkeypatch.setattr(meeting, "_SECONDS_TO_TELL", 3.0)
-    monkeypatch.setattr(meeting, "_SECONDS_TO_ANSWER", 0.3)
+    monkeypatch.setattr(rendezvous, "_POLL", 0.02)
+    monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 20.0)
+    monkeypatch.setattr(rendezvous, "_SECONDS_FOR_STRANGERS", 0.3)
+    monkeypatch.setattr(rendezvous, "_SECONDS_TO_TELL", 3.0)
+    monkeypatch.setattr(rendezvous, "_SECONDS_TO_ANSWER", 0.3)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def hosts() -> tuple[str, ...]:
 
 
 def run(hosts, settings, delays=(0, 0, 0)) -> list:
-    """Lets workers meet in threads; returns what `meet` has returned or raised in each.
+    """Lets workers meet in threads; returns what `connect_workers` has returned or raised in each.
 
     Args:
         hosts: of the workers, or of each what it takes them to be.
@@ -51,7 +51,7 @@ def run(hosts, settings, delays=(0, 0, 0)) -> list:
         own = hosts[worker] if isinstance(hosts[0], tuple) else hosts
         time.sleep(delays[worker])
         try:
-            results[worker] = meet(Cluster(own, worker), lambda: describe(worker))
+            results[worker] = connect_workers(Cluster(own, worker), lambda: describe(worker))
         except (UserError, OSError) as error:
             results[worker] = error
 
@@ -123,7 +123,7 @@ def test_the_failure_of_one_is_told_to_all(failing, hosts):
             assert result.exit_code == os.EX_TEMPFAIL
             assert str(result).startswith(
                 f"worker {worker} of 3 has lost worker {failing} at {hosts[failing]}: "
-                "no data: train-00000 is missing. Start all"
+                "no data: train-00000 is missing. Restart all"
             )
 
 
@@ -132,12 +132,12 @@ def test_a_file_that_one_cannot_read_is_told_to_all(hosts):
     chief, other = run(hosts[:2], [{}, error])
     assert other is error
     assert "has lost worker 1 at " in str(chief)
-    assert "Permission denied: 'vocab'. Start all" in str(chief)
+    assert "Permission denied: 'vocab'. Restart all" in str(chief)
 
 
 @pytest.mark.parametrize("has_reached", [False, True])
 def test_one_that_goes_while_another_tries_to_reach_it(has_reached, hosts, monkeypatch):
-    monkeypatch.setattr(meeting, "_SECONDS_TO_MEET", 2.0)
+    monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 2.0)
     results: list = []
     thread = threading.Thread(target=lambda: results.extend(run(hosts, [{}] * 2)))
     thread.start()
@@ -175,7 +175,7 @@ def test_a_chief_that_goes_while_a_worker_tries_to_reach_another(hosts):
 
 def _met(cluster: Cluster):
     try:
-        return meet(cluster, dict)
+        return connect_workers(cluster, dict)
     except UserError as error:
         return error
 
@@ -213,14 +213,14 @@ def test_the_chiefs_port_in_use_is_noticed_by_all(says, hosts):
 
 
 def test_one_that_does_not_come_is_named(hosts, monkeypatch):
-    monkeypatch.setattr(meeting, "_SECONDS_TO_MEET", 0.5)
+    monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 0.5)
     chief, other = run(hosts, [{}, {}])
     assert str(chief) == str(other)
-    assert str(chief).startswith(f"worker 2 at {hosts[2]} has not come for ")
+    assert str(chief).startswith(f"worker 2 at {hosts[2]} has not arrived for ")
     (alone,) = run(hosts[:2], [{}])
-    assert str(alone).startswith(f"worker 1 at {hosts[1]} has not come")
+    assert str(alone).startswith(f"worker 1 at {hosts[1]} has not arrived")
     with pytest.raises(UserError, match=f"worker 0 at {hosts[0]} cannot be reached .*refused"):
-        meet(Cluster(hosts[:2], 1), dict)
+        connect_workers(Cluster(hosts[:2], 1), dict)
 
 
 def test_one_that_goes_may_come_again(hosts):
@@ -228,7 +228,7 @@ def test_one_that_goes_may_come_again(hosts):
     port = int(hosts[0].split(":")[1])
     cluster = Cluster(hosts, 0)
     met: list = []
-    thread = threading.Thread(target=lambda: met.append(meet(cluster, dict)))
+    thread = threading.Thread(target=lambda: met.append(connect_workers(cluster, dict)))
     thread.start()
     with contextlib.ExitStack() as stack:
         for first in (b"", b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b'{"worker": "x"}\n', b"{}\n"):
@@ -239,9 +239,9 @@ def test_one_that_goes_may_come_again(hosts):
         gone.send(worker=1, settings=settings)
         assert gone.next(5) == {"welcome": True}
         gone.close()
-        later = threading.Thread(target=lambda: meet(Cluster(hosts, 1), dict))
+        later = threading.Thread(target=lambda: connect_workers(Cluster(hosts, 1), dict))
         later.start()
-        meet(Cluster(hosts, 2), dict)
+        connect_workers(Cluster(hosts, 2), dict)
         later.join()
     thread.join()
     assert set(met[0]) == {1, 2}
