@@ -239,7 +239,7 @@ def damaged(tmp_path) -> pathlib.Path:
 def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
     assert [record for _, record in metrics_file.read_metrics(damaged.parent)] == RECORDS
     (message,) = caplog.messages
-    assert f"{damaged} is damaged: 4 of its lines skipped, line 2 the first" in message
+    assert f"{damaged} is damaged: skipped 4 lines, the first of which is line 2" in message
 
 
 def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
@@ -249,14 +249,14 @@ def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
     assert not caplog.messages
     damaged.write_bytes(line + b"\0" * 3_000_000)
     assert len(list(metrics_file.read_metrics(damaged.parent))) == 1
-    assert "3 of its lines skipped, line 2 the first" in caplog.text
+    assert "is damaged: skipped 3 lines, the first of which is line 2" in caplog.text
 
 
 def test_going_on_cuts_what_is_damaged(damaged, caplog):
     metrics = MetricsWriter(damaged.parent, 15)
     assert metrics.evaluated == {10}
     assert [json.loads(line) for line in damaged.read_bytes().splitlines()] == RECORDS[:2]
-    assert "they are cut when training goes on" in caplog.text
+    assert "they are removed when training resumes" in caplog.text
 
 
 def test_evaluating_only_adds_to_the_records(damaged):

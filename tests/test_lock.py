@@ -38,7 +38,7 @@ def holder(tmp_path):
 
 def test_a_second_trainer_is_refused_until_the_first_is_dead(holder, tmp_path):
     who = f"process {holder.pid} on {re.escape(socket.gethostname())}"
-    message = f"another t2t-trainer is at work in {tmp_path}; .*{who}"
+    message = f"another t2t-trainer is using {tmp_path}; .*{who}"
     for _ in range(2):  # refusing leaves the holder's name in the file
         with pytest.raises(UserError, match=message), run_folder.exclusive(str(tmp_path)):
             pass

@@ -1,1 +1,1 @@
-"""Checkpoints of a run: saving, choosing the best, averaging, warm starts."""
+"""Checkpoints of a run: saving, selection of the best, averaging, warm starts."""

@@ -1,7 +1,7 @@
-"""The mean of several checkpoints' weights, which often translates better than any one of them.
+"""Averages the weights of several checkpoints, which often translate better than any one of them.
 
-It has no optimizer and no place in the data: it is marked as being for inference only. It says
-itself which checkpoints it was made of, so that it is never taken for the mean of others.
+An average has neither optimizer state nor a position in the data: it is marked as for inference
+only. It records which checkpoints it was made of, so that it is never taken for another average.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, is_whole, step_of, 
 
 log = logging.getLogger(__name__)
 
-_MADE_OF = "made_of"  # the variable of a mean that names its checkpoints, in JSON
-_MADE_OF_KEY = f"{_MADE_OF}/.ATTRIBUTES/VARIABLE_VALUE"  # what TensorFlow calls it in the file
+_MADE_OF = "made_of"  # the variable of an average that names its checkpoints, as JSON
+_MADE_OF_KEY = f"{_MADE_OF}/.ATTRIBUTES/VARIABLE_VALUE"  # its name in the checkpoint file
 
 
 def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -> list[str]:
@@ -36,9 +36,9 @@ def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -
 
     Args:
         folder: the run folder.
-        count: how many.
-        minutes: from one to the next, by the times of their files (paper: 10); those nearest to
-            these times are taken. 0: whatever lies between them.
+        count: number of checkpoints.
+        minutes: time between them, by the times of their files (paper: 10); the nearest checkpoints
+            are chosen. 0: any time.
 
     Raises:
         UserError: there are fewer.
@@ -53,9 +53,9 @@ def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -
 
 
 def _spaced(paths: Sequence[str], count: int, minutes: float) -> list[str]:
-    """Returns `count` of `paths`, which are in the order of training, `minutes` apart.
+    """Returns `count` of `paths`, which are in training order, `minutes` apart.
 
-    Every one is of an earlier step than the next, even if the clock was set back between them.
+    They stay in training order even if the clock was set back in between.
     """
     times = [os.path.getmtime(path + CHECKPOINT_INDEX) / 60 for path in paths]
     chosen = [len(paths) - 1]
@@ -75,32 +75,32 @@ def _spaced(paths: Sequence[str], count: int, minutes: float) -> list[str]:
 
 
 def refuse_average(folder: pathlib.Path) -> None:
-    """Makes sure that training would not go on from averaged or imported weights.
+    """Refuses to resume training from averaged or imported weights.
 
     Raises:
-        UserError: the newest checkpoint of the folder has them.
+        UserError: the newest checkpoint of the folder has such weights.
     """
     path = next(reversed(checkpoint_files.checkpoints(folder)), "")
     if path and is_inference_only(path):
         raise UserError(
             f"checkpoint {path} is an average or imported, for inference only: it has no optimizer "
-            "to go on with. Put the run's own checkpoint back, or begin another run with "
+            "state to resume from. Restore the run's own checkpoint, or start another run with "
             "--warm_start_from and another --output_dir"
         )
 
 
 def is_inference_only(checkpoint: str) -> bool:
-    """Whether a checkpoint has weights alone: a mean of others, say; False if it is unreadable."""
+    """Whether a checkpoint has only weights, as an average has; False if it is unreadable."""
     return any(name.startswith(checkpoint_files.INFERENCE_ONLY) for name in _variables(checkpoint))
 
 
 def _is_of_training(checkpoint: str) -> bool:
-    """Whether a checkpoint has more than weights; False if it is unreadable or not there."""
+    """Whether a checkpoint has more than weights; False if it is unreadable or missing."""
     return bool(_variables(checkpoint)) and not is_inference_only(checkpoint)
 
 
 def _variables(checkpoint: str) -> list[str]:
-    """Returns the names in a checkpoint; none if it is unreadable."""
+    """Returns the names of a checkpoint's variables; none if it is unreadable."""
     with files.plain_prefix(checkpoint) as plain:
         try:
             return [name for name, _ in tf.train.list_variables(plain)]
@@ -108,14 +108,14 @@ def _variables(checkpoint: str) -> list[str]:
             return []
 
 
-def made_of(mean: str) -> dict[str, Any] | None:
-    """Returns what a mean was made of; None if it does not say so, or is unreadable.
+def made_of(average_path: str) -> dict[str, Any] | None:
+    """Returns what an average was made of; None if it has no record of it, or is unreadable.
 
     Returns:
         `n`, the number of checkpoints, and `checkpoints`, for each its name and the SHA-256 of its
         index file, which has a checksum of every value.
     """
-    with files.plain_prefix(mean) as plain:
+    with files.plain_prefix(average_path) as plain:
         try:
             reader = tf.train.load_checkpoint(plain)
             if not reader.has_tensor(_MADE_OF_KEY):
@@ -127,29 +127,29 @@ def made_of(mean: str) -> dict[str, Any] | None:
 
 
 def _recipe(checkpoints: Sequence[str]) -> dict[str, Any]:
-    """Returns what `made_of` will say of the mean of these."""
+    """Returns what `made_of` returns for the average of these checkpoints."""
     digests = [
         [os.path.basename(path), files.digest(path + CHECKPOINT_INDEX)] for path in checkpoints
     ]
     return {"n": len(checkpoints), "checkpoints": digests}
 
 
-def has_other_sources(mean: str, folder: pathlib.Path) -> bool:
-    """Whether a checkpoint in `folder` is not the one of that name which a mean was made of."""
-    recipe = made_of(mean)
+def has_other_sources(average_path: str, folder: pathlib.Path) -> bool:
+    """Whether a checkpoint in `folder` differs from the one of its name in an average's recipe."""
+    recipe = made_of(average_path)
     return recipe is not None and any(
         files.digest(path + CHECKPOINT_INDEX) != digest for path, digest in _sources(recipe, folder)
     )
 
 
-def _has_sources(mean: str, folder: pathlib.Path) -> bool:
-    """Whether `folder` has a checkpoint of the name of one which a mean was made of."""
-    recipe = made_of(mean)
+def _has_sources(average_path: str, folder: pathlib.Path) -> bool:
+    """Whether `folder` has a checkpoint named in an average's recipe."""
+    recipe = made_of(average_path)
     return recipe is not None and any(_sources(recipe, folder))
 
 
 def _sources(recipe: Mapping[str, Any], folder: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Yields those checkpoints of a recipe that are in `folder`, by name, and their digests."""
+    """Yields the prefixes of a recipe's checkpoints that are in `folder`, and their digests."""
     for name, digest in recipe["checkpoints"]:
         if is_whole(str(folder / name)):
             yield str(folder / name), digest
@@ -158,21 +158,20 @@ def _sources(recipe: Mapping[str, Any], folder: pathlib.Path) -> Iterator[tuple[
 def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: str = "") -> str:
     """Writes a checkpoint of averaged weights, for decoding.
 
-    The run folder's list of checkpoints does not name it, so that training can never go on from it
-    by accident.
+    It is not in the run folder's list of checkpoints, so that training cannot resume from it.
 
     Args:
-        run: the run that the checkpoints are of.
+        run: the run of the checkpoints.
         checkpoints: their prefixes.
-        output_path: prefix of the new one; empty: `averaged.ckpt-STEP` in the run folder, by the
+        output_path: prefix of the average; empty: `averaged.ckpt-STEP` in the run folder, with the
             last step of the `checkpoints`.
 
     Returns:
-        The new prefix.
+        The prefix of the average.
 
     Raises:
         UserError: a checkpoint is missing or does not fit the run; `output_path` is a checkpoint
-            of a run; the new one cannot be written.
+            of a run; the average cannot be written.
     """
     if output_path:  # before the work, not after it
         _refuse_taken(output_path, run, checkpoints)
@@ -183,7 +182,7 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
         _refuse_taken(output_path, run, checkpoints)
     old = made_of(output_path)
     if old and old != _recipe(checkpoints):
-        log.warning("%s was the mean of %s, and is made anew", output_path, _names(old))
+        log.warning("%s was the average of %s and is replaced", output_path, _names(old))
     with _writing(pathlib.Path(output_path).parent, os.path.basename(output_path)):
         mean.write(output_path)
     return output_path
@@ -192,24 +191,23 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
 def average_all(
     run: run_folder.RunFolder, output_dir: str, count: int, min_steps: int
 ) -> list[str]:
-    """Writes, for every checkpoint of a run, the mean of it and of the `count - 1` before it.
+    """Writes, for every checkpoint of a run, the average of it and the `count - 1` before it.
 
     Args:
         run: the run.
-        output_dir: the folder to write to: a run folder for decoding, with checkpoints of the
-            names of those that each mean ends with. Those that are there, and say that they were
-            made of the same checkpoints, are not made again; of those that were made of others,
-            none stays.
-        count: checkpoints in a mean.
-        min_steps: earlier checkpoints are passed over.
+        output_dir: the folder to write to, a run folder for decoding. Each average is named after
+            its last checkpoint. Existing averages of the same checkpoints are kept, those of other
+            checkpoints are replaced or deleted.
+        count: number of checkpoints per average.
+        min_steps: earlier checkpoints are ignored.
 
     Returns:
-        The new prefixes.
+        The prefixes of the new averages.
 
     Raises:
         UserError: there are not enough checkpoints, or one does not fit the run; `output_dir`
-            holds a run that can be trained, or means of a run with other settings; a mean cannot
-            be written.
+            holds a run that can be trained, or averages of a run with other settings; an average
+            cannot be written.
     """
     folder = pathlib.Path(output_dir)
     _refuse_other_folder(run, folder)
@@ -236,10 +234,10 @@ def average_all(
 
 
 def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> None:
-    """Makes sure that a folder is for means of such a run, or for nothing yet.
+    """Makes sure that a folder holds averages of this run, or no run.
 
     Raises:
-        UserError: it is another run's.
+        UserError: it holds another run.
     """
     there = checkpoint_files.checkpoints(folder)
     if (
@@ -247,7 +245,7 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
         or (folder / metrics_file.METRICS).is_file()
         or os.path.realpath(folder) == os.path.realpath(run.folder)
     ):
-        raise UserError(f"{folder} holds checkpoints of a run: name another --output_dir")
+        raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
     if there and (folder / run_folder.FLAGS).is_file():
         old = run_folder.open_run(str(folder))
         run_folder.refuse_another_run(old, run.flags, run.hparams)
@@ -257,13 +255,13 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
 def _delete_others(
     run: run_folder.RunFolder, folder: pathlib.Path, wanted: Mapping[str, Sequence[str]], count: int
 ) -> None:
-    """Deletes the means in a folder that are of other checkpoints, and says so.
+    """Deletes the averages of other checkpoints in a folder, with a warning.
 
     Args:
-        run: the run that the means should be of.
-        folder: where they are.
-        wanted: the checkpoints of each mean that there should be, by its prefix.
-        count: checkpoints in a mean.
+        run: the run that the averages should be of.
+        folder: the folder of the averages.
+        wanted: the checkpoints of each desired average, by its prefix.
+        count: number of checkpoints per average.
     """
     there = checkpoint_files.checkpoints(folder)
     is_of_several_runs = any(has_other_sources(path, run.folder) for path in there)
@@ -274,34 +272,34 @@ def _delete_others(
         if is_of_several_runs and not is_known:
             fault = fault or "was made of checkpoints that are not here"
         if fault:
-            fate = "made anew" if path in wanted else "deleted"
-            log.warning("%s %s: it is %s", path, fault, fate)
+            action = "replaced" if path in wanted else "deleted"
+            log.warning("%s %s: it is %s", path, fault, action)
             delete_checkpoint(path)
         elif not is_known:
             unknown += 1
     if unknown:
-        log.info("%d averages stay whose checkpoints are no longer in %s", unknown, run.folder)
+        log.info("kept %d averages of checkpoints that are no longer in %s", unknown, run.folder)
 
 
 def _fault(path: str, run: run_folder.RunFolder, wanted: Sequence[str] | None, count: int) -> str:
-    """Returns why a mean is not what it should be; "" if it is, or if nothing tells.
+    """Returns why an average is not the desired one; "" if it is, or if that is unknown.
 
     Args:
         path: its prefix.
         run: the run that it should be of.
         wanted: the checkpoints that it should be of; None: any of the run.
-        count: how many it should be of.
+        count: the number of checkpoints that it should be of.
     """
     if reason := checkpoint_files.damage(path):
         return f"cannot be read ({reason})"
     recipe = made_of(path)
     if recipe is None:
-        return "does not say what it was made of" if wanted else ""
+        return "has no record of what it was made of" if wanted else ""
     if wanted:
-        is_right = recipe == _recipe(wanted)
+        matches = recipe == _recipe(wanted)
     else:
-        is_right = recipe["n"] == count and not has_other_sources(path, run.folder)
-    return "" if is_right else f"was made of others ({_names(recipe)})"
+        matches = recipe["n"] == count and not has_other_sources(path, run.folder)
+    return "" if matches else f"was made of other checkpoints ({_names(recipe)})"
 
 
 def _names(recipe: Mapping[str, Any]) -> str:
@@ -310,10 +308,10 @@ def _names(recipe: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _writing(folder: pathlib.Path, name: str) -> Iterator[None]:
-    """Makes a folder, and keeps others from writing what is called `name` there.
+    """Creates a folder, and prevents others from writing `name` there during the block.
 
     Raises:
-        UserError: another process is at it, or the block could not write.
+        UserError: another process is writing it, or the block failed to write.
     """
     try:
         lock = folder / f".{name}.lock"
@@ -327,13 +325,13 @@ def _writing(folder: pathlib.Path, name: str) -> Iterator[None]:
 
 
 class _Mean:
-    """A model whose weights are means, which writes itself as a checkpoint."""
+    """A model with averaged weights that writes itself as a checkpoint."""
 
     def __init__(self, run: run_folder.RunFolder) -> None:
         self._run = run
         self._model = run.build_model()
         self._step = tf.Variable(0, dtype=tf.int64)
-        with tf.device("CPU:0"):  # no other device holds text
+        with tf.device("CPU:0"):  # other devices cannot hold strings
             self._made_of = tf.Variable("")
         self._checkpoint = tf.train.Checkpoint(
             model=self._model,
@@ -342,14 +340,14 @@ class _Mean:
         )
 
     def take(self, checkpoints: Sequence[str]) -> int:
-        """Sets the weights to the mean of those of `checkpoints`; returns their last step."""
+        """Sets the weights to the average over `checkpoints`; returns the last step."""
         variables = self._model.trainable_variables
         sums = [np.zeros(variable.shape, np.float64) for variable in variables]
         steps = []
         for path in checkpoints:
             steps.append(self._run.restore_weights(self._model, path))
             require_finite_weights(self._model, path)
-            log.info("read %s, of step %d", path, steps[-1])
+            log.info("read %s (step %d)", path, steps[-1])
             for total, variable in zip(sums, variables, strict=True):
                 total += variable.numpy()
         for total, variable in zip(sums, variables, strict=True):
@@ -359,23 +357,23 @@ class _Mean:
         return max(steps)
 
     def write(self, path: str) -> None:
-        """Writes the mean that was taken last, whole or not at all."""
+        """Writes the current average, whole or not at all."""
         with whole_checkpoint(path) as prefix:
             self._checkpoint.write(prefix)
 
 
 def _refuse_taken(output_path: str, run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
-    """Raises UserError if a mean would replace a checkpoint that a run has, or that is read."""
+    """Raises UserError if an average would replace a checkpoint of the run or one of its sources."""
     ending = CHECKPOINT_INDEX
     own = [path + ending for path in (*checkpoints, *whole_checkpoints(run.folder))]
     best = map(str, run.folder.glob(f"{BEST_NAME}-*{ending}"))
     is_taken = any(files.is_same(output_path + ending, path) for path in (*own, *best))
     if is_taken or _is_of_training(output_path):
-        raise UserError(f"{output_path} is a checkpoint of the run: name another --output_path")
+        raise UserError(f"{output_path} is a checkpoint of the run: choose another --output_path")
 
 
 def _copy_run(run: run_folder.RunFolder, folder: pathlib.Path) -> None:
-    """Copies what decoding needs beside a checkpoint."""
+    """Copies the files that decoding needs beside a checkpoint."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = (run_folder.HPARAMS, run_folder.VERSIONS, run_folder.FLAGS)
     for name in (*run.problem.vocab_files(), *settings):

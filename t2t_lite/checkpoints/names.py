@@ -1,4 +1,4 @@
-"""Which checkpoint a user means: a path, a number of updates, `newest`, `best` or `averaged`."""
+"""Resolves a user's name of a checkpoint: a path, a step, `newest`, `best` or `averaged`."""
 
 from t2t_lite.checkpoints.averaging import has_other_sources
 from t2t_lite.checkpoints.selection import Criterion, best_checkpoints
@@ -11,9 +11,9 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     """Returns the prefix of a checkpoint.
 
     Args:
-        name: a prefix that is there, or has a folder; or, in `output_dir`, the name of a checkpoint
-            (`averaged.ckpt-300`), a number of updates, `newest`, `best` or `averaged` (the average
-            that was made last).
+        name: an existing prefix, or one with a folder; or, in `output_dir`, the name of a
+            checkpoint (`averaged.ckpt-300`), its step, `newest`, `best` or `averaged` (the most
+            recent average).
         output_dir: a run folder; may be empty if `name` is a prefix.
 
     Raises:
@@ -29,15 +29,15 @@ def named_checkpoint(name: str, output_dir: str) -> str:
         return best_checkpoints(run.folder, criterion, 1)[0]
     if name == "averaged":
         averages = run.folder.glob("averaged.ckpt-*.index")
-        # By time: one of the best checkpoints may be of fewer steps than one of the last.
+        # By time: an average of the best checkpoints may have an earlier step than an older one.
         newest = max(averages, key=lambda path: path.stat().st_mtime, default=None)
         if newest is None:
-            raise UserError(f"{output_dir} holds no average: t2t-avg-checkpoints makes it")
+            raise UserError(f"{output_dir} holds no average: create one with t2t-avg-checkpoints")
         name = newest.stem
         if has_other_sources(str(run.folder / name), run.folder):
             raise UserError(
-                f"{run.folder / name} was made of other checkpoints than those of the same names "
-                "that are there now: make it anew (t2t-avg-checkpoints), or name it by "
-                f"--checkpoint_path={name} to use it all the same"
+                f"{run.folder / name} was made of checkpoints that have since been replaced by "
+                "others of the same names: create it again with t2t-avg-checkpoints, or use it "
+                f"anyway with --checkpoint_path={name}"
             )
     return str(run.folder / (f"{CHECKPOINT_NAME}-{name}" if name.isdigit() else name))

@@ -1,8 +1,8 @@
 """Checkpoints of a whole run: weights, optimizer, position in the data, counters.
 
-A checkpoint is taken in memory, between two steps, and written behind the training that goes on.
-Its files appear whole or not at all. What is on disk says which checkpoints there are; the file
-`checkpoint` names them for TensorFlow's own tools.
+A checkpoint is copied in memory between two steps, and written while training continues. Its files
+appear whole or not at all. Checkpoints are found by their files; the file `checkpoint` lists them
+only for TensorFlow's tools.
 """
 
 import concurrent.futures
@@ -29,11 +29,11 @@ from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
 
 log = logging.getLogger(__name__)
 
-# A checkpoint's files: the values, and the names that make them a checkpoint.
+# A checkpoint's files: the values, and the index, without which it does not exist.
 _DATA, _INDEX = ".data-00000-of-00001", checkpoint_files.CHECKPOINT_INDEX
 
-# Of the position in the data, which those of the first release, with paths in them, do not have.
-# Raise it when the stages of the input pipeline change.
+# Version of the position in the data; checkpoints of the first release have none, and contain
+# paths. Raise it when the stages of the input pipeline change.
 _POSITION_VERSION = 1
 _TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -41,18 +41,18 @@ _TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
 class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     """Saves and restores everything that the next step depends on.
 
-    The end of its block waits for the last checkpoint to be written. Dropout needs nothing here:
-    its masks are a function of seed, step and part of the batch.
+    The end of its block waits for the last checkpoint to be written. Dropout has no state: its
+    masks are a function of seed, step and part of the batch.
 
     Args:
         folder: the run folder, which no other process writes to.
-        model: with all its variables.
-        optimizer: with all its variables.
-        batches: iterator of the training data; its position is saved.
-        training_files: what `batches` reads; a position in other files means nothing.
-        train_state: `TrainStep.state`: the sums since the last log line, and the loss scale of a
+        model: with all its variables created.
+        optimizer: with all its variables created.
+        batches: iterator over the training data, whose position is saved.
+        training_files: the files that `batches` reads, for which alone its position is valid.
+        train_state: `TrainStep.state`: the totals since the last log line, and the loss scale of a
             float16 run.
-        keep: how many checkpoints stay.
+        keep: number of checkpoints to keep.
     """
 
     def __init__(
@@ -86,53 +86,54 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         self.wait()
 
     def restore(self, accept_changed_data: bool = False) -> int:
-        """Restores the newest checkpoint that can be read, if there is any.
+        """Restores the newest readable checkpoint, if there is any.
 
         Args:
-            accept_changed_data: if it was taken over other training files, restore the rest, and
-                let the data begin anew.
+            accept_changed_data: if the training files have changed since, restore everything else,
+                and start the data from the beginning.
 
         Returns:
             Its step; 0 if there is none.
 
         Raises:
-            UserError: none can be read; or the newest is another model's, of another release, or
-                was taken over other training files.
+            UserError: none can be read; or the newest belongs to another model, another release or
+                other training files.
         """
 
         def read(path: str) -> None:
-            goes_on = self._goes_on(path, accept_changed_data)
+            has_same_data = self._has_same_data(path, accept_changed_data)
             self._learned.read(path).expect_partial().assert_existing_objects_matched()
-            if goes_on:
+            if has_same_data:
                 self._restore_position(path)
 
         checkpoint_files.read_newest(self._folder, read)
         return self.newest_step
 
-    def _goes_on(self, path: str, accept_changed_data: bool) -> bool:
-        """Whether a checkpoint's position is one in the training files as they are now.
+    def _has_same_data(self, path: str, accept_changed_data: bool) -> bool:
+        """Whether a checkpoint was saved with the current training files.
 
         Raises:
-            UserError: it is not, and that is not accepted; or it is of another release.
+            UserError: the files have changed, which is not accepted; or the checkpoint is of
+                another release.
         """
         then = _read_training_files(path, self._folder)
         changes = then.changes(self._training_files)
         if changes and not accept_changed_data:
             raise UserError(
-                "the training data is not what it was when the newest checkpoint in "
-                f"{self._folder} was saved (then -> now): {changes}. Bring it back, or begin "
-                "another run in another --output_dir; with --accept_changed_data this one goes "
-                "on, and the data begins anew"
+                "the training data has changed since the newest checkpoint in "
+                f"{self._folder} was saved (then -> now): {changes}. Restore the data, or start "
+                "another run in another --output_dir, or resume with --accept_changed_data, which "
+                "starts the data from the beginning"
             )
         if changes:
-            log.warning("the training data has changed and begins anew: %s", changes)
+            log.warning("the training data has changed and starts from the beginning: %s", changes)
         return not changes
 
     def _restore_position(self, path: str) -> None:
-        """Restores the position in the data, the rest of what it belongs to being restored.
+        """Restores the position in the data, after everything else.
 
         Raises:
-            UserError: the checkpoint is whole, but TensorFlow takes the position for no such.
+            UserError: the checkpoint is intact, but TensorFlow does not accept the position.
         """
         try:
             self._position.read(path).expect_partial().assert_existing_objects_matched()
@@ -141,22 +142,23 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
                 raise
             raise UserError(
                 f"the position in the training data of the newest checkpoint in {self._folder} "
-                f"cannot be restored ({first_line(error)}): go on with the tensorflow that saved "
-                f"it, this is {tf.__version__}, or begin another run with --warm_start_from"
+                f"cannot be restored ({first_line(error)}): resume with the release of TensorFlow "
+                f"that saved it (this is {tf.__version__}), or start another run with "
+                "--warm_start_from"
             ) from error
 
     @property
     def newest_step(self) -> int:
-        """Updates that the newest checkpoint was taken after; 0 if there is none."""
+        """The step of the newest checkpoint; 0 if there is none."""
         return int(self._step)
 
     def save(self, step: int) -> None:
-        """Takes a checkpoint after `step` updates, and begins to write it.
+        """Copies the state after `step` updates, and starts writing it.
 
-        A kill at any moment leaves the checkpoint before it.
+        If the process is killed at any moment, the previous checkpoint remains.
 
         Raises:
-            UserError: the checkpoint before it could not be written.
+            UserError: the previous checkpoint could not be written.
         """
         began = time.monotonic()
         self.wait()  # for memory: one copy of the state is enough
@@ -166,7 +168,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         self._written = self._writer.submit(self._write, step, snapshot, paused)
 
     def wait(self) -> None:
-        """Waits until the checkpoint that was taken last is on disk.
+        """Waits until the last checkpoint is on disk.
 
         Raises:
             UserError: it could not be written (a full disk, say).
@@ -176,12 +178,12 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             written.result()
 
     def _write(self, step: int, snapshot: "Snapshot", paused: float) -> None:
-        """Writes a checkpoint, and deletes what is then one too many; runs in a thread.
+        """Writes a checkpoint, and deletes the oldest beyond `keep`; runs in a thread.
 
         Args:
-            step: updates before it.
+            step: number of updates before it.
             snapshot: its values.
-            paused: seconds for which training stood still, for the log.
+            paused: seconds for which training was paused, for the log.
         """
         began = time.monotonic()
         before = self._up_to(step - 1)
@@ -193,7 +195,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             for path in there[: -self._keep]:
                 delete_checkpoint(path)
         except (tf.errors.OpError, OSError) as error:
-            kept = f"the last good one is {before[-1]}" if before else "there is none before it"
+            kept = f"the last good one is {before[-1]}" if before else "there is no earlier one"
             raise UserError(
                 f"checkpoint of step {step} not saved ({kept}): {first_line(error)}"
             ) from error
@@ -205,7 +207,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         )
 
     def _up_to(self, step: int) -> list[str]:
-        """Returns the checkpoints up to a step; one after it could not be read when we began."""
+        """Returns the checkpoints up to a step; later ones were unreadable when the run resumed."""
         return [
             path
             for path in checkpoint_files.checkpoints(self._folder)
@@ -214,12 +216,12 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
 
 
 def refuse_other_release(folder: pathlib.Path) -> None:
-    """Makes sure that training can go on from a run's newest checkpoint that is not torn.
+    """Makes sure that training can resume from a run's newest intact checkpoint.
 
-    To be called before versions.json, by which the message names the release, is written anew.
+    Must run before versions.json, from which the message takes the release, is overwritten.
 
     Raises:
-        UserError: it is of a release whose position in the data means nothing to this one.
+        UserError: it is of a release whose position in the data this one cannot read.
     """
     for path in reversed(checkpoint_files.checkpoints(folder)):
         with (
@@ -231,7 +233,7 @@ def refuse_other_release(folder: pathlib.Path) -> None:
 
 
 def _read_training_files(path: str, folder: pathlib.Path) -> TrainingFiles:
-    """Returns the training files that a checkpoint of a run folder was taken over.
+    """Returns the training files with which a checkpoint was saved.
 
     Raises:
         UserError: it is of another release.
@@ -244,15 +246,15 @@ def _read_training_files(path: str, folder: pathlib.Path) -> TrainingFiles:
         raise UserError(
             f"the newest checkpoint in {folder} was saved by another release of t2t_lite "
             f"({run_folder.release(folder)} by {run_folder.VERSIONS}), whose position in the "
-            "training data this one cannot go on from. It can be decoded, averaged and exported "
-            "as ever; to train on, begin another run with --warm_start_from and another "
+            "training data this one cannot read. It can still be decoded, averaged and exported; "
+            "to continue training, start another run with --warm_start_from and another "
             "--output_dir"
         )
     return TrainingFiles.from_dict(description)
 
 
 class Snapshot(NamedTuple):
-    """The values of a checkpoint at one moment, as arguments of TensorFlow's operation."""
+    """The values of a checkpoint at one moment, as arguments of TensorFlow's `SaveV2`."""
 
     tensor_names: list[str]
     shape_and_slices: list[str]
@@ -264,13 +266,13 @@ class Snapshot(NamedTuple):
 
 
 class _CalledOffError(Exception):
-    """TensorFlow is not to write a checkpoint itself."""
+    """Keeps TensorFlow from writing a checkpoint itself."""
 
 
 class _Collector(tf.train.experimental.ShardingCallback):
-    """Keeps what TensorFlow is about to write."""
+    """Collects the values that TensorFlow is about to write."""
 
-    description = "keep all values, write none"
+    description = "collect all values, write none"
 
     def __init__(self) -> None:
         self.snapshot = Snapshot([], [], [])
@@ -280,13 +282,13 @@ class _Collector(tf.train.experimental.ShardingCallback):
             self.snapshot.tensor_names.append(value.checkpoint_key)
             self.snapshot.shape_and_slices.append(value.slice_spec)
             with tf.device("CPU:0"):
-                # Some are still variables. A tensor shares their memory only until they change.
+                # Some are variables; a tensor shares a variable's memory only until it changes.
                 self.snapshot.tensors.append(tf.identity(value.tensor))
         raise _CalledOffError
 
 
 def take_snapshot(checkpoint: tf.train.Checkpoint) -> Snapshot:
-    """Returns all that `checkpoint.write` would write, as it is now, in the host's memory."""
+    """Returns a copy in host memory of all that `checkpoint.write` would write."""
     collector = _Collector()
     options = tf.train.CheckpointOptions(experimental_sharding_callback=collector)
     with contextlib.suppress(_CalledOffError):
@@ -296,12 +298,12 @@ def take_snapshot(checkpoint: tf.train.Checkpoint) -> Snapshot:
 
 @contextlib.contextmanager
 def whole_checkpoint(path: str) -> Iterator[str]:
-    """Yields a prefix to write a checkpoint under; gives it the prefix `path` if that succeeds.
+    """Yields a temporary prefix to write a checkpoint to; moves it to `path` on success.
 
-    As `files.whole_file` does: a crash leaves the old one, none, or the new one.
+    Like `files.whole_file`: after a crash there is the old checkpoint, none, or the new one.
     """
     folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
-    shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
     temporary.mkdir(parents=True)
     try:
         prefix = str(temporary / "checkpoint")
@@ -318,7 +320,7 @@ def whole_checkpoint(path: str) -> Iterator[str]:
 
 
 def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
-    """Writes the file by which TensorFlow finds checkpoints, a CheckpointState in text."""
+    """Writes the file in which TensorFlow looks for checkpoints, a CheckpointState as text."""
     names = [os.path.basename(path) for path in paths]
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
@@ -327,6 +329,6 @@ def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
 
 def delete_checkpoint(path: str) -> None:
     """Deletes the files of a checkpoint, torn or not."""
-    # The index first: what is left by a kill must not look like a checkpoint.
+    # The index first: if the process is killed, the rest must not look like a checkpoint.
     pathlib.Path(path + _INDEX).unlink(missing_ok=True)
     pathlib.Path(path + _DATA).unlink(missing_ok=True)

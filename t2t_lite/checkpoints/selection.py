@@ -1,7 +1,7 @@
-"""Choosing the model: the best checkpoints are kept, and training stops when none gets better.
+"""Model selection: keeps the best checkpoints, and stops training that no longer improves.
 
-All is derived from the evaluations in metrics.jsonl and the files that are there, so that a run
-that was killed and resumed chooses as an undisturbed one does.
+Everything is derived from the evaluations in metrics.jsonl and the existing files, so that a run
+that was killed and resumed selects the same checkpoints as an uninterrupted one.
 """
 
 import dataclasses
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The name of a kept checkpoint; TensorFlow's list of checkpoints to delete does not have it.
+# The name of a best checkpoint, which is exempt from the deletion of old ones.
 BEST_NAME = "best.ckpt"
 
 _NAMES = (BEST_NAME, CHECKPOINT_NAME)
 
-# Values of one criterion by step, in the order of the steps.
+# Values of one criterion by step, in step order.
 Curve = Mapping[int, float]
 
 
 @dataclasses.dataclass(frozen=True)
 class Criterion:
-    """A number of the evaluation, and which way it gets better."""
+    """A value of the evaluation, and the direction in which it improves."""
 
     name: str  # as in metrics.jsonl
     minimize: bool
 
     @classmethod
     def named(cls, name: str, metrics: Sequence[str], minimize: bool | None = None) -> "Criterion":
-        """Returns the number of that name.
+        """Returns the criterion of a name.
 
         Args:
-            name: one of an evaluation record of metrics.jsonl; empty: the first metric's.
+            name: a field of evaluation records in metrics.jsonl; empty: the first metric.
             metrics: `Problem.metrics`.
-            minimize: whether lower is better; None: as its metric says.
+            minimize: whether lower is better; None: as registered for its metric.
 
         Raises:
-            UsageError: evaluations of such a problem have no such number.
+            UsageError: evaluations with these metrics have no such field.
         """
         known = evaluation_values(metrics)
         name = name or metrics[0]
@@ -62,9 +62,9 @@ class Criterion:
         return cls(name, known[name].lower_is_better if minimize is None else minimize)
 
     def curve(self, folder: pathlib.Path) -> Curve:
-        """Returns its finite values in the evaluations of a run folder, turned: higher is better.
+        """Returns its finite values in a run's evaluations, negated if lower is better.
 
-        The record that counts is a step's last.
+        If a step has several records, the last one counts.
         """
         sign = -1.0 if self.minimize else 1.0
         return {
@@ -80,18 +80,18 @@ def _evaluated(folder: pathlib.Path) -> list[int]:
 
 
 def best_steps(curve: Curve, count: int) -> list[int]:
-    """Returns the steps of the `count` highest values, the best first; of equals, the later."""
+    """Returns the steps of the `count` highest values, best first; of equals, the later first."""
     return sorted(curve, key=lambda step: (curve[step], step), reverse=True)[:count]
 
 
 def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
-    """Whether the last `steps` updates brought no value that is higher by `delta` than before.
+    """Whether no value of the last `steps` updates exceeds all earlier ones by `delta`.
 
     Args:
-        curve: values, higher is better; evaluations that gave NaN have none.
+        curve: values, higher is better; evaluations with NaN are left out.
         last: the step of the last evaluation.
-        steps: updates to wait for a better value.
-        delta: the least difference that counts as better.
+        steps: number of updates to wait for a better value.
+        delta: the smallest difference that counts as an improvement.
     """
     end = last - steps
     before = [value for step, value in curve.items() if step <= end]
@@ -100,16 +100,16 @@ def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
 
 
 class Selection:
-    """What a training run does with its evaluations.
+    """Selects checkpoints and decides on early stopping, by a run's evaluations.
 
     Args:
         folder: the run folder.
-        config: which metrics count, how many checkpoints to keep, and how long to wait.
+        config: the metrics, the number of checkpoints to keep, and how long to wait.
         metrics: `Problem.metrics`.
 
     Raises:
         UsageError: evaluations of this problem have no such metric.
-        UserError: one of its metrics cannot score on this machine.
+        UserError: one of its metrics cannot be computed on this machine.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class Selection:
         self.stopped = False
 
     def update(self) -> None:
-        """Keeps the best checkpoints, and decides whether to go on; after every evaluation.
+        """Keeps the best checkpoints, and decides whether to stop.
 
-        The checkpoint of the evaluation must have reached the disk.
+        Call it after every evaluation, when its checkpoint is on disk.
         """
         curve = self._best.curve(self._folder)
         there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
@@ -150,10 +150,9 @@ class Selection:
 
 
 def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
-    """Gives the checkpoints of `steps` names under which they stay, and deletes all other such.
+    """Keeps the checkpoints of `steps` as best.ckpt-STEP, and deletes all other best checkpoints.
 
-    A checkpoint that is no longer there is passed over. What a kill leaves half done, the next
-    call finishes.
+    Missing checkpoints are skipped. If the process is killed, the next call completes the work.
     """
     for step in steps:
         best, own = (f"{folder}/{name}-{step}" for name in _NAMES)
@@ -166,7 +165,7 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
 
 
 def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> list[str]:
-    """Returns the prefixes of the `count` best checkpoints that are still there, best first.
+    """Returns the prefixes of the `count` best checkpoints that still exist, best first.
 
     Raises:
         UserError: there are fewer.
@@ -183,19 +182,19 @@ def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> 
 
 
 def _prefix(folder: pathlib.Path, step: int) -> str | None:
-    """Returns where a step's checkpoint is; None: no longer there."""
+    """Returns the prefix of a step's checkpoint; None if it no longer exists."""
     return next(filter(is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
 
 
 def _is_copy(best: str, own: str) -> bool:
-    """Whether a kept checkpoint is there, and of the same values as the run's own."""
+    """Whether a best checkpoint exists, with the same values as the run's own."""
     return is_whole(best) and (
         files.digest(best + CHECKPOINT_INDEX) == files.digest(own + CHECKPOINT_INDEX)
     )
 
 
 def _link(own: str, best: str) -> None:
-    """Gives the files of a checkpoint second names, or copies them where there are no links."""
+    """Links the files of a checkpoint to other names, or copies them where links are unsupported."""
     pathlib.Path(best + CHECKPOINT_INDEX).unlink(missing_ok=True)  # old names, new values: neither
     for path in sorted(glob.glob(glob.escape(own) + ".*")):  # ".data" comes before ".index"
         kept = best + path.removeprefix(own)

@@ -1,4 +1,4 @@
-"""Which files a run trains on, by what tells them from others wherever they lie."""
+"""Identifies the files that a run trains on, independently of where they are."""
 
 import dataclasses
 import hashlib
@@ -10,17 +10,16 @@ from typing import Any
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.generation import fingerprint
 
-# Changes that a message names one by one.
-_NAMED_CHANGES = 3
+_MAX_CHANGES = 3  # listed in a message
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingFiles:
-    """The training files of a problem as they were at one moment.
+    """The training files of a problem at one moment.
 
     Attributes:
-        sizes: bytes of each, by its name in the data folder.
-        fingerprint: digest of what they were made from; "" if no fingerprint says so.
+        sizes: size of each file in bytes, by its name in the data folder.
+        fingerprint: digest of what they were generated from; "" if there is no fingerprint.
     """
 
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -28,7 +27,7 @@ class TrainingFiles:
 
     @classmethod
     def of(cls, problem: Problem, data_dir: str) -> "TrainingFiles":
-        """Looks at the files in a folder.
+        """Returns the current training files in a folder.
 
         Raises:
             UserError: a file is missing, or the fingerprint cannot be read.
@@ -41,19 +40,19 @@ class TrainingFiles:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "TrainingFiles":
-        """Returns what `dataclasses.asdict` was given; further fields are left out."""
+        """Returns the inverse of `dataclasses.asdict`; further fields are ignored."""
         return cls(sizes=fields["sizes"], fingerprint=fields["fingerprint"])
 
     @property
     def digest(self) -> str:
-        """A SHA-256 of all this: equal for equal files in whatever folder, on whatever machine."""
+        """A SHA-256, equal for equal files in any folder on any machine."""
         return hashlib.sha256(json.dumps(dataclasses.asdict(self)).encode()).hexdigest()
 
     def changes(self, now: "TrainingFiles") -> str:
-        """Returns what differs in the files as they are now; "" if nothing does.
+        """Returns the differences of the files `now`; "" if there are none.
 
-        A fingerprint that is gone is not a change: whoever deletes it, or copies the files without
-        it, declares that they are to be taken as they are.
+        A missing fingerprint is not a change: whoever deletes it, or copies the files without it,
+        declares them valid.
         """
         found = [
             f"{name}: {_size(self.sizes.get(name))} -> {_size(now.sizes.get(name))}"
@@ -62,9 +61,9 @@ class TrainingFiles:
         ]
         if now.fingerprint not in ("", self.fingerprint):
             what = "made from something else" if self.fingerprint else "of unknown origin before"
-            found.append(f"{what}, by the fingerprint beside them")
-        more = len(found) - _NAMED_CHANGES
-        return "; ".join(found[:_NAMED_CHANGES]) + (f"; and {more} more" if more > 0 else "")
+            found.append(f"{what}, according to the fingerprint")
+        more = len(found) - _MAX_CHANGES
+        return "; ".join(found[:_MAX_CHANGES]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _size(size: int | None) -> str:

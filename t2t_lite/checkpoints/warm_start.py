@@ -1,4 +1,4 @@
-"""Warm start: a new run begins with the weights of another, as far as they fit."""
+"""Warm start: initialises a new run with the weights of another, where they fit."""
 
 import collections
 import logging
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 
 def warm_start(model: Seq2Seq, source: str) -> None:
-    """Gives a model the weights of another run that have the same names and shapes.
+    """Copies the weights of another run that have the same names and shapes to a model.
 
-    Logs how many there are, and which of the others stay as they were initialised: with another
-    vocabulary the embeddings, say. The weights alone are taken: no optimizer, no step.
+    Logs how many there are, and which weights keep their initial values, such as embeddings when
+    the vocabulary differs. Only weights are copied: no optimizer state, no step.
 
     Args:
         model: the model of the new run.
-        source: a run folder, whose newest checkpoint is taken, or a checkpoint in one.
+        source: a run folder, for its newest checkpoint, or a checkpoint in one.
 
     Raises:
         UserError: it is neither, it cannot be read, or no weight fits.
@@ -36,13 +36,13 @@ def warm_start(model: Seq2Seq, source: str) -> None:
     fitting = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     if not fitting:
         raise UserError(
-            f"--warm_start_from={source}: no weight there has the name and shape of one of this "
-            f"{type(model).__name__}"
+            f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
+            f"of this {type(model).__name__}"
         )
     for name in fitting:
         ours[name].assign(theirs[name].numpy())
     log.info(
-        "warm start from %s, of step %d: %d of %d weights taken",
+        "warm start from %s (step %d): copied %d of %d weights",
         source,
         step,
         len(fitting),
@@ -50,21 +50,21 @@ def warm_start(model: Seq2Seq, source: str) -> None:
     )
     shared = ours.keys() & theirs.keys()
     _report(
-        "of another shape, hence left as initialised",
+        "have another shape there and keep their initial values",
         [
             f"{name} {tuple(ours[name].shape)}, there {tuple(theirs[name].shape)}"
             for name in ours
             if name in shared and name not in fitting
         ],
     )
-    _report("not there, hence left as initialised", [n for n in ours if n not in shared])
-    _report("there, but not in this model", [n for n in theirs if n not in shared])
+    _report("are missing there and keep their initial values", [n for n in ours if n not in shared])
+    _report("exist there, but not in this model", [n for n in theirs if n not in shared])
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:
-    """Returns the weights by the attributes that lead to them: `encoder_layers/layer_0/...`.
+    """Returns the weights by attribute path, `encoder_layers/layer_0/...`, as in checkpoints.
 
-    Checkpoints know them by these. (Keras's own paths count the layers of the whole process.)
+    (Keras's own paths depend on how many layers the process has created.)
     """
     found: dict[str, keras.Variable] = {}
     seen = {id(model)}

@@ -1,1 +1,1 @@
-"""The run folder: settings, metrics, and checkpoints as files."""
+"""The run folder: its settings, metrics and checkpoint files."""

@@ -1,4 +1,4 @@
-"""Checkpoints as files: found by their names, checked, and read; a torn one is skipped."""
+"""Finds, checks and reads checkpoint files; torn checkpoints are skipped."""
 
 import logging
 import os
@@ -12,17 +12,17 @@ from t2t_lite.errors import UserError, first_line
 log = logging.getLogger(__name__)
 
 CHECKPOINT_NAME = "model.ckpt"
-INFERENCE_ONLY = "inference_only"  # in checkpoints that training cannot go on from
-CHECKPOINT_INDEX = ".index"  # the file that is written last, and deleted first
+INFERENCE_ONLY = "inference_only"  # a variable of checkpoints that training cannot resume from
+CHECKPOINT_INDEX = ".index"  # the file that is written last and deleted first
 _CHECKPOINT_FILE = re.compile(
     rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
 )
 
 
 def checkpoints(folder: pathlib.Path) -> list[str]:
-    """Returns the prefixes of a run's checkpoints, torn ones included, by their steps.
+    """Returns the prefixes of a run's checkpoints, torn ones included, in step order.
 
-    They are found by their files: the list in the file `checkpoint` may be torn itself.
+    They are found by their files, as the list in the file `checkpoint` may be torn itself.
     """
     paths = {
         str(path.with_name(found[1]))
@@ -33,25 +33,25 @@ def checkpoints(folder: pathlib.Path) -> list[str]:
 
 
 def whole_checkpoints(folder: pathlib.Path) -> list[str]:
-    """Returns the prefixes of those of `checkpoints` that have all their files."""
+    """Returns the prefixes of the checkpoints that have all their files, in step order."""
     return [path for path in checkpoints(folder) if is_whole(path)]
 
 
 def is_whole(path: str) -> bool:
-    """Whether all files of a checkpoint have been written, be they sound or not."""
+    """Whether all files of a checkpoint have been written; their contents are not checked."""
     return os.path.isfile(path + CHECKPOINT_INDEX)
 
 
 def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
-    """Splits the names of checkpoints at commas, except those in the path of one that is there.
+    """Splits the names of checkpoints at commas, except commas in the path of an existing one.
 
     Args:
-        text: what a flag was given; in each name, `~` is the home folder.
-        output_dir: a run folder, where some of the names may be; may be empty.
+        text: the value of a flag; `~` at the start of a name is the home folder.
+        output_dir: a run folder, in which some of the names may be; may be empty.
     """
     names, parts = [], text.split(",")
     while parts:
-        for count in range(len(parts), 0, -1):  # at last, the text up to the first comma
+        for count in range(len(parts), 0, -1):  # finally, the text up to the first comma
             name = os.path.expanduser(",".join(parts[:count]).strip())
             if is_whole(name) or is_whole(os.path.join(output_dir, name)):
                 break
@@ -61,22 +61,22 @@ def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
 
 
 def step_of(path: str) -> int:
-    """Returns the updates before a checkpoint, by its name."""
+    """Returns the number of updates before a checkpoint, from its name."""
     return int(path.rpartition("-")[2])
 
 
 def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None:
-    """Reads the newest checkpoint; if it is torn or corrupt, says so and reads the one before it.
+    """Reads the newest checkpoint; if it is torn or corrupt, warns and reads the previous one.
 
     Args:
         folder: the run folder.
-        read: restores all of its variables from a prefix, which may be another name of the files.
+        read: restores all variables from a prefix, which may be an alias of the checkpoint's.
 
     Returns:
         The prefix that was read; None if the folder holds no checkpoint.
 
     Raises:
-        UserError: there are checkpoints, none of which can be read; or one holds other variables.
+        UserError: none of the checkpoints can be read; or one has other variables.
     """
     torn = []
     for path in reversed(checkpoints(folder)):
@@ -87,29 +87,29 @@ def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None
         torn.append(f"{path} ({reason})")
     if torn:
         raise UserError(
-            f"no checkpoint in {folder} can be read: {'; '.join(torn)}. Bring one back from a "
-            "copy, or begin anew in another --output_dir"
+            f"no checkpoint in {folder} can be read: {'; '.join(torn)}. Restore one from a "
+            "backup, or start another run in another --output_dir"
         )
     return None
 
 
 def damage(path: str) -> str | None:
-    """Reads all of a checkpoint; returns why it is torn or corrupt, None if it is neither."""
+    """Reads a whole checkpoint; returns why it is torn or corrupt, None if it is intact."""
     return unreadable(path, read_all)
 
 
 def unreadable(path: str, read: Callable[[str], None]) -> str | None:
-    """Reads a checkpoint; returns why its files are torn or corrupt, None if it has been read.
+    """Reads a checkpoint; returns why its files are torn or corrupt, None if it was read.
 
     Raises:
-        UserError: the files are whole, but hold other variables.
+        UserError: the files are intact, but have other variables.
     """
     with files.plain_prefix(path) as plain:
         return _reading_failed(path, plain, read)
 
 
 def _reading_failed(path: str, plain: str, read: Callable[[str], None]) -> str | None:
-    """Does what `unreadable` does, by another name of the files."""
+    """Like `unreadable`, for a checkpoint `path` with the alias `plain`."""
     import tensorflow as tf
 
     # TensorFlow raises IndexError where a file of values is too short.
@@ -123,21 +123,21 @@ def _reading_failed(path: str, plain: str, read: Callable[[str], None]) -> str |
             return first_line(found).replace(plain, path)
         raise UserError(
             f"checkpoint {path} does not fit the model, hparams.json and vocabulary of this run: "
-            "name another checkpoint, or bring back the files that it was trained with "
+            "choose another checkpoint, or restore the files that it was trained with "
             f"({first_line(error)})"
         ) from error
     return None
 
 
 def has_optimizer(path: str) -> bool:
-    """Whether a checkpoint is of a training run, not a mean of several."""
+    """Whether a checkpoint has optimizer state, unlike an average."""
     import tensorflow as tf
 
     return any(name.startswith("optimizer/") for name, _ in tf.train.list_variables(path))
 
 
 def read_all(path: str) -> None:
-    """Reads every value of a checkpoint, for TensorFlow's checks of their checksums."""
+    """Reads every value of a checkpoint, so that TensorFlow verifies the checksums."""
     import tensorflow as tf
 
     types = tf.train.load_checkpoint(path).get_variable_to_dtype_map()

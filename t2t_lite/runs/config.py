@@ -1,4 +1,4 @@
-"""Which trained model to use: what every command that reads a run folder is told."""
+"""Options that select a trained model, shared by all commands that read a run folder."""
 
 import dataclasses
 

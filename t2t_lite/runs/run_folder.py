@@ -1,14 +1,14 @@
-"""The run folder (`--output_dir`): all that is needed to go on training or to decode.
+"""The run folder (`--output_dir`): everything needed to resume training or to decode.
 
 hparams.json     the resolved hyperparameters
 flags.json       the problem, model and hparams set, and the other settings of the trainer
-versions.json    releases of this package and of what it computes with
+versions.json    releases of this package and of its main dependencies
 vocab.*          a copy of the vocabulary
-model.ckpt-N.*   checkpoints after N updates; `checkpoint` lists them
-best.ckpt-N.*    those with the best evaluations, which stay when the others go
-averaged.ckpt-N.*  means of several, for decoding alone
+model.ckpt-N.*   checkpoints after N updates, listed in `checkpoint`
+best.ckpt-N.*    checkpoints with the best evaluations, kept when others are deleted
+averaged.ckpt-N.*  averages of several checkpoints, only for decoding
 metrics.jsonl    one line for every log line and evaluation
-summary.json     what the run has cost: steps, tokens, time, operations
+summary.json     the cost of the run: steps, tokens, time, operations
 """
 
 import contextlib
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
 SUMMARY = "summary.json"
 _LONGEST_TRAINING = 1e12  # seconds
-# Types of the flags that are read again.
+# Types of the flags that are read back.
 _FLAG_KINDS = {
     "problem": str,
     "model": str,
@@ -65,11 +65,11 @@ class RunFolder:
     hparams_set: str
     hparams: "BasicHParams"
     problem: "Problem"
-    flags: Mapping[str, Any]  # the trainer's other settings, by name
+    flags: Mapping[str, Any]  # the trainer's settings, by name
 
     @classmethod
     def open(cls, output_dir: str) -> Self:
-        """Opens a run folder that a trainer has made.
+        """Opens a run folder that t2t-trainer has created.
 
         Raises:
             UserError: it is not a run folder, or one of its files cannot be read.
@@ -96,20 +96,20 @@ class RunFolder:
 
     @property
     def encoders(self) -> "dict[str, TextEncoder]":
-        """The encoders of `inputs` and `targets`, by the vocabularies in the folder."""
+        """The encoders of `inputs` and `targets`, with the vocabularies in the folder."""
         return self.problem.get_feature_encoders(str(self.folder))
 
     def build_model(self) -> "Seq2Seq":
         """Builds the model, freshly initialised, for the vocabularies in the folder.
 
         Raises:
-            UserError: a vocabulary is not there any more.
+            UserError: a vocabulary is missing.
         """
         for name in self.problem.vocab_files():
             if not (self.folder / name).is_file():
                 raise UserError(
-                    f"{self.folder / name} is missing, the vocabulary that this run was trained "
-                    f"with: copy it from --data_dir={self.flags.get('data_dir', '...')}"
+                    f"{self.folder / name}, the vocabulary that this run was trained with, is "
+                    f"missing: copy it from --data_dir={self.flags.get('data_dir', '...')}"
                 )
         return registry.model(self.model_name)(
             self.hparams, self.encoders["inputs"].vocab_size, self.encoders["targets"].vocab_size
@@ -119,10 +119,10 @@ class RunFolder:
         """Builds the model with the weights of a checkpoint, by default the newest readable one.
 
         Returns:
-            The model; the number of updates that the checkpoint was saved after.
+            The model; the step of the checkpoint.
 
         Raises:
-            UserError: as `build_model` and `restore_weights` do.
+            UserError: as for `build_model` and `restore_weights`.
         """
         from t2t_lite.layers.base import without_initial_values
 
@@ -131,37 +131,37 @@ class RunFolder:
         return model, self.restore_weights(model, checkpoint)
 
     def refuse_other_vocabulary(self, data_dir: str) -> None:
-        """Compares the vocabularies in the folder with those of `data_dir` that are there.
+        """Compares the vocabularies in the folder with those that exist in `data_dir`.
 
         Raises:
-            UserError: one differs, so that the ids of the data mean other words.
+            UserError: one differs, so that the ids in the data stand for other subwords.
         """
         for name in self.problem.vocab_files():
             own, other = self.folder / name, pathlib.Path(data_dir, name)
             if other.is_file() and own.read_bytes() != other.read_bytes():
                 raise UserError(
-                    f"{own}, which this run was trained with, differs from {other}; name the "
+                    f"{own}, which this run was trained with, differs from {other}; use the "
                     "run's own --data_dir, or decode from text with --decode_from_file"
                 )
 
     def latest_checkpoint(self) -> str:
-        """Returns the prefix of the newest checkpoint that can be read.
+        """Returns the prefix of the newest readable checkpoint.
 
         Raises:
-            UserError: there is none yet, or none can be read.
+            UserError: there is no checkpoint yet, or none can be read.
         """
         return self._newest(checkpoint_files.read_all)
 
     def restore_weights(self, model: "Seq2Seq", checkpoint: str | None = None) -> int:
         """Reads the weights of `model` from a checkpoint, by default the newest readable one.
 
-        With the hparam `ema_decay` these are the moving averages.
+        With the hparam `ema_decay`, reads the moving averages of the weights.
 
         Returns:
-            The number of updates that the checkpoint was saved after.
+            The step of the checkpoint.
 
         Raises:
-            UserError: the file is missing or cannot be read, or does not fit the model.
+            UserError: the checkpoint is missing, cannot be read, or does not fit the model.
         """
         import tensorflow as tf
 
@@ -171,7 +171,7 @@ class RunFolder:
         moving = tf.train.Checkpoint(optimizer=tf.train.Checkpoint(**averages))
 
         def read(path: str) -> None:
-            # Not `restore`, which wants the counter of saves, too: an average has none.
+            # Not `restore`, which requires the save counter: averages have none.
             saved.read(path).expect_partial().assert_existing_objects_matched()
             if self.hparams.ema_decay and checkpoint_files.has_optimizer(path):
                 moving.read(path).expect_partial().assert_existing_objects_matched()
@@ -179,13 +179,15 @@ class RunFolder:
         if checkpoint is None:
             self._newest(read)
         elif not checkpoint_files.is_whole(checkpoint):
-            raise UserError(f"checkpoint {checkpoint} is not there: {checkpoint}.index is missing")
+            raise UserError(
+                f"checkpoint {checkpoint} does not exist: {checkpoint}.index is missing"
+            )
         elif reason := checkpoint_files.unreadable(checkpoint, read):
             raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
         return int(step)
 
     def own_files(self) -> list[pathlib.Path]:
-        """Returns the files that the run lives by, which no command's output may replace."""
+        """Returns the files of the run, which no command's output may replace."""
         return [*own_files(self.folder), *(self.folder / n for n in self.problem.vocab_files())]
 
     def _newest(self, read: Callable[[str], None]) -> str:
@@ -197,25 +199,25 @@ class RunFolder:
 
 @contextlib.contextmanager
 def exclusive(output_dir: str) -> Iterator[None]:
-    """Keeps a second trainer out of a run folder, which is made if missing, within the block.
+    """Locks a run folder against other trainers within the block; creates it if missing.
 
     Raises:
-        UserError: a trainer is at work there.
+        UserError: another trainer is using it.
     """
     folder = pathlib.Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with locked(folder / ".trainer.lock", "t2t-trainer", f"is at work in {folder}"):
+        with locked(folder / ".trainer.lock", "t2t-trainer", f"is using {folder}"):
             yield
     finally:
         with contextlib.suppress(OSError):
-            folder.rmdir()  # if it is empty: nothing came of the run
+            folder.rmdir()  # if it is still empty
 
 
 def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns what `RunFolder.own_files` does, if the vocabulary has its usual name.
+    """Like `RunFolder.own_files`, for a folder that cannot be opened.
 
-    Of the settings those too that are not there yet.
+    Finds vocabularies by their usual names, and includes settings that do not exist yet.
     """
     settings = (HPARAMS, FLAGS, VERSIONS, METRICS, SUMMARY, "checkpoint")
     patterns = ("vocab.*", "*.ckpt-*.index", "*.ckpt-*.data-*", "events.out.tfevents.*")
@@ -224,17 +226,17 @@ def own_files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def release(folder: pathlib.Path) -> str:
-    """Returns the release of this package that a run was last trained with, for messages."""
+    """Returns the release of t2t_lite that last trained a run, for messages."""
     path = folder / VERSIONS
     versions = _read_json(path, str(folder)) if path.is_file() else {}
     return str(versions.get("t2t_lite", "unknown"))
 
 
 def read_flags(output_dir: str) -> dict[str, Any] | None:
-    """Returns the settings that a run folder was made with; None if it is not one yet.
+    """Returns the trainer's settings from a run folder; None if it is not a run folder yet.
 
     Raises:
-        UserError: the file is damaged; so does the result, asked for what it does not hold.
+        UserError: the file is damaged. The result raises it when a missing field is read.
     """
     return _read_flags(output_dir) if (pathlib.Path(output_dir) / FLAGS).is_file() else None
 
@@ -243,7 +245,7 @@ def read_settings(output_dir: str) -> dict[str, Any]:
     """Returns all flags and hyperparameters of a run, by name, without building anything.
 
     Raises:
-        UserError: the folder is none of a run, or a file cannot be read.
+        UserError: the folder is not a run folder, or a file cannot be read.
     """
     folder = pathlib.Path(output_dir)
     hparams = _read_json(folder / HPARAMS, output_dir)
@@ -251,10 +253,10 @@ def read_settings(output_dir: str) -> dict[str, Any]:
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
-    """Returns what summary.json holds, numbers from 0 on; nothing if there is no such file.
+    """Returns the non-negative numbers in summary.json; none if there is no such file.
 
     Raises:
-        UserError: it is damaged; so does the result, asked for what it does not hold.
+        UserError: the file is damaged. The result raises it when a missing field is read.
     """
     path = folder / SUMMARY
     if not path.is_file():
@@ -264,38 +266,37 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
         largest = _LONGEST_TRAINING if name == "train_seconds" else math.inf
         if not (json_files.is_number(value) and 0 <= value <= largest and math.isfinite(value)):
             raise UserError(
-                f"{path}: expected what a run can cost as {name!r}, got "
-                f"{quoted(value)}; bring the file back from a copy, or delete it: "
-                "the run then counts from 0"
+                f"{path}: expected a plausible cost for {name!r}, got {quoted(value)}; restore "
+                "the file from a backup, or delete it to count from 0"
             )
     return summary
 
 
 def open_run(output_dir: str) -> RunFolder:
-    """Does what `RunFolder.open` does."""
+    """Opens a run folder, like `RunFolder.open`."""
     return RunFolder.open(output_dir)
 
 
 def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> RunFolder:
-    """Makes a run folder, or opens the one that is there if it was made for the same task.
+    """Creates a run folder, or opens an existing one of the same task.
 
     Args:
-        flags: the trainer's settings; must hold output_dir, problem, model and hparams_set.
+        flags: the trainer's settings, including output_dir, problem, model and hparams_set.
         hparams: the resolved hyperparameters.
-        data_dir: where the vocabulary is copied from.
+        data_dir: the folder to copy the vocabulary from.
 
     Raises:
-        UserError: the vocabulary is missing, or the folder holds a run of another problem, model,
+        UserError: the vocabulary is missing, or the folder holds a run with another problem, model,
             vocabulary or other hyperparameters.
     """
     folder = pathlib.Path(flags["output_dir"])
     problem = registry.problem(flags["problem"])
-    problem.get_feature_encoders(data_dir)  # a vocabulary that cannot be read leaves no folder
+    problem.get_feature_encoders(data_dir)  # fails before the folder is created
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / FLAGS).is_file():
         old = open_run(str(folder))
         refuse_another_run(old, flags, hparams)
-        if flags.get("schedule") == "evaluate":  # the run's own settings stay
+        if flags.get("schedule") == "evaluate":  # keeps the run's own settings
             return old
     write_run(folder, flags, hparams, data_dir)
     return open_run(str(folder))
@@ -304,16 +305,16 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
 def write_run(
     folder: pathlib.Path, flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str
 ) -> None:
-    """Writes the settings of a run and copies its vocabulary into a folder that is there.
+    """Writes the settings of a run and copies its vocabulary to an existing folder.
 
     Args:
         folder: the run folder.
-        flags: must hold problem, model and hparams_set.
+        flags: the trainer's settings, including problem, model and hparams_set.
         hparams: the resolved hyperparameters.
-        data_dir: where the vocabulary is copied from.
+        data_dir: the folder to copy the vocabulary from.
 
     Raises:
-        UserError: another vocabulary is in the folder already.
+        UserError: the folder already has another vocabulary.
     """
     for name in registry.problem(flags["problem"]).vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
@@ -324,7 +325,7 @@ def write_run(
 
 
 def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
-    """Compares a run that is there with what it should be.
+    """Compares an existing run with other settings.
 
     Raises:
         UserError: problem, model or hyperparameters differ.
@@ -341,7 +342,7 @@ def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "Basic
     if differences:
         raise UserError(
             f"{old.folder} holds a run with other settings (there != now): "
-            f"{'; '.join(differences)}. Name another --output_dir, or repeat the old settings"
+            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings"
         )
 
 
@@ -350,7 +351,7 @@ def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
         if copy.read_bytes() != source.read_bytes():
             raise UserError(
                 f"{copy}, which this run was trained with, differs from {source}: "
-                "name the run's own --data_dir, or another --output_dir"
+                "use the run's own --data_dir, or another --output_dir"
             )
         return
     with files.whole_file(copy) as temporary:
@@ -358,7 +359,7 @@ def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
 
 
 def _hparams_class(model: str, hparams_set: str) -> "type[BasicHParams]":
-    """Returns the class of a run's hparams; a set that is known gives it without Keras.
+    """Returns the class of a run's hparams; without importing Keras if the set is registered.
 
     Raises:
         UsageError: the model is not registered.
@@ -383,11 +384,11 @@ def _read_json(path: pathlib.Path, output_dir: str) -> json_files.Fields:
         return json_files.read_object(path)
     except FileNotFoundError:
         raise UserError(
-            f"{output_dir} is no run folder: {path} is missing (t2t-trainer makes it)"
+            f"{output_dir} is not a run folder: {path} is missing (t2t-trainer creates it)"
         ) from None
 
 
 def versions() -> dict[str, str]:
-    """Returns the releases of this package and of what it computes with, by name."""
+    """Returns the releases of this package and of its main dependencies, by name."""
     own = {"t2t_lite": __version__, "python": platform.python_version()}
     return own | {name: importlib.metadata.version(name) for name in _PACKAGES}

@@ -91,7 +91,7 @@ COMMANDS = [
 def test_a_missing_vocabulary(refused, run, tmp_path, command):
     (run / VOCABULARY).unlink()
     error = refused(*command(run, tmp_path))
-    assert f"{run}/{VOCABULARY} is missing, the vocabulary that this run was trained" in error
+    assert f"{run}/{VOCABULARY}, the vocabulary that this run was trained with, is missing" in error
     assert "copy it from --data_dir=" in error
 
 
@@ -101,12 +101,12 @@ def test_a_checkpoint_of_another_architecture(refused, run, tmp_path, command):
     (run / "hparams.json").write_text(json.dumps(hparams | {"hidden_size": 8}))
     error = refused(*command(run, tmp_path))
     assert f"checkpoint {run}/model.ckpt-7 does not fit the model" in error
-    assert "name another checkpoint, or bring back the files" in error
+    assert "choose another checkpoint, or restore the files" in error
 
 
 def test_a_checkpoint_that_is_not_there(refused, run, tmp_path):
     error = refused(*serve(run, tmp_path, "--checkpoint_path=8"))
-    assert f"checkpoint {run}/model.ckpt-8 is not there" in error
+    assert f"checkpoint {run}/model.ckpt-8 does not exist" in error
 
 
 @pytest.mark.parametrize(

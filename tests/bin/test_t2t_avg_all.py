@@ -97,7 +97,10 @@ def test_early_checkpoints_are_passed_over(add, tmp_path):
     [
         (["--n=5"], "4 checkpoints from step 0 on, fewer than 5"),
         (["--n=2", "--min_steps=4"], "1 checkpoints from step 4 on, fewer than 2"),
-        (["--n=2", "--output_dir={run}"], "holds checkpoints of a run: name another --output_dir"),
+        (
+            ["--n=2", "--output_dir={run}"],
+            "holds checkpoints of a run: choose another --output_dir",
+        ),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(add, tmp_path, capsys, flags, message):
@@ -136,8 +139,14 @@ def test_means_of_another_number_are_made_anew(add, tmp_path, capsys):
         "model.ckpt-3",
         "model.ckpt-10",
     ]
-    assert "model.ckpt-3 was made of others (model.ckpt-2, model.ckpt-3): it is" in printed.err
-    assert "model.ckpt-2 was made of others (model.ckpt-1, model.ckpt-2): it is" in printed.err
+    assert (
+        "model.ckpt-3 was made of other checkpoints (model.ckpt-2, model.ckpt-3): it is"
+        in printed.err
+    )
+    assert (
+        "model.ckpt-2 was made of other checkpoints (model.ckpt-1, model.ckpt-2): it is"
+        in printed.err
+    )
     found = means(tmp_path / "avg")
     assert found == {3: {1.0}, 10: {float(np.float32(8 / 3))}}
 
@@ -175,7 +184,7 @@ def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
         for path in (tmp_path / "run").glob(f"model.ckpt-{step}.*"):
             path.unlink()
     assert average_all(*flags(tmp_path)) == 0
-    assert "1 averages stay whose checkpoints are no longer in" in capsys.readouterr().err
+    assert "kept 1 averages of checkpoints that are no longer in" in capsys.readouterr().err
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
 
 
@@ -192,7 +201,7 @@ def test_means_of_older_releases_are_made_anew(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [str(folder / "model.ckpt-3")]
-    assert "model.ckpt-3 does not say what it was made of: it is made anew" in printed.err
+    assert "model.ckpt-3 has no record of what it was made of: it is replaced" in printed.err
     assert means(folder) == {2: {2.5}, 3: {1.0}, 10: {2.0}}
 
 
@@ -254,5 +263,5 @@ def test_folders_of_other_runs_are_left_alone(add, tmp_path, capsys, name):
                 path.write_bytes(b"torn")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert average_all(*flags(tmp_path)) == 1
-    assert "name another --output_dir" in capsys.readouterr().err.lower()
+    assert "choose another --output_dir" in capsys.readouterr().err.lower()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -194,7 +194,7 @@ def test_what_was_deleted_is_not_counted(run, capsys):
         (["--checkpoints=1", "--minutes_between_checkpoints=1"], 2, "needs --num_last_checkpoints"),
         (["--num_last_checkpoints=1", "--checkpoints=100"], 2, "either"),
         (["--num_last_checkpoints=9"], 1, "3 checkpoints, fewer than 9"),
-        (["--checkpoints=100,150"], 1, "model.ckpt-150 is not there"),
+        (["--checkpoints=100,150"], 1, "model.ckpt-150 does not exist"),
         (["--prefix=run/", "--num_last_checkpoints=1"], 2, "--prefix is refused: write --output_"),
     ],
 )
@@ -212,7 +212,7 @@ def test_an_average_says_what_it_is_made_of(run, capsys):
     said = averaging.made_of(str(run.folder / "averaged.ckpt-300"))
     assert said["n"] == 2
     assert [name for name, _ in said["checkpoints"]] == ["model.ckpt-200", "model.ckpt-300"]
-    line = "averaged.ckpt-300 was the mean of model.ckpt-100, model.ckpt-300, and is made anew"
+    line = "averaged.ckpt-300 was the average of model.ckpt-100, model.ckpt-300 and is replaced"
     assert line in capsys.readouterr().err
 
 
@@ -221,7 +221,9 @@ def test_a_stale_average_is_not_taken_for_one_of_the_run(run, capsys):
     path = named_checkpoint("averaged", str(run.folder))
     other = run.folder / "model.ckpt-100.index"
     (run.folder / "model.ckpt-300.index").write_bytes(other.read_bytes())
-    with pytest.raises(UserError, match=r"averaged\.ckpt-300 was made of other checkpoints"):
+    with pytest.raises(
+        UserError, match=r"averaged\.ckpt-300 was made of checkpoints that have since been replaced"
+    ):
         named_checkpoint("averaged", str(run.folder))
     assert named_checkpoint("averaged.ckpt-300", str(run.folder)) == path
     for file in run.folder.glob("model.ckpt-*"):

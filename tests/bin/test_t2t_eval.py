@@ -50,7 +50,7 @@ def test_a_path_needs_no_run_folder():
 def test_an_average_that_was_never_made(folder):
     for path in folder.glob("averaged*"):
         path.unlink()
-    with pytest.raises(UserError, match="holds no average: t2t-avg-checkpoints makes it"):
+    with pytest.raises(UserError, match="holds no average: create one with t2t-avg-checkpoints"):
         named_checkpoint("averaged", str(folder))
 
 
@@ -102,7 +102,7 @@ def test_the_table_by_two_metrics():
     ("flags", "code", "message"),
     [
         ([], 2, "--output_dir is missing"),
-        (["--output_dir=none"], 1, "none is no run folder"),
+        (["--output_dir=none"], 1, "none is not a run folder"),
         (["--output_dir=none", "--output_format=xml"], 2, "=xml, expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
         (["--output_dir=none", "--metrics=blue"], 2, "unknown metric 'blue'; did you mean 'bleu'"),

@@ -37,7 +37,7 @@ def test_mistakes(argv: list[str], message: str, capsys: pytest.CaptureFixture[s
 
 def test_no_run_folder(tmp_path, capsys: pytest.CaptureFixture[str]):
     assert run(f"--output_dir={tmp_path}") == 1
-    assert f"{tmp_path} is no run folder" in capsys.readouterr().err
+    assert f"{tmp_path} is not a run folder" in capsys.readouterr().err
 
 
 def test_every_quantization_can_be_asked_for():

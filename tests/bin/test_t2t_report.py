@@ -140,7 +140,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
     for argv, code, message in (
         ([], 2, "no run folder given"),
         ([good, good + "/"], 2, "is named twice"),
-        ([str(tmp_path)], 1, "is no run folder"),
+        ([str(tmp_path)], 1, "is not a run folder"),
         ([good, empty], 1, "holds no record yet"),
         ([good, f"--output={good}/metrics.jsonl/x"], 1, "metrics.jsonl"),
     ):

@@ -47,7 +47,7 @@ def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplo
     warm_start(model, str(run.folder) if by_folder else checkpoint)
     assert np.array_equal(model(features()), trained(features()))
     count = len(model.trainable_variables)
-    assert f"of step 30: {count} of {count} weights taken" in caplog.text
+    assert f"(step 30): copied {count} of {count} weights" in caplog.text
     assert not [r for r in caplog.records if r.levelno == logging.WARNING]
 
 
@@ -94,12 +94,12 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     hparams = registry.hparams("transformer_test").override(HPARAMS).freeze()
     vocabulary = run.encoders["inputs"].vocab_size
     warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), str(run.folder))
-    assert "there, but not in this model: encoder_layers/layer_1/" in caplog.text
+    assert "exist there, but not in this model: encoder_layers/layer_1/" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [("none", "is no run folder"), ("other/model.ckpt-7", "model.ckpt-7 is not there")],
+    [("none", "is not a run folder"), ("other/model.ckpt-7", "model.ckpt-7 does not exist")],
 )
 def test_a_wrong_source_is_named(other, tmp_path, source, message):
     with pytest.raises(UserError, match=message):
@@ -109,5 +109,5 @@ def test_a_wrong_source_is_named(other, tmp_path, source, message):
 def test_nothing_in_common_is_an_error(other, tmp_path):
     hparams = registry.hparams("lstm_bahdanau_attention").override("hidden_size=4").freeze()
     model = registry.model("lstm_seq2seq_attention")(hparams, 20, 20)
-    with pytest.raises(UserError, match="no weight there has the name and shape"):
+    with pytest.raises(UserError, match="none of its weights has the name and shape"):
         warm_start(model, str(other[0].folder))

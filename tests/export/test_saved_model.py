@@ -210,6 +210,6 @@ class TestVersions:
         assert not self.names(tmp_path)
 
     def test_a_checkpoint_that_is_not_there(self, tmp_path):
-        with pytest.raises(UserError, match="gone is not there"):
+        with pytest.raises(UserError, match="gone does not exist"):
             saved_model.export(self.run, "gone", str(tmp_path), DecodeHParams())
         assert not self.names(tmp_path)

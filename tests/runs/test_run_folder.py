@@ -107,7 +107,7 @@ def test_another_vocabulary_is_refused(tmp_path):
     opened.refuse_other_vocabulary(str(data))
     opened.refuse_other_vocabulary(str(tmp_path / "records without a vocabulary"))
     tokens.write_text("<UNK>\na\nc\n")
-    with pytest.raises(UserError, match=r"differs from .*data.*; name the run's own --data_dir"):
+    with pytest.raises(UserError, match=r"differs from .*data.*; use the run's own --data_dir"):
         opened.refuse_other_vocabulary(str(data))
     with pytest.raises(UserError, match="which this run was trained with, differs from"):
         run_folder.create_run(flags, hparams, str(data))
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_size_is_refused(tmp_path):
 
 
 def test_missing_pieces_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"is no run folder: .*flags\.json is missing"):
+    with pytest.raises(UserError, match=r"is not a run folder: .*flags\.json is missing"):
         run_folder.open_run(str(tmp_path))
     run = make_run(tmp_path)
     with pytest.raises(UserError, match="holds no checkpoint yet"):

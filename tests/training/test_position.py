@@ -113,7 +113,7 @@ def test_accepted_changes_go_on_with_the_data_from_the_beginning(tmp_path, caplo
     accepting = Training(tmp_path, OTHERS)
     assert accepting.checkpoints.restore(accept_changed_data=True) == 3
     assert accepting.where() == (3.0, 0)
-    assert "begins anew: train-0: 50 bytes -> 60 bytes" in caplog.text
+    assert "starts from the beginning: train-0: 50 bytes -> 60 bytes" in caplog.text
     # Killed before the next checkpoint, it is to be accepted again; after it, no more.
     with pytest.raises(UserError, match="--accept_changed_data"):
         Training(tmp_path, OTHERS).checkpoints.restore()
