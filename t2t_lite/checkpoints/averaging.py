@@ -363,7 +363,7 @@ class _Mean:
 
 
 def _refuse_taken(output_path: str, run: run_folder.RunFolder, checkpoints: Sequence[str]) -> None:
-    """Raises UserError if an average would replace a checkpoint of the run or one of its sources."""
+    """Raises UserError if an average would replace a checkpoint of the run, or a source of it."""
     ending = CHECKPOINT_INDEX
     own = [path + ending for path in (*checkpoints, *whole_checkpoints(run.folder))]
     best = map(str, run.folder.glob(f"{BEST_NAME}-*{ending}"))

@@ -194,7 +194,7 @@ def _is_copy(best: str, own: str) -> bool:
 
 
 def _link(own: str, best: str) -> None:
-    """Links the files of a checkpoint to other names, or copies them where links are unsupported."""
+    """Links the files of a checkpoint to other names; copies them if links are not supported."""
     pathlib.Path(best + CHECKPOINT_INDEX).unlink(missing_ok=True)  # old names, new values: neither
     for path in sorted(glob.glob(glob.escape(own) + ".*")):  # ".data" comes before ".index"
         kept = best + path.removeprefix(own)

@@ -1,4 +1,4 @@
-"""The largest `batch_size` that fits into memory, found by trying (`--find_batch_size`)."""
+"""Finds the largest `batch_size` that fits into memory by trial (`--find_batch_size`)."""
 
 import dataclasses
 import logging
@@ -17,9 +17,9 @@ from t2t_lite.training.trainer import resolve_hparams
 
 log = logging.getLogger(__name__)
 
-_MOST = 2**17  # subwords; more would not learn any better
-_SECONDS = 300.0  # for a probe, the start of its process included
-# Of the largest batch that fits, what is used: memory breaks up as batches of other shapes pass.
+_MAX_BATCH_SIZE = 2**17  # subwords; more would not improve learning
+_SECONDS = 300.0  # for a probe, including the start of its process
+# The share of the largest batch that is used: batches of varying shapes fragment memory.
 _SHARE = 0.9
 
 
@@ -28,20 +28,20 @@ def with_found_batch_size(
 ) -> TrainerConfig:
     """Returns `config` with the largest `batch_size` whose steps fit into memory.
 
-    A run that goes on keeps the one that it was started with. Prints a table of what was tried.
+    A resumed run keeps the size that it was started with. Prints a table of the trials.
 
     Args:
-        config: the run; its own `batch_size` is where the search begins.
+        config: the run, whose `batch_size` is tried first.
         t2t_usr_dir: as for the command; empty: none.
-        memory_limit: bytes of main memory to keep within; None: what is available now. On GPUs,
+        memory_limit: bytes of main memory to use at most; None: what is available now. On GPUs,
             their own memory is the limit.
 
     Raises:
-        UserError: not even the smallest batch fits, or the settings are wrong.
+        UserError: not even the smallest batch fits, or the settings are invalid.
     """
     if run_folder.read_flags(config.output_dir) is not None:
         size = run_folder.open_run(config.output_dir).hparams.batch_size
-        log.info("%s goes on with its batch_size=%d", config.output_dir, size)
+        log.info("%s is resumed with its batch_size=%d", config.output_dir, size)
         return _with_batch_size(config, size)
     limit = memory.available() if memory_limit is None else memory_limit
     hparams = resolve_hparams(config)
@@ -49,7 +49,7 @@ def with_found_batch_size(
         replicas = measure(Request(config, t2t_usr_dir), _SECONDS).replicas
     except DoesNotFitError as error:
         raise UserError(f"the model alone does not fit into memory: {error}") from None
-    most = _MOST
+    most = _MAX_BATCH_SIZE
     if hparams.effective_batch_size:
         most = math.ceil(hparams.effective_batch_size / replicas)
     least = min(largest_shape(hparams, 1)[1], most)
@@ -77,26 +77,26 @@ def with_found_batch_size(
     if found is None:
         raise UserError(
             f"not even batch_size={least} fits into memory: lower "
-            f"max_length={hparams.max_length} by --hparams, or take a smaller model"
+            f"max_length={hparams.max_length} with --hparams, or choose a smaller model"
         )
-    # The largest that is wanted may be used whole: what sets it is not memory.
+    # No reserve is needed if something other than memory set the limit.
     size = found if found == most else max(least, int(_SHARE * found))
-    print(f"batch_size={size}; to use it again elsewhere: --hparams=batch_size={size}")
+    print(f"batch_size={size}; to use it in other runs: --hparams=batch_size={size}")
     return _with_batch_size(config, size)
 
 
 def largest_fitting(fits: Callable[[int], bool], least: int, start: int, most: int) -> int | None:
-    """Finds the largest number that fits, to an eighth, by doubling and then by bisection.
+    """Finds the largest number that fits, to within an eighth, by doubling and bisection.
 
     Args:
-        fits: tries a number; what is true for one must be true for all smaller ones.
+        fits: whether a number fits; if one does, so must all smaller ones.
         least: the smallest number to try.
-        start: where to begin.
-        most: the largest number that is wanted.
+        start: the first number to try.
+        most: the largest number to try.
 
     Returns:
-        A number that fits; one greater by an eighth (or by 1) does not, or is more than wanted.
-        None: `least` does not fit.
+        A number that fits, while one greater by an eighth (or by 1) does not, or exceeds `most`;
+        None if `least` does not fit.
     """
     fitting, failing = None, most + 1
     size = min(max(start, least), most)
@@ -118,9 +118,9 @@ def largest_fitting(fits: Callable[[int], bool], least: int, start: int, most: i
 
 
 def largest_shape(hparams: BasicHParams, batch_size: int) -> tuple[int, int]:
-    """Returns (sentences, subwords) that no batch of `batch_size` exceeds, in cells or in length.
+    """Returns (sentences, subwords) that bound every batch of `batch_size` in cells and length.
 
-    Unlike `worst_bucket`, whose sentences are rounded, it grows steadily with `batch_size`.
+    Unlike `worst_bucket`, which rounds the number of sentences, it is monotonic in `batch_size`.
     """
     scheme = BatchingScheme.from_hparams(hparams.copy(batch_size=batch_size), training=True)
     return math.ceil(batch_size / scheme.max_length), scheme.max_length

@@ -1,7 +1,7 @@
-"""`--dry_run`: finds what is wrong with a run, and what it will take, before days are spent on it.
+"""`--dry_run`: finds faults in a run and predicts its cost before it starts.
 
-Reads all the data, tries the largest batch in a process of its own, times some of the real ones,
-and leaves the run folder alone.
+Reads all the data, tries the largest batch in a separate process, times some real batches, and
+writes nothing to the run folder.
 """
 
 import dataclasses
@@ -26,24 +26,24 @@ from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.trainer import resolve_hparams
 
-_SECONDS = 600.0  # for each of the two processes that take steps
+_SECONDS = 600.0  # for each of the two probes
 _TIMED_BATCHES = 10
 _MIB = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
 class MemoryModel:
-    """Memory of a step by its batch: `fixed + cell · B · L + pair · B · L²`, at least `base`.
+    """Memory of a step for a batch [B, L]: `fixed + cell · B · L + pair · B · L²`, at least `base`.
 
-    What a sub-layer keeps for the backward pass grows with the cells of a batch, attention weights
-    with pairs of positions. The smallest steps are not on that line: gradients and update, which
-    come when activations have gone, take more than these.
+    The activations that a sub-layer keeps for the backward pass grow with the cells of a batch,
+    attention weights with pairs of positions. The smallest steps need `base`: their gradients and
+    update, which follow when activations have been freed, need more than the activations.
 
     Attributes:
-        base: bytes of a step on next to nothing.
-        fixed: bytes.
-        cell: bytes for every cell of a side.
-        pair: bytes for every pair of positions in a sentence.
+        base: bytes of a step on a tiny batch.
+        fixed: bytes that do not depend on the batch.
+        cell: bytes per cell of one side.
+        pair: bytes per pair of positions in a sentence.
     """
 
     base: float
@@ -56,9 +56,9 @@ class MemoryModel:
         """Fits the model to measurements, by least squares.
 
         Args:
-            base: bytes of a step on next to nothing.
-            shapes: (B, L) of some steps.
-            peaks: bytes of each of them.
+            base: bytes of a step on a tiny batch.
+            shapes: (B, L) of the measured steps.
+            peaks: bytes of each measured step.
         """
         terms = np.array([[1, b * n, b * n * n] for b, n in shapes], np.float64)
         scale = terms.max(axis=0)
@@ -66,13 +66,13 @@ class MemoryModel:
         return cls(float(base), float(fixed), max(float(cell), 0.0), max(float(pair), 0.0))
 
     def __call__(self, sentences: int, length: int) -> float:
-        """Returns the bytes of a step on parts of `sentences` × `length` subwords a side."""
+        """Returns the bytes of a step on parts of `sentences` × `length` subwords per side."""
         cells = sentences * length
         return max(self.base, self.fixed + (self.cell + self.pair * length) * cells)
 
 
 def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
-    """Checks a run and prints a report on it.
+    """Checks a run and prints a report.
 
     Args:
         config: the run.
@@ -82,7 +82,7 @@ def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
         UserError: the run would fail: the data is damaged or does not fit the vocabulary, the
             settings contradict each other, or the largest batch does not fit into memory.
     """
-    tf.config.set_visible_devices([], "GPU")  # all of their memory is for the probes
+    tf.config.set_visible_devices([], "GPU")  # leaves all GPU memory to the probes
     hparams = resolve_hparams(config)
     data = _check_data(config, hparams)
     available = memory.available()
@@ -110,10 +110,10 @@ def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
 
 
 def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
-    """Reads all data that the run will read; returns what the training data is.
+    """Reads all data of the run; returns statistics of the training data.
 
     Raises:
-        UserError: a file is missing or damaged, or an example is not what a model can learn from.
+        UserError: a file is missing or damaged, or an example is invalid.
     """
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)
@@ -130,7 +130,7 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
         for fault, (count, where) in inspect_split(paths, reader, sizes).faults.items():
             raise DataError(
                 f"{SPLIT_FILE_NAMES[split]} data in {config.data_dir}: {fault}: {count:,}, first "
-                f"{where}; make the files again with t2t-datagen --problem={problem.base_name}"
+                f"{where}; regenerate the files with t2t-datagen --problem={problem.base_name}"
             )
         scheme = BatchingScheme.from_hparams(hparams, training=split == DatasetSplit.TRAIN)
         counts.append(count_examples(paths, scheme, reader, limit=None))
@@ -144,9 +144,9 @@ def _measure(request: Request, hparams: BasicHParams) -> Cost:
     except DoesNotFitError as error:
         sentences, length = request.shapes[-1]
         raise UserError(
-            f"a batch of {sentences} × {length} subwords a side fails: {error}; lower "
-            f"batch_size={hparams.batch_size} or max_length={hparams.max_length} by --hparams, or "
-            "let --find_batch_size look for what fits"
+            f"a batch of {sentences} × {length} subwords per side fails: {error}; lower "
+            f"batch_size={hparams.batch_size} or max_length={hparams.max_length} with --hparams, "
+            "or find the largest batch that fits with --find_batch_size"
         ) from None
 
 
@@ -154,19 +154,20 @@ def _print_model(cost: Cost, hparams: BasicHParams) -> None:
     print(
         f"batches of {cost.parts} parts: {cost.replicas} devices × "
         f"{cost.parts // cost.replicas} accumulation, up to "
-        f"{cost.parts * hparams.batch_size:,} subwords a side"
+        f"{cost.parts * hparams.batch_size:,} subwords per side"
     )
     print(
-        f"MiB on a device: weights {_mib(cost.weights)}, their gradients {_mib(cost.weights)}, "
+        f"MiB per device: weights {_mib(cost.weights)}, their gradients {_mib(cost.weights)}, "
         f"optimizer {_mib(cost.slots)}"
     )
 
 
 def _print_buckets(model: MemoryModel, data: DataStatistics) -> None:
     print(
-        "a step takes, fitted to steps on a quarter and a half of the shortest and the longest "
-        f"batch: {_mib(model.fixed)} MiB + {model.cell / 1024:,.1f} KiB × cells of a side "
-        f"+ {model.pair / 1024:,.2f} KiB × pairs of positions, at least {_mib(model.base)} MiB"
+        "memory of a step, estimated from a quarter and a half of the batches with the shortest "
+        f"and the longest sentences: {_mib(model.fixed)} MiB + {model.cell / 1024:,.1f} KiB × "
+        f"cells of one side + {model.pair / 1024:,.2f} KiB × pairs of positions, at least "
+        f"{_mib(model.base)} MiB"
     )
     print(f"{'length':>7}  {'sentences':>9}  {'subwords':>8}  {'MiB':>8}  {'examples':>11}")
     for sentences, length, examples in zip(
@@ -187,8 +188,8 @@ def _print_time(cost: Cost, data: DataStatistics, train_steps: int) -> None:
     )
     print(
         f"a step takes {seconds:.3g} s, the mean of {len(cost.seconds)} batches of the data; "
-        f"an epoch, {epoch:,.1f} steps, {duration(epoch * seconds)}; {train_steps:,} steps "
-        f"{duration(train_steps * seconds)}, evaluations and checkpoints not counted"
+        f"an epoch of {epoch:,.1f} steps {duration(epoch * seconds)}; {train_steps:,} steps "
+        f"{duration(train_steps * seconds)}, without evaluations and checkpoints"
     )
 
 

@@ -1,7 +1,7 @@
-"""What training steps cost in memory and time, measured in a process of their own.
+"""Measures the memory and time of training steps in a separate process.
 
-A process that runs out of memory takes nobody along: `python -m t2t_lite.planning.probe` reads a
-`Request` as JSON from its input and writes an answer, a line of JSON, to its output.
+So running out of memory ends only that process: `python -m t2t_lite.planning.probe` reads a
+`Request` as JSON from its input and writes the answer, a line of JSON, to its output.
 """
 
 import dataclasses
@@ -29,26 +29,25 @@ from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
-# What every process does first: TensorFlow traces the step a second time when sizes change, and
-# from then on no more. (Sentences, subwords a side.)
+# The first steps of every process, (sentences, subwords per side): TensorFlow traces the step
+# again when sizes first change, and not after that.
 _WARM_UP = ((1, 8), (2, 9), (1, 8))
-# Batches of real data are timed until so much time has gone.
-_TIMING_SECONDS = 60.0
+_TIMING_SECONDS = 60.0  # batches of real data are timed for this long
 
 
 class DoesNotFitError(Exception):
-    """A step needs more memory than there is, or more time than was given."""
+    """A step needs more memory than is available, or more time than allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """Which steps to take.
+    """The steps to take.
 
     Attributes:
-        config: the run whose steps they are; its folder is left alone.
+        config: the run; its folder is not written to.
         t2t_usr_dir: as for the command; empty: none.
-        shapes: (sentences, subwords a side) of the parts of batches, one step for each.
-        batches: how many steps on real batches to time after them.
+        shapes: (sentences, subwords per side) of the parts of batches, one step for each.
+        batches: number of steps on real batches to time after that.
         memory_limit: bytes of main memory; None: no limit. Ignored on GPUs, which have their own.
     """
 
@@ -61,17 +60,17 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What the steps took. Memory is a GPU's, or else that of the whole process.
+    """The cost of the steps. Memory is a GPU's, or else that of the whole process.
 
     Attributes:
-        replicas: R.
-        parts: W.
-        on_gpu: whose memory it is.
-        weights: bytes of the model's weights on one device; their gradients take as many.
-        slots: bytes of what the optimizer keeps on one device.
-        base: the most bytes in use during a tiny step.
-        peaks: the same for each step of `shapes`.
-        seconds: of every step on a real batch.
+        replicas: R, the number of devices.
+        parts: W, the parts of a batch.
+        on_gpu: whether memory is a GPU's.
+        weights: bytes of the model's weights on one device; their gradients need as many.
+        slots: bytes of the optimizer's variables on one device.
+        base: peak bytes of a tiny step.
+        peaks: peak bytes of each step of `shapes`.
+        seconds: duration of each step on a real batch.
     """
 
     replicas: int
@@ -88,18 +87,18 @@ def measure(request: Request, timeout: float) -> Cost:
     """Takes the steps in another process.
 
     Args:
-        request: which ones.
-        timeout: seconds for all of it.
+        request: the steps.
+        timeout: seconds for the whole process.
 
     Raises:
-        DoesNotFitError: memory or time ran out, or the process was killed; the message says so.
-        UserError: the settings or the data are wrong, or there is more than one worker.
+        DoesNotFitError: memory or time ran out, or the process was killed; the message says which.
+        UserError: the settings or the data are invalid, or there is more than one worker.
     """
     config = request.config
     if not Cluster.of(config.worker_hosts, config.worker_id).is_alone:
         raise UsageError(
-            "--find_batch_size and --dry_run try one machine alone: leave out --worker_hosts, "
-            "--worker_id and TF_CONFIG, and give what they find to all workers"
+            "--find_batch_size and --dry_run use a single machine: omit --worker_hosts, "
+            "--worker_id and TF_CONFIG, and pass the batch size found to all workers"
         )
     try:
         done = subprocess.run(
@@ -112,7 +111,7 @@ def measure(request: Request, timeout: float) -> Cost:
         )
     except subprocess.TimeoutExpired:
         raise DoesNotFitError(f"not done in {timeout:.0f} s") from None
-    if done.returncode < 0:  # by the kernel that is out of memory, or by itself for that reason
+    if done.returncode < 0:  # killed by the kernel or by itself, because memory ran out
         raise DoesNotFitError(f"killed by signal {-done.returncode}")
     if done.returncode:
         raise RuntimeError(f"the probe of a training step failed:\n{done.stderr}")
@@ -125,7 +124,7 @@ def measure(request: Request, timeout: float) -> Cost:
 
 
 def _take_steps(request: Request) -> Cost:
-    """Builds what the trainer builds, and takes the steps here."""
+    """Builds the same objects as the trainer, and takes the steps in this process."""
     config = request.config
     if request.t2t_usr_dir:
         registry.import_usr_dir(request.t2t_usr_dir)
@@ -183,14 +182,14 @@ def _take_steps(request: Request) -> Cost:
 
 
 def _seconds(train_step: TrainStep, features: dict[str, tf.Tensor]) -> float:
-    """Takes a step, the update of the weights included; returns how long it took."""
+    """Takes a step, including the update of the weights; returns its duration."""
     start = time.monotonic()
     train_step(features, step=0).numpy()
     return time.monotonic() - start
 
 
 def _reset_peaks(gpus: Sequence[str]) -> None:
-    """Lets `_peak` count from now."""
+    """Restarts the measurement of `_peak`."""
     for name in gpus:
         tf.config.experimental.reset_memory_stats(name)
     if not gpus:
@@ -198,7 +197,7 @@ def _reset_peaks(gpus: Sequence[str]) -> None:
 
 
 def _peak(gpus: Sequence[str]) -> int:
-    """Returns the most bytes in use at once: of the fullest GPU, or else of this process."""
+    """Returns the peak memory in bytes: the largest of all GPUs, or else that of this process."""
     if not gpus:
         return memory.peak()
     return max(tf.config.experimental.get_memory_info(name)["peak"] for name in gpus)

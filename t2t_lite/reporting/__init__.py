@@ -1,1 +1,1 @@
-"""What training reports: metrics, cost, samples, pictures, the run's page."""
+"""Reports on training: metrics, samples, figures, HTML pages."""

@@ -1,7 +1,7 @@
-"""Figures drawn by matplotlib, as SVG and PNG: equal figures are equal files.
+"""Figures drawn with matplotlib, as reproducible SVG and PNG files.
 
 Nothing here opens a display or reads a user's matplotlib settings. matplotlib is imported inside
-functions: it takes half a second and is part of the extra `plots`.
+functions because it takes half a second and belongs to the extra `plots`.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INK = "#1a1a1b"  # text and axes; in SVG the color of the page around the figure
+INK = "#1a1a1b"  # of text and axes; in SVG it is replaced with the color of the surrounding page
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_POINTS = 72  # per inch, the unit of matplotlib; here a point is a pixel
-_PNG_SCALE = 3  # pixels of PNG for each of SVG: 216 dpi
+_POINTS = 72  # per inch, matplotlib's unit; here a point is a pixel
+_PNG_SCALE = 3  # PNG pixels per SVG pixel: 216 dpi
 
 _SETTINGS: "dict[RcKeyType, Any]" = {
     "svg.fonttype": "none",  # text stays text
@@ -47,7 +47,7 @@ _SETTINGS: "dict[RcKeyType, Any]" = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-# The document's own namespaces, without which every element would get a prefix.
+# Registered namespaces, without which every element would get a generated prefix.
 ET.register_namespace("", _SVG)
 ET.register_namespace("xlink", _XLINK)
 
@@ -80,8 +80,8 @@ def svg(figure: "Figure", title: str, hovers: Mapping[str, Sequence[str]] | None
 
     Args:
         figure: of `drawing`.
-        title: what screen readers say.
-        hovers: by the `gid` of a line, what each of its markers says when pointed at.
+        title: text for screen readers.
+        hovers: hover texts of a line's markers, by the `gid` of the line.
     """
     file = io.StringIO()
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -93,7 +93,7 @@ def svg(figure: "Figure", title: str, hovers: Mapping[str, Sequence[str]] | None
         **size,
         "role": "img",
         "aria-label": title,
-        "stroke-linejoin": "round",  # instead of the style sheet, which a whole page would follow
+        "stroke-linejoin": "round",  # replaces the style sheet, which would affect a whole page
     }
     for style in root.findall(f"{{{_SVG}}}defs[{{{_SVG}}}style]"):
         root.remove(style)
@@ -101,7 +101,7 @@ def svg(figure: "Figure", title: str, hovers: Mapping[str, Sequence[str]] | None
     heading.text = title
     root.insert(0, heading)
     for group in root.iter(f"{{{_SVG}}}g"):
-        texts = (hovers or {}).get(group.attrib.pop("id", ""))  # ids would clash within a page
+        texts = (hovers or {}).get(group.attrib.pop("id", ""))  # ids would not be unique on a page
         if texts:
             for marker, text in zip(group.iter(f"{{{_SVG}}}use"), texts, strict=True):
                 ET.SubElement(marker, f"{{{_SVG}}}title").text = text
@@ -109,9 +109,9 @@ def svg(figure: "Figure", title: str, hovers: Mapping[str, Sequence[str]] | None
 
 
 def png(figure: "Figure") -> bytes:
-    """Returns a figure as a PNG file of three times its pixels.
+    """Returns a figure as a PNG file with three pixels per pixel of width and height.
 
-    Logs a warning if the machine has no font for some of its characters.
+    Logs a warning if the machine has no font for some characters.
     """
     from matplotlib.text import Text
 
@@ -125,7 +125,7 @@ def png(figure: "Figure") -> bytes:
 
 
 def _font_families(text: str) -> list[str]:
-    """Returns the fonts for a text: matplotlib's own, then installed ones for what that lacks."""
+    """Returns fonts for a text: matplotlib's own, then installed ones for missing characters."""
     from matplotlib import font_manager
 
     default = font_manager.FontProperties(family="DejaVu Sans")
@@ -143,17 +143,17 @@ def _font_families(text: str) -> list[str]:
     if missing:
         log.warning(
             "no font on this machine has %s: install one, such as Noto (Debian: fonts-noto-cjk for "
-            "Chinese, Japanese and Korean), or write SVG",
+            "Chinese, Japanese and Korean), or write SVG instead",
             " ".join(sorted(missing)),
         )
     return families
 
 
 def _characters(path: str) -> set[str]:
-    """Returns the characters that a font has; none if it is not there any more."""
+    """Returns the characters of a font; none if its file no longer exists."""
     from matplotlib import font_manager
 
     try:
         return set(map(chr, font_manager.get_font(path).get_charmap()))
-    except (OSError, RuntimeError):  # matplotlib's list of fonts can be older
+    except (OSError, RuntimeError):  # matplotlib's list of fonts can be outdated
         return set()

@@ -1,4 +1,4 @@
-"""Line plots as SVG text, for pages that need neither scripts nor a network."""
+"""Line plots as SVG text, for pages without scripts or network access."""
 
 import dataclasses
 import math
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 460, 280  # pixels of a plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 30, 30, 44  # margins around the axes
-_MOST_HOVERS = 120  # points of a curve that tell their values
-_MOST_MARKERS = 40  # a curve of no more points shows them
+_MAX_HOVERS = 120  # points per curve with a hover text
+_MAX_MARKERS = 40  # curves with more points have no visible markers
 
-# Values from here on are not drawn, nor are NaN and infinity: their axis could not be computed.
+# Larger values, NaN and infinity are not drawn: matplotlib cannot compute an axis for them.
 _TOO_LARGE = 1e100
 
-# Okabe & Ito (2008), told apart by colour-blind readers; yellow, too pale on white, left out.
+# The palette of Okabe & Ito (2008) for colour-blind readers, without yellow, too pale on white.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_DASHES = ((), (5, 3), (2, 2))  # pixels drawn and left out, when the colours are used up
+_DASHES = ((), (5, 3), (2, 2))  # lengths of dashes and gaps in pixels, once colours are used up
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Curve:
     """One line of a plot.
 
     Attributes:
-        name: in the legend.
-        points: (x, y), x rising; where y is not finite, or too large, there is no point.
-        style: number of its colour, the same for one run in all plots.
+        name: shown in the legend.
+        points: (x, y), in the order of x; points whose y is not finite or too large are left out.
+        style: index of its colour and dashes, the same for a run in all plots.
     """
 
     name: str
@@ -44,22 +44,22 @@ def colour(style: int) -> str:
 
 
 def dashes(style: int) -> tuple[int, ...]:
-    """Returns the dash pattern of a style in pixels; empty for an unbroken line."""
+    """Returns the dash pattern of a style in pixels; empty for a solid line."""
     return _DASHES[style // len(_COLOURS) % len(_DASHES)]
 
 
 def line_plot(title: str, x_label: str, curves: Sequence[Curve], standalone: bool = False) -> str:
-    """Draws curves over common axes; the horizontal one begins at 0 or below.
+    """Draws curves on common axes; the horizontal axis starts at 0 or below.
 
     Args:
-        title: above the plot, and what screen readers say.
-        x_label: beneath the horizontal axis.
-        curves: in the order of drawing.
-        standalone: has a white background and writes each curve's name at its end, for a file
-            that no page with a legend is around.
+        title: shown above the plot, and read by screen readers.
+        x_label: shown below the horizontal axis.
+        curves: in drawing order.
+        standalone: whether to draw a white background and each curve's name at its end, for a
+            file without a surrounding page and its legend.
 
     Returns:
-        An `<svg>` element whose axes follow the page's `color`; "" if there is no point.
+        An `<svg>` element whose axes have the page's `color`; "" if there is no point.
 
     Raises:
         UserError: matplotlib is not installed.
@@ -101,12 +101,12 @@ def line_plot(title: str, x_label: str, curves: Sequence[Curve], standalone: boo
 
 
 def _draw(axes: "Axes", curve: Curve, gid: str) -> Sequence[tuple[float, float]]:
-    """Draws a curve; returns the points that are marked, visibly if they are few."""
+    """Draws a curve; returns the points with markers, which are visible if there are few points."""
     paint, dash = colour(curve.style), dashes(curve.style)
     style = (0, dash) if dash else "solid"
     axes.plot(*zip(*curve.points, strict=True), color=paint, linestyle=style, linewidth=1.4)
-    few = len(curve.points) <= _MOST_MARKERS
-    marked = curve.points[:: -math.ceil(len(curve.points) / _MOST_HOVERS)]
+    few = len(curve.points) <= _MAX_MARKERS
+    marked = curve.points[:: -math.ceil(len(curve.points) / _MAX_HOVERS)]
     axes.plot(
         *zip(*marked, strict=True),
         color=paint,
@@ -122,7 +122,7 @@ def _draw(axes: "Axes", curve: Curve, gid: str) -> Sequence[tuple[float, float]]
 
 
 def _name(axes: "Axes", curve: Curve) -> None:
-    """Writes the curve's name above its last point, into the plot."""
+    """Draws the curve's name above its last point, inside the plot."""
     x, _ = curve.points[-1]
     right = x > axes.dataLim.x1 / 2
     axes.annotate(

@@ -1,7 +1,7 @@
-"""What a run tells of itself: metrics.jsonl, TensorBoard, and a line on the screen.
+"""Writes the metrics of a run to metrics.jsonl and TensorBoard, and shows its progress.
 
-metrics.jsonl holds only what the training computes, so that a run that was killed and resumed
-leaves the same file, byte for byte, as one that was not; clocks go to the screen and TensorBoard.
+metrics.jsonl contains no measured times, so that a run that was killed and resumed writes the same
+file, byte for byte, as an uninterrupted one; times go to the screen and to TensorBoard.
 """
 
 import contextlib
@@ -25,17 +25,17 @@ from t2t_lite.runs.metrics_file import METRICS, read_metrics
 
 log = logging.getLogger(__name__)
 
-# A record of metrics.jsonl, without its kind and step.
+# The fields of a record in metrics.jsonl, apart from kind and step.
 Values = dict[str, float | int | str]
 
 
 class MetricsWriter:
-    """The records of one run folder.
+    """Writes records to metrics.jsonl and TensorBoard.
 
     Args:
         folder: the run folder.
-        step: updates made so far, where training goes on: later records, of a run that was killed,
-            and damaged ones are cut off. None: all that is there stays.
+        step: number of updates so far, if training resumes: removes damaged records and later ones,
+            which a killed process left. None: keeps the file as it is.
     """
 
     def __init__(self, folder: pathlib.Path, step: int | None = None) -> None:
@@ -55,20 +55,20 @@ class MetricsWriter:
         with self.path.open("a+b") as lines:
             end = lines.seek(0, os.SEEK_END)
             lines.seek(max(end - 1, 0))
-            torn = end and lines.read(1) != b"\n"  # by a kill: the record begins a line of its own
+            torn = end and lines.read(1) != b"\n"  # by a kill: start the record on a new line
             lines.write(b"\n" * bool(torn) + json.dumps(record).encode() + b"\n")
             lines.flush()
-            os.fsync(lines.fileno())  # a checkpoint that stays must not outlive its records
+            os.fsync(lines.fileno())  # the records must reach the disk before the checkpoint
         if kind == "eval":
             self.evaluated.add(step)
         self.write_tensorboard(kind, step, values)
 
     def write_tensorboard(self, kind: str, step: int, values: Values) -> None:
-        """Adds numbers to TensorBoard alone."""
+        """Writes numbers to TensorBoard only."""
         with self._writer.as_default():
             for name, value in values.items():
                 if not isinstance(value, str):
-                    # What float32 cannot hold, such as a perplexity of 1e39, becomes infinite.
+                    # Numbers beyond float32, such as a perplexity of 1e39, become infinite.
                     with np.errstate(over="ignore"):
                         number = np.float32(value)
                     tf.summary.scalar(f"{kind}/{name}", number, step=step)
@@ -77,11 +77,11 @@ class MetricsWriter:
     def write_samples(
         self, step: int, table: list[list[str]], images: Sequence[np.ndarray]
     ) -> None:
-        """Adds a table of text and an image for each decoder layer to TensorBoard.
+        """Writes a table of text and an image for each decoder layer to TensorBoard.
 
         Args:
-            step: updates made.
-            table: cells in Markdown, the first row its head.
+            step: number of updates so far.
+            table: cells in Markdown; the first row is the header.
             images: each [height, width, 1] in [0, 1].
         """
         with self._writer.as_default():
@@ -92,7 +92,7 @@ class MetricsWriter:
 
 
 def train_values(totals: Totals, learning_rate: float) -> Values:
-    """Returns the training record of a window: means over its tokens and steps."""
+    """Returns the training record of the steps since the last one: means over tokens and steps."""
     steps = max(totals.steps, 1.0)
     values: Values = {
         "loss": totals.loss / max(totals.tokens, 1.0),
@@ -111,12 +111,12 @@ def train_values(totals: Totals, learning_rate: float) -> Values:
 
 
 class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
-    """Shows how training goes: a live line in a terminal, a log line for each window elsewhere.
+    """Shows the progress of training: a live line in a terminal, log lines elsewhere.
 
     Args:
-        step: updates made before.
-        train_steps: updates to make in all.
-        replicas: R, the devices that share a step.
+        step: number of updates so far.
+        train_steps: total number of updates.
+        replicas: R, the number of devices.
     """
 
     def __init__(self, step: int, train_steps: int, replicas: int) -> None:
@@ -124,7 +124,7 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
         self._replicas = replicas
         self._shown_step, self._shown_seconds = step, 0.0
         self._before = 0.0  # seconds in steps until the clock was last stopped
-        self._since: float | None = time.monotonic()  # None: the clock stands still
+        self._since: float | None = time.monotonic()  # None: the clock is stopped
         self._bar = Progress(
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
@@ -149,18 +149,18 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves what happens in the block (an evaluation, say) out of time and speed."""
+        """Stops the clock within the block, for example during an evaluation."""
         self._before, self._since = self.seconds, None
         yield
         self._since = time.monotonic()
 
     def update(self, step: int, totals: Totals, values: Values) -> Values:
-        """Shows a window of steps and the time left.
+        """Shows the steps since the last update and the remaining time.
 
         Args:
-            step: updates made.
-            totals: of the window; a resumed run shares its first with the process before.
-            values: what `train_values` makes of them.
+            step: number of updates so far.
+            totals: sums over these steps; a resumed run's first include steps before the resume.
+            values: the result of `train_values` for `totals`.
 
         Returns:
             The speeds, for TensorBoard.
@@ -174,7 +174,7 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
             f"rate {values['learning_rate']:.3g}  {totals.tokens / steps * speed:,.0f} target "
             f"tokens/s  {speed:.2f} steps/s of {totals.source_tokens / parts:,.0f}+"
             f"{totals.tokens / parts:,.0f} tokens, {totals.sentences / parts:,.0f} sentences, "
-            f"{values['padding_share']:.0%} padding a device  "
+            f"{values['padding_share']:.0%} padding per device  "
             f"ETA {duration((self._train_steps - step) / speed)}"
         )
         if "skipped_steps" in values:

@@ -1,17 +1,17 @@
-"""HTML pages from templates that stand beside the modules that fill them in."""
+"""Renders HTML pages from templates, which are beside the modules that use them."""
 
 import importlib.resources
 from typing import Any
 
 
 def render(name: str, **values: Any) -> str:
-    """Fills in a template; every value is escaped, unless the template says that it is safe.
+    """Renders a template; every value is escaped, unless the template marks it as safe.
 
     Args:
-        name: of the template, from the folder of this package: "reporting/report.html".
-        **values: what the template names.
+        name: path of the template within t2t_lite, such as "reporting/report.html".
+        **values: the template's variables.
     """
-    import jinja2  # here, because what lists names and flags does without it
+    import jinja2  # here, because listing names and flags does not need it
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),

@@ -1,6 +1,6 @@
 """The page of `t2t-report`: curves, scores and settings of runs, in one HTML file.
 
-Needs no TensorFlow, and the page neither scripts nor a network.
+It is written without TensorFlow, and needs neither scripts nor network access.
 """
 
 import dataclasses
@@ -18,19 +18,19 @@ from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
 
-# What identifies a run, whether others differ in it or not.
+# Settings that are shown even if they are equal in all runs.
 _ALWAYS_SHOWN = ("problem", "model", "hparams_set")
-# Settings that say where something is, not what it is; `hparams` stand resolved beside it.
+# Settings that only say where something is; `hparams` is shown resolved.
 _NEVER_SHOWN = ("output_dir", "data_dir", "hparams")
 _ABSENT = "–"
 
-Row = tuple[str, list[str]]  # what it is of, and a cell for each run
+Row = tuple[str, list[str]]  # a title, and a cell for each run
 
 
 class Series(NamedTuple):
-    """A number that metrics.jsonl follows."""
+    """A field of metrics.jsonl over steps."""
 
-    kind: str  # of records: train or eval
+    kind: str  # of the records: train or eval
     field: str
     title: str
     best: Callable[[Iterable[float]], float] | None = None  # None: neither end is better
@@ -46,13 +46,13 @@ _OTHER_TRAINING = (
 
 @dataclasses.dataclass(frozen=True)
 class ReportedRun:
-    """What a run folder holds for the page.
+    """The contents of a run folder that the page shows.
 
     Attributes:
-        name: unlike those of the other runs.
+        name: distinguishes the run from the others.
         settings: flags and hyperparameters.
-        records: of metrics.jsonl, in its order.
-        cost: of summary.json; empty if there is none.
+        records: the records of metrics.jsonl, in its order.
+        cost: the contents of summary.json; empty if there is none.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ReportedRun:
     cost: Mapping[str, Any]
 
     def points(self, series: Series) -> list[tuple[int, float]]:
-        """Returns (step, value) in order of steps; the last record of a step counts."""
+        """Returns (step, value) in step order; if a step has several records, the last counts."""
         found = {
             record["step"]: float(record[series.field])
             for record in self.records
@@ -71,7 +71,7 @@ class ReportedRun:
 
 
 def _series(runs: Sequence[ReportedRun]) -> list[Series]:
-    """Returns what the page follows: the metrics of the runs' evaluations between the rest."""
+    """Returns the series on the page: loss, the metrics of the evaluations, and the rest."""
     evaluations = [record for run in runs for record in run.records if record["kind"] == "eval"]
     fields = dict.fromkeys(field for record in evaluations for field in record)
     scores = [
@@ -83,7 +83,7 @@ def _series(runs: Sequence[ReportedRun]) -> list[Series]:
 
 
 def write_report(folders: Sequence[str], output: str) -> str:
-    """Writes the page about some runs.
+    """Writes a report on one or more runs.
 
     Args:
         folders: run folders, at least one.
@@ -94,8 +94,8 @@ def write_report(folders: Sequence[str], output: str) -> str:
 
     Raises:
         UsageError: a folder is named twice.
-        UserError: a folder is none of a run, or holds no metrics yet; `output` is a file that
-            belongs to one; a package is missing.
+        UserError: a folder is not a run folder or has no metrics yet; `output` is a file of one of
+            the runs; a package is missing.
     """
     extras.require(extras.PLOTS, "t2t-report")
     paths = [pathlib.Path(folder).resolve() for folder in folders]
@@ -115,14 +115,12 @@ def _read_run(folder: str, name: str) -> ReportedRun:
     settings = read_settings(folder)
     records = [record for _, record in read_metrics(path)]
     if not records:
-        raise UserError(
-            f"{path / METRICS} holds no record yet: train longer, or leave {folder} out"
-        )
+        raise UserError(f"{path / METRICS} holds no record yet: train longer, or omit {folder}")
     return ReportedRun(name, settings, records, read_summary(path))
 
 
 def _names(paths: Sequence[pathlib.Path]) -> list[str]:
-    """Returns the shortest ends of the paths, of equal depth, that tell them apart."""
+    """Returns the shortest suffixes of the paths, of equal depth, that are unique."""
     for depth in range(1, max(len(path.parts) for path in paths)):
         names = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(names)) == len(names):
@@ -204,7 +202,7 @@ def _cost_rows(runs: Sequence[ReportedRun]) -> list[Row]:
 
 
 def _setting_rows(runs: Sequence[ReportedRun]) -> list[Row]:
-    """Returns the settings in which runs differ; all of a single run."""
+    """Returns the settings that differ between runs; all settings of a single run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     rows = []
     for name in [*_ALWAYS_SHOWN, *(name for name in names if name not in _ALWAYS_SHOWN)]:

@@ -1,4 +1,4 @@
-"""What an evaluation shows in TensorBoard: sample outputs, and attention to one fixed sentence."""
+"""Samples of an evaluation for TensorBoard: outputs, and attention to one fixed sentence."""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from t2t_lite.decoding.dataset_decoding import Decodes
 from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.models.seq2seq import Seq2Seq
 
-_SAMPLES = 5  # sentences shown
-_CELL = 8  # pixels of a side of one weight
-_GAP = 8  # pixels between two heads
+_SAMPLES = 5  # number of sentences
+_CELL = 8  # pixels per side of the square of a weight
+_GAP = 8  # pixels between heads
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+.!|~-])")
 
 
 def sample_table(decodes: Decodes) -> list[list[str]]:
-    """Returns the first sentences as a table in Markdown, its head first."""
+    """Returns the first sentences as a table in Markdown; the first row is the header."""
     rows = zip(decodes.sources, decodes.references, decodes.outputs, strict=True)
     shown = [(source, reference, output.text) for source, reference, output in rows][:_SAMPLES]
     return [
@@ -29,15 +29,15 @@ def sample_table(decodes: Decodes) -> list[list[str]]:
 def attention_images(
     model: Seq2Seq, paths: Sequence[str], reader: ExampleReader
 ) -> list[np.ndarray]:
-    """Draws how each decoder layer looks at the source of the first example.
+    """Draws the attention of each decoder layer to the source of the first example.
 
-    The target is given (teacher forcing), so that images of a run can be compared. A row is a
-    target position, a column a source position, black a weight of 1; heads stand side by side.
+    The reference target is used (teacher forcing), so that images of a run can be compared. Rows
+    are target positions, columns source positions, black is a weight of 1; heads are side by side.
 
     Args:
         model: any model.
         paths: TFRecord files.
-        reader: what an example becomes.
+        reader: reads examples from the files.
 
     Returns:
         For each layer an image [height, width, 1] in [0, 1]; none if there is no example,

@@ -1,4 +1,4 @@
-"""What training adds up between two log lines."""
+"""The sums that training computes between two log lines."""
 
 from typing import NamedTuple
 
@@ -16,4 +16,4 @@ class Totals(NamedTuple):
     gradient_norm: tf.Tensor  # global norm before clipping, summed over steps
     steps: tf.Tensor
     skipped: tf.Tensor  # steps whose gradient was not finite
-    flops: tf.Tensor  # operations of forward and backward pass; 0 for a model of unknown structure
+    flops: tf.Tensor  # operations of forward and backward pass; 0 if the model does not tell

@@ -18,8 +18,8 @@ _TEXT_SUFFIX = "_signature"  # of the names whose values are text
 def read_metrics(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the intact lines of metrics.jsonl and their records; none if there is no such file.
 
-    Every record has the string `kind` and the integer `step`. A line that was cut short when the
-    process was killed is skipped. So is a damaged one (a power cut may leave zeros), with a warning.
+    Every record has the string `kind` and the integer `step`. A last line that was cut short by a
+    kill is skipped. So are damaged lines (a power cut may leave zeros), with a warning.
     """
     path, damaged = folder / METRICS, []
     if not path.is_file():

@@ -120,7 +120,7 @@ def test_an_average_of_an_average_does_not_replace_it(run, capsys):
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
     names = "--checkpoints=averaged.ckpt-300,model.ckpt-200"
     assert average(f"--output_dir={run.folder}", names) == 1
-    assert "averaged.ckpt-300 is a checkpoint of the run: name another" in capsys.readouterr().err
+    assert "averaged.ckpt-300 is a checkpoint of the run: choose another" in capsys.readouterr().err
     assert weights(run, str(run.folder / "averaged.ckpt-300")) == (300, {1.0})
 
 

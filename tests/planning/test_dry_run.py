@@ -92,7 +92,7 @@ def test_a_good_run(data_dir, usr_dir, capsys):
     out = capsys.readouterr().out
     assert "train: 300 examples" in out
     assert "dev: 6 examples" in out
-    assert "batches of 1 parts: 1 devices × 1 accumulation, up to 2,048 subwords a side" in out
+    assert "batches of 1 parts: 1 devices × 1 accumulation, up to 2,048 subwords per side" in out
     predicted, measured = (
         int(re.search(rf"{word} ([\d,]+) MiB", out)[1].replace(",", ""))
         for word in ("predicted", "measured")
@@ -150,7 +150,7 @@ def test_a_probe_beyond_its_memory_fails_alone(data_dir, usr_dir):
 
 def test_workers_are_refused(data_dir):
     several = config(data_dir, worker_hosts="a:1,b:1", worker_id=0)
-    with pytest.raises(UsageError, match="try one machine alone: leave out --worker_hosts"):
+    with pytest.raises(UsageError, match="use a single machine: omit --worker_hosts"):
         probe.measure(probe.Request(several), 100.0)
 
 

@@ -39,7 +39,7 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     speeds = line.update(3, window, train_values(window, 0.001))
     assert caplog.messages == [
         "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s of 45+50 tokens, "
-        "5 sentences, 5% padding a device  ETA 0:00:14"
+        "5 sentences, 5% padding per device  ETA 0:00:14"
     ]
     assert speeds == {
         "target_tokens_per_second": 50.0,

@@ -102,7 +102,7 @@ def test_changed_data_is_an_error_that_says_so(tmp_path):
     with pytest.raises(UserError) as raised:
         changed.checkpoints.restore()
     message = str(raised.value)
-    assert f"when the newest checkpoint in {tmp_path} was saved" in message
+    assert f"since the newest checkpoint in {tmp_path} was saved" in message
     assert "train-0: 50 bytes -> 60 bytes" in message
     assert "--accept_changed_data" in message
     assert changed.where() == (0.0, 0), "nothing has been restored"
