@@ -161,6 +161,12 @@ def data_dir(generate_pairs) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def small_runs():
+    """The module that makes and compares short trainings (tests/small_runs.py)."""
+    return _helper("small_runs")
+
+
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """A headless Chromium (tests/chromium.py)."""
     program = shutil.which("chromium") or shutil.which("google-chrome")

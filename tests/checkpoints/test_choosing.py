@@ -1,4 +1,4 @@
-"""A run that chooses its model, from early stopping to t2t-eval, in this process."""
+"""A run that selects its model, from early stopping to t2t-eval, in this process."""
 
 import json
 import pathlib
@@ -14,25 +14,7 @@ from t2t_lite.training.config import TrainerConfig
 
 pytestmark = pytest.mark.integration
 
-HPARAMS = (
-    "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1,"
-    "learning_rate_schedule=constant"
-)
-
-
-def config(data_dir, output_dir, hparams="", **changes) -> TrainerConfig:
-    settings = {
-        "data_dir": str(data_dir),
-        "output_dir": str(output_dir),
-        "problem": "text2text_tmpdir",
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-        "hparams": f"{HPARAMS},{hparams}",
-        "local_eval_frequency": 2,
-        "decode_hparams": "beam_size=1,extra_length=1",
-        "random_seed": 5,
-    }
-    return TrainerConfig(**(settings | changes))
+HPARAMS = "batch_shuffle_size=0,learning_rate_schedule=constant"
 
 
 def evaluations(folder) -> dict[int, dict]:
@@ -48,12 +30,12 @@ def scores(capsys, *flags: str) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def chosen(data_dir, tmp_path_factory) -> TrainerConfig:
+def chosen(small_runs, data_dir, tmp_path_factory) -> TrainerConfig:
     """A run with a moving average that stopped early; it kept its last and its best checkpoint."""
-    settings = config(
+    settings = small_runs.make_config(
         data_dir,
         tmp_path_factory.mktemp("run"),
-        "learning_rate_constant=0.002,ema_decay=0.5",
+        f"{HPARAMS},learning_rate_constant=0.002,ema_decay=0.5",
         train_steps=50,
         keep_checkpoint_max=1,
         best_metric="neg_log_perplexity",
@@ -84,7 +66,7 @@ def test_a_run_that_stopped_early_stays_so(chosen):
 
 
 def test_t2t_eval_agrees_with_the_evaluation_of_training(chosen, capsys):
-    """That is one of the averaged weights: t2t-eval restores them."""
+    """Training evaluates the averaged weights, which t2t-eval restores."""
     newest, best = scores(capsys, f"--output_dir={chosen.output_dir}", "--checkpoint_path=4,best")
     found = evaluations(pathlib.Path(chosen.output_dir))
     for scored in (newest, best):
@@ -108,11 +90,11 @@ def test_python_scores_as_the_evaluation_of_training_does(chosen):
 
 
 @pytest.mark.slow
-def test_a_warm_start_has_the_loss_of_its_source(chosen, data_dir, tmp_path):
-    settings = config(
+def test_a_warm_start_has_the_loss_of_its_source(chosen, small_runs, data_dir, tmp_path):
+    settings = small_runs.make_config(
         data_dir,
         tmp_path / "run",
-        "learning_rate_constant=0",
+        f"{HPARAMS},learning_rate_constant=0",
         train_steps=1,
         warm_start_from=chosen.output_dir,
     )

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: exact, whole or not at all, and the one before a bad one is found."""
+"""Checkpoints on disk: exact, whole or not at all, with a fallback from damaged ones."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ DATA, INDEX = ".data-00000-of-00001", ".index"
 
 
 class Window:
-    """What checkpoints need of a TrainStep."""
+    """The part of a TrainStep that checkpoints need."""
 
     def __init__(self) -> None:
         self.window = tf.Variable(tf.zeros(3, tf.float64))

@@ -1,4 +1,4 @@
-"""Which checkpoints stay, and when training stops: decided by metrics.jsonl alone."""
+"""Which checkpoints are kept, and when training stops: both follow from metrics.jsonl."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def config(**changes) -> TrainerConfig:
 
 
 def evaluated(folder: pathlib.Path, step: int, **values) -> None:
-    """Adds an evaluation, and the checkpoint that it is of."""
+    """Adds an evaluation and its checkpoint."""
     with (folder / "metrics.jsonl").open("a") as lines:
         lines.write(json.dumps({"kind": "train", "step": step, "loss": 0.0}) + "\n")
         lines.write(json.dumps({"kind": "eval", "step": step, **values}) + "\n")

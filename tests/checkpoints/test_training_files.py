@@ -1,4 +1,4 @@
-"""Training files are told from others by names, sizes and fingerprint, wherever they lie."""
+"""Training files are identified by names, sizes and fingerprint, in any folder."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ ENTRY = {
 
 @pytest.fixture
 def data_dir(tmp_path):
-    """A data folder as t2t-datagen leaves it, but for what is in the files."""
+    """A data folder as t2t-datagen leaves it, with other contents of the files."""
     folder = tmp_path / "data"
     folder.mkdir()
     for path in PROBLEM.filepaths(str(folder), "train"):

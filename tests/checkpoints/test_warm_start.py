@@ -1,4 +1,4 @@
-"""A run that begins with another's weights."""
+"""A run that starts from another run's weights."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Who the workers are, and what is said when they do not find each other."""
+"""The description of a cluster, its errors, and the workers' folders."""
 
 import json
 import pathlib

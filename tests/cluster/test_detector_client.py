@@ -1,4 +1,4 @@
-"""A worker's connection to its failure detector, which runs in a process of its own."""
+"""A worker's connection to its failure detector, which runs in a separate process."""
 
 import socket
 import subprocess
@@ -23,7 +23,7 @@ LOST = "worker 0 of 2 has lost worker 1 at b:2: its connection has closed. Resta
 
 @pytest.fixture
 def aborted(monkeypatch) -> threading.Event:
-    """Is set when TensorFlow's collectives are called off; in the tests' process they are not."""
+    """Is set when collectives are aborted, which is prevented in the tests' process."""
     event = threading.Event()
     monkeypatch.setattr(
         context.context(), "abort_collective_ops", lambda code, message: event.set()
@@ -33,7 +33,7 @@ def aborted(monkeypatch) -> threading.Event:
 
 @pytest.fixture
 def other(monkeypatch, aborted) -> Channel:
-    """The connection of the only other worker to this one, which meet at once."""
+    """The connection of the only other worker to this one, without a rendezvous."""
     ours, others = socket.socketpair()
     monkeypatch.setattr(
         detector_client, "connect_workers", lambda cluster, describe: {1: Channel(ours)}
@@ -56,7 +56,7 @@ def test_one_worker_needs_no_detector():
         raise tf.errors.UnavailableError(None, None, "a disk")
 
 
-def test_who_is_done_says_so(other):
+def test_a_worker_that_is_done_is_announced(other):
     with join_cluster(CLUSTER, dict) as own:
         list(own.collective_steps([1, 2]))
     assert said(other) == {"done": True}
@@ -96,7 +96,7 @@ def test_a_lost_worker_ends_a_wait_for_it(other, aborted):
 
 @pytest.mark.parametrize("kind", [tf.errors.InternalError, tf.errors.DeadlineExceededError])
 def test_tensorflow_may_notice_first(kind, other):
-    """What it says of another worker may be wrong: that one may end because of a third."""
+    """The worker that it blames may be the wrong one: that may have ended because of a third."""
     with pytest.raises(LostWorkerError, match=LOST):
         train(
             lambda own: threading.Timer(0.2, other.close).start(),
@@ -130,7 +130,7 @@ def test_a_detector_that_dies_ends_its_worker(other, aborted):
         train(happens, tf.errors.UnavailableError(None, None, ""))
 
 
-def test_a_worker_says_that_it_has_heard_of_a_loss(aborted):
+def test_a_worker_acknowledges_a_loss(aborted):
     ours, detectors = map(Channel, socket.socketpair())
     DetectorClient(ours)
     detectors.send(lost="worker 1 is lost")
@@ -165,7 +165,7 @@ def test_a_detector_that_does_not_end_is_killed(monkeypatch):
 
 @pytest.mark.integration
 def test_a_worker_held_up_in_tensorflow_is_killed():
-    """As TensorFlow does while it connects the workers, it keeps all threads from running."""
+    """All its threads are blocked, as TensorFlow does while it connects the workers."""
     program = textwrap.dedent("""
         import socket, sys, ctypes
         from t2t_lite.cluster.channel import Channel

@@ -1,4 +1,4 @@
-"""The loss of a worker ends the others, each with a line that names it."""
+"""The loss of a worker ends the others, each with a message that names it."""
 
 import os
 import signal
@@ -116,7 +116,7 @@ def test_a_silent_worker_is_lost(fakes):
     assert chief.said("worker") == line(0, "worker 2 at c:3", "it has not responded for 0 s")
 
 
-def test_a_stopped_worker_is_told_of_and_killed(fakes, sleeper, capfd):
+def test_a_stopped_worker_is_reported_and_killed(fakes, sleeper, capfd):
     other = fakes(1, process=sleeper.pid, silence=0.3)
     sleeper.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED)
@@ -153,8 +153,8 @@ def test_all_hang_in_one_step(fakes):
     )
 
 
-def test_slow_work_of_all_is_no_hang(fakes):
-    """An evaluation, say, in which nobody waits for another."""
+def test_slow_work_of_all_is_not_a_hang(fakes):
+    """For example an evaluation, in which no worker waits for another."""
     chief = fakes(step=0.1)
     chief.ends["worker"].send(entered=8)
     chief.ends["worker"].send(left=8)
@@ -163,21 +163,21 @@ def test_slow_work_of_all_is_no_hang(fakes):
 
 
 @pytest.mark.parametrize("last", [{"done": True}, {"failed": "no data"}])
-def test_the_last_word_of_a_worker_is_passed_on(last, fakes):
+def test_the_last_message_of_a_worker_is_forwarded(last, fakes):
     chief = fakes()
     chief.ends["worker"].send(**last)
     assert not chief.poll()
     assert chief.said(1) == chief.said(2) == last
 
 
-def test_a_killed_worker_is_told_of(fakes):
+def test_a_killed_worker_is_reported(fakes):
     other = fakes(1)
     other.ends["worker"].close()
     assert not other.poll()
     assert other.said(0) == {"failed": "its process was killed or has crashed"}
 
 
-def test_who_is_done_is_not_missed(fakes):
+def test_workers_that_are_done_are_not_missed(fakes):
     chief = fakes(silence=0.1)
     for worker in (1, 2):
         chief.ends[worker].send(done=True)
@@ -186,7 +186,7 @@ def test_who_is_done_is_not_missed(fakes):
     assert chief.said("worker") == {}
 
 
-def test_a_worker_that_has_heard_may_evaluate_and_save(fakes, sleeper):
+def test_a_worker_that_acknowledges_a_loss_may_evaluate_and_save(fakes, sleeper):
     other = fakes(1, process=sleeper.pid, ending=0.1, saving=0.5)
     other.ends[0].close()
     assert other.poll(0.05)

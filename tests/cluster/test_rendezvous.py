@@ -1,4 +1,4 @@
-"""Workers meet and compare what they are to do; whoever cannot take part is named to all."""
+"""Workers meet and compare their settings; all learn which worker cannot take part."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def short_waits(monkeypatch):
 
 @pytest.fixture
 def hosts() -> tuple[str, ...]:
-    """Where three workers may listen; nothing did a moment ago."""
+    """Addresses for three workers, at ports that were free a moment ago."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("", 0))) for _ in range(3)]
         return tuple(f"localhost:{server.getsockname()[1]}" for server in servers)
@@ -72,7 +72,7 @@ def test_all_meet_in_any_order(count, delays, hosts):
     for worker, other in enumerate(others, 1):
         other[0].send(it_is=worker)
         assert chief[worker].next(5) == {"it_is": worker}
-    # The ports are free for TensorFlow, though the connections stay.
+    # The ports are free for TensorFlow, although the connections stay open.
     for host in hosts[:count]:
         socket.create_server(("", int(host.split(":")[1]))).close()
 
@@ -136,7 +136,7 @@ def test_a_file_that_one_cannot_read_is_told_to_all(hosts):
 
 
 @pytest.mark.parametrize("has_reached", [False, True])
-def test_one_that_goes_while_another_tries_to_reach_it(has_reached, hosts, monkeypatch):
+def test_a_worker_that_leaves_while_another_tries_to_reach_it(has_reached, hosts, monkeypatch):
     monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 2.0)
     results: list = []
     thread = threading.Thread(target=lambda: results.extend(run(hosts, [{}] * 2)))
@@ -155,8 +155,8 @@ def test_one_that_goes_while_another_tries_to_reach_it(has_reached, hosts, monke
         assert f"has lost worker 2 at {hosts[2]}: its connection has closed" in str(result)
 
 
-def test_a_chief_that_goes_while_a_worker_tries_to_reach_another(hosts):
-    """It may be started again: the worker comes to it anew."""
+def test_a_chief_that_leaves_while_a_worker_tries_to_reach_another(hosts):
+    """It may be restarted: the worker connects to it again."""
     results: list = []
     with socket.create_server(("", int(hosts[0].split(":")[1]))) as server:
         server.settimeout(5)
@@ -212,7 +212,7 @@ def test_the_chiefs_port_in_use_is_noticed_by_all(says, hosts):
         )
 
 
-def test_one_that_does_not_come_is_named(hosts, monkeypatch):
+def test_a_worker_that_does_not_arrive_is_named(hosts, monkeypatch):
     monkeypatch.setattr(rendezvous, "_SECONDS_TO_MEET", 0.5)
     chief, other = run(hosts, [{}, {}])
     assert str(chief) == str(other)
@@ -223,8 +223,8 @@ def test_one_that_does_not_come_is_named(hosts, monkeypatch):
         connect_workers(Cluster(hosts[:2], 1), dict)
 
 
-def test_one_that_goes_may_come_again(hosts):
-    """Also strangers, who say nothing, something else, or too little, hold nobody up."""
+def test_a_worker_that_leaves_may_return(hosts):
+    """Nor is anyone held up by other programs, whatever they send."""
     port = int(hosts[0].split(":")[1])
     cluster = Cluster(hosts, 0)
     met: list = []

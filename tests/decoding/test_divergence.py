@@ -185,7 +185,7 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
     problem = types.SimpleNamespace(
         can_split_sources=True,
         source=str,
-        show=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
+        postprocess=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
     )
     decoder = Decoder([model], problem, encoders, DecodeHParams(batch_size=2), names=names)
     decoder._replicas = Inline()

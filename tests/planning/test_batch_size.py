@@ -62,7 +62,7 @@ def config(folder: pathlib.Path, hparams: str) -> TrainerConfig:
 
 @pytest.fixture
 def memory_for(monkeypatch):
-    """Returns a function that lets probes fit up to so many cells, on two devices."""
+    """Returns a function that sets the number of cells up to which probes fit, on two devices."""
 
     def set_most(cells: int) -> None:
         def measure(request: Request, timeout: float) -> Cost:

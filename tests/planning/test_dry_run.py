@@ -1,4 +1,4 @@
-"""A dry run as a whole, and what it refuses."""
+"""A whole dry run, and its errors."""
 
 import pathlib
 import re
@@ -56,7 +56,7 @@ def made_data(generate_pairs, usr_dir) -> pathlib.Path:
 
 @pytest.fixture
 def data_dir(made_data, tmp_path) -> pathlib.Path:
-    """A folder of data to spoil."""
+    """A folder of data that tests may damage."""
     return shutil.copytree(made_data, tmp_path / "data")
 
 
@@ -119,7 +119,7 @@ def test_bad_examples_are_named(data_dir, sides, fault):
 def test_a_vocabulary_of_other_data_is_refused(data_dir):
     vocabulary = next(data_dir.glob("vocab.*"))
     lines = vocabulary.read_text(encoding="utf-8").splitlines(keepends=True)
-    # The reserved ids and the alphabet are a vocabulary, too.
+    # The reserved ids and the alphabet are also a vocabulary.
     alphabet = [line for line in lines[2:] if len(line.strip()) == len("'a'")]
     assert 0 < len(alphabet) < len(lines) - 2
     vocabulary.write_text("".join([*lines[:2], *alphabet]), encoding="utf-8")

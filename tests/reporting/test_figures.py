@@ -1,4 +1,4 @@
-"""Figures depend on what is drawn alone, and fit into a page."""
+"""Figures depend only on their contents, and fit into a page."""
 
 import importlib.util
 import re

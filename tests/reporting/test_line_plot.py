@@ -1,4 +1,4 @@
-"""Plots: SVG that is well-formed, values where they belong."""
+"""Plots are well-formed SVG with values at the right places."""
 
 import math
 import re
@@ -12,7 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def curves(root: ET.Element) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The lines of a plot as their style and points; what has no hue is axes and grid."""
+    """Returns the style and points of a plot's curves; lines without hue are axes and grid."""
     found = []
     for path in root.iter(f"{SVG}path"):
         style = path.get("style", "")

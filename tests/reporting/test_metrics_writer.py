@@ -1,4 +1,4 @@
-"""The progress line, and the clock behind it."""
+"""The progress line and its clock."""
 
 import logging
 import math
@@ -12,7 +12,7 @@ from t2t_lite.runs.metrics_file import read_metrics
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still unless it is moved."""
+    """A clock that only moves when it is set."""
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now
@@ -39,7 +39,7 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     speeds = line.update(3, window, train_values(window, 0.001))
     assert caplog.messages == [
         "step 3/10  loss 1.0000  rate 0.001  50 target tokens/s  0.50 steps/s of 45+50 tokens, "
-        "5 sentences, 5% padding per device  ETA 0:00:14"
+        "5 sentences, 5% padding/device  ETA 0:00:14"
     ]
     assert speeds == {
         "target_tokens_per_second": 50.0,
@@ -65,7 +65,7 @@ def test_a_line_is_at_most_160_characters(clock, caplog):
 
 
 def test_a_resumed_window_does_not_count_as_speed(clock, caplog):
-    """A process that joins in mid-window made only some of its steps."""
+    """The first window of a resumed process includes steps of the process before."""
     line = ProgressLine(2, 10, replicas=1)
     clock[0] += 1.0
     speeds = line.update(3, totals(), train_values(totals(), 0.0))

@@ -1,4 +1,4 @@
-"""Templates: values are escaped, and a name that is not given is a mistake."""
+"""Templates: values are escaped, and a missing variable is an error."""
 
 import importlib.resources
 

@@ -1,4 +1,4 @@
-"""What evaluations show: escaped samples, and images of attention that hold its weights."""
+"""Samples of evaluations: escaped text, and images that show attention weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Settings that an older release wrote under another name are read under today's."""
+"""Settings that an older release wrote under another name are read under the current one."""
 
 import json
 import pathlib

@@ -19,7 +19,7 @@ def window(**sums: float) -> tf.Variable:
 
 
 def write(folder, step: int, **sums: float) -> None:
-    """Writes the record of a window."""
+    """Writes the training record of a window."""
     totals = Totals(**(dict.fromkeys(Totals._fields, 0.0) | sums))
     MetricsWriter(folder, step).write("train", step, train_values(totals, 0.0))
 

@@ -1,4 +1,4 @@
-"""Which devices train, and what adds up over them."""
+"""The selection of devices, and sums over them."""
 
 import pytest
 import tensorflow as tf

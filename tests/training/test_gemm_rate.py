@@ -1,4 +1,4 @@
-"""The rate of matrix products, on a clock that a test can foresee."""
+"""The rate of matrix products, on a predictable clock."""
 
 import math
 
@@ -9,7 +9,7 @@ D = 16
 
 
 def test_the_measured_rate_is_that_of_a_product(monkeypatch):
-    """On a clock that ticks 0.1 s a call, the rate is the work over the ticks."""
+    """On a clock that advances 0.1 s per call, the rate is the work divided by the ticks."""
     transformer = registry.model("transformer")(
         "transformer_test", 40, 40, hidden_size=D, filter_size=24, num_heads=2, num_hidden_layers=1
     )

@@ -97,7 +97,7 @@ _SCHEMES = {
 
 
 def small(**changes):
-    """A width of 16, a warm-up of 10 steps, cycles of 40, and a rate that halves in each."""
+    """A width of 16, a warm-up of 10 steps, cycles of 40 steps, and a rate that halves in each."""
     return registry.hparams("transformer_test").copy(
         **{
             "learning_rate_constant": 2.0,

@@ -9,7 +9,7 @@ def test_overflow_halves_down_to_the_lowest_and_patience_doubles():
     scale.update(tf.constant(False))
     assert float(scale.value) == 2.0**14 / 64
     scale._steps.assign(1998)
-    for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles, and it starts anew
+    for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles and resets the count
         scale.update(tf.constant(True))
         assert float(scale.value) == expected / 64
     for _ in range(14):

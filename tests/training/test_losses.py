@@ -81,11 +81,11 @@ def test_t2t_losses_of_its_logits(golden, config, batch):
 
 
 def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
-    """Of hidden features, and of a softmax matrix that is an embedding's as well."""
+    """Gradients of hidden features, and of a softmax matrix shared with an embedding."""
     embedding = Embedding(11, 6)
     rng = np.random.default_rng(0)
     embedding.matrix.assign(rng.normal(size=(11, 6)))
-    ids = rng.integers(0, 11, tokens).astype(np.int32)  # padding among them
+    ids = rng.integers(0, 11, tokens).astype(np.int32)  # including padding
     factor = rng.normal(size=(tokens, 6)).astype(np.float32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])

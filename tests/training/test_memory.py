@@ -69,7 +69,7 @@ def test_what_was_freed_goes_back_to_the_machine():
             return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
 
         blocks = [bytes([1]) * 100_000 for _ in range(1000)]
-        kept = blocks[50::100]  # so that what is freed lies in pieces
+        kept = blocks[50::100]  # so that the freed memory is fragmented
         del blocks
         before = resident()
         memory.give_back()

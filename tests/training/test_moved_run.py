@@ -1,6 +1,7 @@
-"""The trainer goes on after its data has been moved, and says so where it cannot."""
+"""The trainer resumes after its data has been moved, or explains why it cannot."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -14,42 +15,25 @@ from t2t_lite import registry
 from t2t_lite.checkpoints.averaging import average
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.training import trainer
-from t2t_lite.training.config import TrainerConfig
-
-HPARAMS = "batch_size=64,batch_shuffle_size=2,max_length=16,num_hidden_layers=1"
 
 
-def config(data_dir, output_dir, **changes) -> TrainerConfig:
-    settings = {
-        "data_dir": str(data_dir),
-        "output_dir": str(output_dir),
-        "problem": "text2text_tmpdir",
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-        "hparams": HPARAMS,
-        "train_steps": 6,
-        "local_eval_frequency": 3,
-        "log_step_count_steps": 1,
-        "random_seed": 5,
-        "schedule": "train",
-    }
-    return TrainerConfig(**(settings | changes))
-
-
-def state(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(checkpoint_files.checkpoints(folder)[-1])
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if not name.startswith(("batches", "_CHECKPOINTABLE"))
-    }
+@pytest.fixture
+def config(small_runs):
+    """Returns a function that makes the configuration of a training of six steps."""
+    return functools.partial(
+        small_runs.make_config,
+        train_steps=6,
+        local_eval_frequency=3,
+        log_step_count_steps=1,
+        schedule="train",
+    )
 
 
 @pytest.mark.integration
 def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
-    data_dir, tmp_path, monkeypatch
+    data_dir, tmp_path, monkeypatch, config, small_runs
 ):
     calm, moved = tmp_path / "calm", tmp_path / "moved"
     trainer.run(config(data_dir, calm))
@@ -59,17 +43,12 @@ def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
     (tmp_path / "data").rename(tmp_path / "renamed")
     monkeypatch.chdir("/")
     trainer.run(config(tmp_path / "renamed", moved))
-    one, other = state(calm), state(moved)
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        assert np.array_equal(value, other[name]), name
-    metrics = [(folder / "metrics.jsonl").read_bytes() for folder in (calm, moved)]
-    assert metrics[0] == metrics[1]
+    small_runs.assert_equal_runs(calm, moved)
 
 
 @pytest.fixture
-def older_run(data_dir, tmp_path) -> pathlib.Path:
-    """A run folder with a checkpoint as the first release took it."""
+def older_run(data_dir, tmp_path, config) -> pathlib.Path:
+    """A run folder with a checkpoint in the format of the first release."""
     settings = config(data_dir, tmp_path / "run")
     flags = dataclasses.asdict(settings) | {"parts": 1}
     hparams = trainer.resolve_hparams(settings)
@@ -85,9 +64,9 @@ def older_run(data_dir, tmp_path) -> pathlib.Path:
     return run.folder
 
 
-def test_a_run_of_an_older_release_serves_for_all_but_going_on(older_run, data_dir):
+def test_a_run_of_an_older_release_serves_for_all_but_resuming(older_run, data_dir, config):
     before = {path.name: path.read_bytes() for path in older_run.iterdir()}
-    for _ in range(2):  # the first refusal leaves the name of the release in place
+    for _ in range(2):  # the first refusal must not overwrite the name of the release
         with pytest.raises(UserError, match=r"\(0\.0\.9 by versions\.json\).*--warm_start_from"):
             trainer.run(config(data_dir, older_run))
     after = {path.name: path.read_bytes() for path in older_run.iterdir()}
@@ -103,7 +82,7 @@ def test_a_run_of_an_older_release_serves_for_all_but_going_on(older_run, data_d
         assert np.array_equal(weight.numpy(), theirs.numpy())
 
 
-def test_a_shard_that_is_missing_is_named(older_run, data_dir, tmp_path):
+def test_a_shard_that_is_missing_is_named(older_run, data_dir, tmp_path, config):
     os.remove(older_run / "model.ckpt-3.index")
     shutil.copytree(data_dir, tmp_path / "cut")
     problem = registry.problem("text2text_tmpdir")

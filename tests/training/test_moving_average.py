@@ -1,4 +1,4 @@
-"""The moving average of the weights: its recurrence, and the exchange for an evaluation."""
+"""The moving average of the weights: its recurrence, and its use in an evaluation."""
 
 import contextlib
 
@@ -66,7 +66,7 @@ def trained():
 @pytest.mark.parametrize("run", [0, 1])
 def test_three_steps_follow_the_recurrence(trained, run):
     _, history = trained[run]
-    expected, _ = history[0]  # it begins with the weights after the first step
+    expected, _ = history[0]  # the initial average is the weights after the first step
     for weights, average in history:
         expected = DECAY * expected + (1 - DECAY) * weights
         np.testing.assert_allclose(average, expected, rtol=1e-6, atol=1e-7)

@@ -1,4 +1,4 @@
-"""Run folders of every name: what is saved there is read again, by every way that leads to it."""
+"""Run folders with unusual names: everything saved there can be read, in every way."""
 
 import itertools
 import json
@@ -40,13 +40,13 @@ FLAGS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Iterator[pathlib.Path]:
-    """A run of three checkpoints, all weights of each of one value, and their scores."""
+    """A run of three checkpoints, in each of which all weights are equal, and their scores."""
     folder = tmp_path_factory.mktemp("made")
     hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
     flags = FLAGS | {"output_dir": str(folder)}
     run = run_folder.create_run(flags, hparams.freeze(), str(folder))
     model, step = run.build_model(), tf.Variable(0, dtype=tf.int64)
-    # Training has more than these, but all that tells its checkpoints from averages.
+    # Training saves more, but this is what distinguishes its checkpoints from averages.
     checkpoint = tf.train.Checkpoint(model=model, step=step, optimizer=tf.Variable(1.0))
     for number, value in ((1, 1.0), (2, 4.0), (3, -2.0)):
         for variable in model.trainable_variables:
@@ -55,14 +55,14 @@ def made(tmp_path_factory) -> Iterator[pathlib.Path]:
         checkpoint.write(f"{folder}/model.ckpt-{number}")
         with (folder / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps({"kind": "eval", "step": number, "bleu": value}) + "\n")
-    with pytest.MonkeyPatch.context() as patch:  # one model for all that is read
+    with pytest.MonkeyPatch.context() as patch:  # one model for all reads
         patch.setattr(run_folder.RunFolder, "build_model", lambda self: model)
         yield folder
 
 
 @pytest.fixture(params=NAMES)
 def folder(request, made, tmp_path, monkeypatch) -> str:
-    """That run under an odd name, relative to the working directory."""
+    """That run under an unusual name, relative to the working directory."""
     monkeypatch.chdir(tmp_path)
     folder = f"./{request.param}/run{request.param}"
     shutil.copytree(made, folder)
@@ -70,7 +70,7 @@ def folder(request, made, tmp_path, monkeypatch) -> str:
 
 
 def value(run: run_folder.RunFolder, checkpoint: str | None = None) -> float:
-    """The one value of all weights in a checkpoint."""
+    """Returns the value of all weights in a checkpoint."""
     model, _ = run.load_model(checkpoint)
     (found,) = {float(x) for v in model.trainable_variables for x in np.ravel(v)}
     return found
@@ -83,7 +83,7 @@ def run_command(module, *argv: str) -> int:
 
 
 def names(*argv: str) -> list[str]:
-    """The checkpoints that t2t-eval takes its flags to name."""
+    """Returns the checkpoints that t2t-eval finds for its flags."""
     return checkpoint_names(t2t_eval.COMMAND.parse(argv))
 
 
@@ -124,7 +124,7 @@ def test_averages_are_written_and_read(folder, capsys):
     (odd,) = names(f"--output_dir={folder}", "--checkpoint_path=of,[2].ckpt")
     assert value(run, named_checkpoint(odd, folder)) == 2.5
     flags = f"--model_dir={folder}", f"--output_dir={folder}/avg", "--n=2"
-    for new in (2, 0):  # the second time, all are there
+    for new in (2, 0):  # the second time, all exist
         capsys.readouterr()
         assert run_command(t2t_avg_all, *flags) == 0
         assert capsys.readouterr().out.count("model.ckpt-") == new

@@ -1,4 +1,4 @@
-"""Every optimizer by name: against its formula, over devices, through a checkpoint."""
+"""Every optimizer: compared with its formula, on several devices, through a checkpoint."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def by_adafactor(weight, gradients):
 
 
 def by_momentum(weight, gradients, nesterov=False):
-    """TensorFlow 1's, which T2T uses."""
+    """TensorFlow 1's optimizer, which T2T uses."""
     total = np.zeros_like(weight)
     for gradient in gradients:
         total = MOMENTUM * total + gradient
@@ -122,8 +122,8 @@ def test_updates_are_those_of_the_formula_on_one_device_and_on_two(case, strateg
 
 
 @pytest.mark.parametrize("case", OPTIMIZERS)
-def test_going_on_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
-    """With a rate that changes, so that the count of updates matters, too."""
+def test_resuming_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
+    """With a changing rate, so that the count of updates matters as well."""
     hparams = hparams_of(case, "learning_rate_warmup_steps=10").copy(
         learning_rate_schedule="constant*linear_warmup"
     )
@@ -139,7 +139,7 @@ def test_going_on_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
 
 
 def test_adafactor_never_exceeds_one_over_the_root_of_the_step(strategy_over):
-    """What its documentation says of rates above that."""
+    """The documented limit of the rate."""
     hparams = hparams_of("adafactor").copy(learning_rate_constant=7.0)
     (matrix, _) = Training(hparams, strategy_over(1)).take(GRADIENTS[:1])
     moved = np.sqrt(np.mean((matrix - WEIGHTS[0]) ** 2))

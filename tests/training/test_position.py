@@ -1,4 +1,4 @@
-"""A checkpoint's position in the data: whose it is, and what becomes of it if that has changed."""
+"""A checkpoint's position in the data, and its fate when the data has changed."""
 
 import json
 import os
@@ -15,11 +15,11 @@ FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 6
 
 
 class Training:
-    """What stands for a run: one weight, and numbers for data."""
+    """A minimal run: one weight, and numbers as data."""
 
     def __init__(self, folder, files=FILES, shape=(), dataset=None) -> None:
         self.parts = {name: tf.Variable(tf.zeros(shape)) for name in ("model", "optimizer")}
-        self.state = {"window": tf.Variable(0.0)}  # a TrainStep has it, too
+        self.state = {"window": tf.Variable(0.0)}  # as in a TrainStep
         self.batches = iter(dataset or tf.data.Dataset.range(50))
         self.checkpoints = Checkpoints(
             folder,
@@ -38,7 +38,7 @@ class Training:
             self.checkpoints.save(step)
 
     def where(self):
-        """The weight, and the number that comes next."""
+        """Returns the weight and the next number."""
         return float(self.parts["model"]), int(next(self.batches))
 
 
@@ -108,13 +108,13 @@ def test_changed_data_is_an_error_that_says_so(tmp_path):
     assert changed.where() == (0.0, 0), "nothing has been restored"
 
 
-def test_accepted_changes_go_on_with_the_data_from_the_beginning(tmp_path, caplog):
+def test_accepted_changes_start_the_data_from_the_beginning(tmp_path, caplog):
     Training(tmp_path).train_to(3)
     accepting = Training(tmp_path, OTHERS)
     assert accepting.checkpoints.restore(accept_changed_data=True) == 3
     assert accepting.where() == (3.0, 0)
     assert "starts from the beginning: train-0: 50 bytes -> 60 bytes" in caplog.text
-    # Killed before the next checkpoint, it is to be accepted again; after it, no more.
+    # If killed before the next checkpoint, it must be accepted again; after that, no longer.
     with pytest.raises(UserError, match="--accept_changed_data"):
         Training(tmp_path, OTHERS).checkpoints.restore()
     accepting.train_to(4)

@@ -17,7 +17,7 @@ RAISED = {signal.SIGTERM: PreemptionError, signal.SIGINT: KeyboardInterrupt}
 
 @pytest.fixture(autouse=True)
 def interruptible():
-    """Also where the tests run in the background, whose processes ignore Ctrl-C from the start."""
+    """Restores Ctrl-C, which background processes ignore from the start."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""What workers must share."""
+"""The settings that workers must share."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ def config(data_dir) -> TrainerConfig:
 
 
 def other_than(config: TrainerConfig, **changes) -> str | None:
-    """Returns how a worker with changes differs from the chief."""
+    """Returns the difference of a worker with changes from the chief."""
     changed = dataclasses.replace(config, worker_id=1, **changes)
     return difference(
         "worker 1",
@@ -59,7 +59,7 @@ def test_unequal_flags(changes, difference, config):
 
 
 def test_unequal_hyperparameters_of_one_set(config):
-    """A set of one's own, say, that has changed on one machine."""
+    """For example a user's set that has changed on one machine."""
     hparams = resolve_hparams(config)
     line = difference(
         "worker 1",

@@ -25,7 +25,7 @@ def without_dropout(model, overrides=""):
 
 
 def in_a_model(config, like, arrays):
-    """Puts recorded arrays, one for each of T2T's variables, where ours stand."""
+    """Assigns recorded arrays, one for each of T2T's variables, to our variables."""
     model = Transformer(like.hparams, like.inputs_vocab_size, like.targets_vocab_size)
     t2t_variables.assign(model, arrays, config["target_space_id"])
     return [np.asarray(variable) for variable in model.trainable_variables]
@@ -81,7 +81,7 @@ def test_trainings(golden, t2t_weights, config, run):
     optimizer = make_built(model)
     step = TrainStep(tf.distribute.get_strategy(), model, optimizer, parts, seed=0)
 
-    # The loss moved that much in T2T when the weights were moved by 1e-6.
+    # T2T's loss changed by this much when the weights changed by 1e-6.
     sensitivity = recorded[f"{run}/loss_sensitivity"].astype(float)
     allowed = 1e-5 + 10 * np.maximum.accumulate(sensitivity)
     for update in range(how["steps"] // parts):
@@ -140,7 +140,7 @@ RUNS = {
 
 
 def recorded_here(overrides):
-    """Losses of six updates and the length of the first gradient, of a model all can make."""
+    """Losses of six updates and the norm of the first gradient, for a reproducible model."""
     hparams = registry.hparams("transformer_test").copy(**NO_DROPOUT)
     hparams = hparams.override("learning_rate_constant=0.02,learning_rate_warmup_steps=2")
     hparams = hparams.override(overrides)
@@ -170,12 +170,14 @@ def recorded_here(overrides):
 @pytest.mark.integration
 @pytest.mark.parametrize("run", RUNS)
 def test_trainings_recorded_here(run):
-    """Holds the numbers where T2T's are not at hand; those are held by the tests above."""
+    """Guards the numbers where T2T's recordings are missing; the tests above check those."""
     found = recorded_here(RUNS[run])
     recorded = json.loads(FIXTURE.read_text()) if FIXTURE.exists() else {}
     if run not in recorded:
         FIXTURE.write_text(json.dumps(recorded | {run: found}, indent=1) + "\n")
-        pytest.fail(f"{run} was missing in {FIXTURE.name} and is recorded anew: look, then commit")
+        pytest.fail(
+            f"{run} was missing in {FIXTURE.name} and has been recorded: check, then commit"
+        )
     for name, values in found.items():
         assert values == pytest.approx(recorded[run][name], rel=1e-4), name
 

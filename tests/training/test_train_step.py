@@ -33,7 +33,7 @@ def ragged_batches(steps: int, parts: int = PARTS) -> list[dict[str, tf.Tensor]]
 
 
 def train(strategy, batches, overrides="", model="transformer", hparams_set="transformer_base"):
-    """Trains on the batches; returns the step object and the weights in single file."""
+    """Trains on the batches; returns the step object and the weights as one vector."""
     small = SMALL if model == "transformer" else "hidden_size=12,num_hidden_layers=1"
     hparams = registry.hparams(hparams_set).override(",".join(filter(None, (small, overrides))))
     keras.utils.set_random_seed(3)
@@ -71,7 +71,7 @@ def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over):
 
 @pytest.fixture(scope="module")
 def compiled_step():
-    """A step on two devices, and its variables, which have values that training gave them."""
+    """A step on two devices, and its variables after some training."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     step, _ = train(strategy, ragged_batches(1))
     return step, [*step.variables, *step.optimizer.variables]
@@ -79,7 +79,7 @@ def compiled_step():
 
 @pytest.fixture
 def on_two(compiled_step):
-    """The same step, whatever another test has done with it."""
+    """The same step, with its variables restored after each test."""
     step, variables = compiled_step
     values = [variable.numpy() for variable in variables]
     step.totals()
@@ -112,7 +112,7 @@ def with_dropout():
 
 
 def test_with_dropout_masks_follow_the_part_not_the_device(with_dropout, strategy_over):
-    """Each part has masks of its own; which device computes it makes no difference."""
+    """Each part has its own masks, whichever device computes it."""
     batches, on_one = with_dropout
     _, on_two = train(strategy_over(2), batches, DROPOUT)
     np.testing.assert_allclose(on_two, on_one, rtol=1e-5, atol=1e-5)
@@ -228,7 +228,7 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over):
     assert step.loss_scale.value.numpy() == pytest.approx(5e29)
     assert step.totals().skipped == 1
     assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
-    assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would start anew with it"
+    assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would reset it"
 
 
 @pytest.mark.integration

@@ -1,5 +1,6 @@
-"""The trainer as a whole, in this process: what it leaves in the run folder, and its errors."""
+"""The whole trainer, in this process: the contents of the run folder, and its errors."""
 
+import functools
 import json
 import pathlib
 from types import SimpleNamespace
@@ -18,30 +19,16 @@ from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
-from t2t_lite.training.config import TrainerConfig
-
-HPARAMS = "batch_size=64,batch_shuffle_size=0,max_length=16,num_hidden_layers=1"
-
-
-def config(data_dir, output_dir, **changes) -> TrainerConfig:
-    settings = {
-        "data_dir": str(data_dir),
-        "output_dir": str(output_dir),
-        "problem": "text2text_tmpdir",
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-        "hparams": HPARAMS,
-        "train_steps": 4,
-        "local_eval_frequency": 2,
-        "log_step_count_steps": 2,
-        "decode_hparams": "beam_size=1,extra_length=1",
-        "random_seed": 5,
-    }
-    return TrainerConfig(**(settings | changes))
 
 
 @pytest.fixture(scope="module")
-def trained(data_dir, tmp_path_factory) -> pathlib.Path:
+def config(small_runs):
+    """Returns a function that makes the configuration of a training of four steps."""
+    return functools.partial(small_runs.make_config, hparams="batch_shuffle_size=0", train_steps=4)
+
+
+@pytest.fixture(scope="module")
+def trained(data_dir, tmp_path_factory, config) -> pathlib.Path:
     """A run folder after four steps."""
     folder = tmp_path_factory.mktemp("run")
     trainer.run(config(data_dir, folder))
@@ -96,7 +83,7 @@ def test_the_summary_adds_up_the_records(trained):
 
 
 @pytest.mark.integration
-def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
+def test_a_finished_run_started_again_changes_nothing(trained, data_dir, config):
     before = (trained / "metrics.jsonl").read_bytes()
     newest = tf.train.latest_checkpoint(str(trained))
     trainer.run(config(data_dir, trained, random_seed=None))
@@ -107,52 +94,54 @@ def test_a_finished_run_started_again_changes_nothing(trained, data_dir):
 @pytest.mark.parametrize(
     ("schedule", "due"), [("train", []), ("continuous_train_and_eval", [2, 4])]
 )
-def test_checkpoints_by_the_clock_leave_the_evaluations_where_they_are(schedule, due):
+def test_checkpoints_by_the_clock_leave_the_evaluations_where_they_are(schedule, due, config):
     settings = config("data", "run", save_checkpoints_secs=1000, schedule=schedule)
     timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
     assert [step for step in range(1, 6) if timer.checkpoint_due(step)] == due
 
 
-def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir):
+def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
     trainer.run(config(data_dir, trained, schedule="evaluate"))
     lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])
-    # The fused loss of one batch shape is the same to the bit.
+    # The fused loss of one batch shape is reproducible exactly.
     assert last == {**json.loads(lines[3]), "kind": "evaluate"}
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"hparams": HPARAMS + ",hidden_size=8"}, UserError, "hidden_size: 16 != 8"),
+        ({"hparams": "batch_shuffle_size=0,hidden_size=8"}, UserError, "hidden_size: 16 != 8"),
         ({"random_seed": 6}, UserError, "was started with --random_seed=5, not 6"),
         ({"model": "lstm_seq2seq_attention"}, UsageError, "needs a LSTMHParams"),
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],
 )
-def test_contradictions_are_refused(trained, data_dir, changes, error, message):
+def test_contradictions_are_refused(trained, data_dir, changes, error, message, config):
     with pytest.raises(error, match="") as raised:
         trainer.run(config(data_dir, trained, **changes))
     assert message in str(raised.value)
 
 
-def test_a_run_that_goes_on_keeps_its_batch_size(trained, data_dir):
+def test_a_resumed_run_keeps_its_batch_size(trained, data_dir, config):
     again = config(data_dir, trained, hparams="batch_size=999,max_length=16")
     assert with_found_batch_size(again).hparams == "max_length=16,batch_size=64"
 
 
-def test_parts_that_devices_cannot_share_are_refused(trained, data_dir):
-    with pytest.raises(UserError, match=r"batches of 1 parts .* which 2 devices cannot share"):
+def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
+    with pytest.raises(
+        UserError, match=r"batches of 1 parts .* which cannot be divided evenly among 2 devices"
+    ):
         trainer.seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
 
 
-def test_missing_data_names_the_command(trained, tmp_path):
+def test_missing_data_names_the_command(trained, tmp_path, config):
     with pytest.raises(UserError, match=r"vocabulary|t2t-datagen --problem=text2text_tmpdir"):
         trainer.run(config(tmp_path, tmp_path / "run"))
 
 
-def test_a_corrupt_shard_is_named(data_dir, tmp_path):
+def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
     copy = tmp_path / "data"
     copy.mkdir()
     for path in data_dir.iterdir():
@@ -166,7 +155,7 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path):
 
 
 @pytest.mark.integration
-def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch):
+def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch, config):
     def no_space(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
@@ -177,7 +166,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypa
     assert tf.train.latest_checkpoint(str(trained)) == newest
 
 
-def test_metrics_after_the_restored_step_are_cut_off(tmp_path):
+def test_metrics_after_the_restored_step_are_removed(tmp_path):
     metrics = MetricsWriter(tmp_path, 0)
     for step in (10, 20, 30):
         metrics.write("train", step, {"loss": 1.0 / step})
