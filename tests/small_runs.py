@@ -8,10 +8,12 @@ import tensorflow as tf
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.training.config import TrainerConfig
 
-HPARAMS = "batch_size=64,batch_shuffle_size=2,max_length=16,num_hidden_layers=1"
+HPARAMS = "batch_size=64,max_length=16,num_hidden_layers=1"
 
 
-def make_config(data_dir, output_dir, hparams: str = "", **changes) -> TrainerConfig:
+def make_config(
+    data_dir, output_dir, hparams: str = "batch_shuffle_size=2", **changes
+) -> TrainerConfig:
     """Returns the configuration of a short training.
 
     Args:

@@ -179,8 +179,7 @@ class Trainer:
             train_step.state,
             config.keep_checkpoint_max,
         )
-        encoders = self.run.encoders
-        skipped = SkippedSteps(train_step, encoders)
+        skipped = SkippedSteps(train_step, self.run.encoders)
         step = checkpoints.restore(config.accept_changed_data)
         self.sync.check("restored step", step)
         writer = MetricsWriter(self.run.folder, step)
@@ -207,9 +206,8 @@ class Trainer:
                         totals = train_step.totals()
                         values = train_values(totals, float(optimizer.learning_rate))
                         writer.write("train", step, values)
-                        writer.write_tensorboard(
-                            "speed", step, progress.update(step, totals, values)
-                        )
+                        speeds = progress.update(step, totals, values)
+                        writer.write_tensorboard("speed", step, speeds)
                     if timer.checkpoint_due(step):
                         with progress.paused():
                             checkpoints.save(step)

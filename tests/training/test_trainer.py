@@ -1,5 +1,6 @@
 """The whole trainer, in this process: the contents of the run folder, and its errors."""
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -125,7 +126,7 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message, 
 
 
 def test_a_resumed_run_keeps_its_batch_size(trained, data_dir, config):
-    again = config(data_dir, trained, hparams="batch_size=999,max_length=16")
+    again = dataclasses.replace(config(data_dir, trained), hparams="batch_size=999,max_length=16")
     assert with_found_batch_size(again).hparams == "max_length=16,batch_size=64"
 
 
