@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from absl import flags
 
 from t2t_lite import options, registry
-from t2t_lite.bin import t2t_flags
+from t2t_lite.bin import upstream_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import Config, Option
@@ -180,7 +180,7 @@ class Command:
         values.set_gnu_getopt(True)
         for flag in self.flags.values():
             flag.define(values)
-        accepted = t2t_flags.accepted(self.name)
+        accepted = upstream_flags.accepted(self.name)
         for old in accepted:
             kind = bool if isinstance(old.default, bool) else str
             Flag(old.name, kind, None, old.note).define(values)
@@ -222,7 +222,7 @@ class Command:
             "  --flagfile=PATH\n        Read flags from a file, one --name=value per line.\n"
             "  --help\n        Show this text."
         )
-        if t2t_flags.flags_of(self.name):
+        if upstream_flags.flags_of(self.name):
             parts.append(
                 "Other flags of tensor2tensor are either refused, with what to write instead, or "
                 "accepted with a\nwarning that they have no effect."
@@ -260,7 +260,7 @@ class Command:
             hparam = name.removeprefix("hp_")
             return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
         for candidate in (name, name.removeprefix("no")):
-            note = t2t_flags.refused(self.name).get(candidate)
+            note = upstream_flags.refused(self.name).get(candidate)
             if note is not None:
                 return UsageError(f"--{candidate} is refused: {note}")
         return UsageError(f"unknown flag --{name}{did_you_mean(name, self.flags)}")

@@ -221,12 +221,12 @@ def generate_by_beam(
     """
     try:
         with quiet_import():
-            from t2t_lite.generation import beam_runner
+            from t2t_lite.generation import beam_pipeline
     except ModuleNotFoundError as error:
         raise UserError(
             f"--runner needs Apache Beam ({error}): pip install 't2t_lite[beam]'"
         ) from None
-    pipeline = beam_runner.pipeline_options(runner, beam_options)
+    pipeline = beam_pipeline.pipeline_options(runner, beam_options)
     pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
     for name in names:
         problem = registry.problem(name)
@@ -235,7 +235,7 @@ def generate_by_beam(
                 f"--runner needs pairs of text, and {name!r} is not a Text2TextProblem"
             )
         log.info("generating %s into %s", name, data_dir)
-        beam_runner.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
+        beam_pipeline.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
 
 
 def inspect(names: Iterable[str], data_dir: str) -> None:

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    from t2t_lite.export.query import Client
+    from t2t_lite.export.query_client import Client
 
     COMMAND.require(args, "server", "servable_name")
     problem = None

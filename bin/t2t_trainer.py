@@ -77,7 +77,7 @@ def _run(args: types.SimpleNamespace) -> None:
         names = t2t_datagen.select_problems(config.problem)
         t2t_datagen.generate(names, config.data_dir, args.tmp_dir, DatagenOptions())
     with quiet_import():
-        from t2t_lite.planning import batch_size, dry_run
+        from t2t_lite.preflight import batch_size, dry_run
         from t2t_lite.training import trainer
     if args.find_batch_size:
         config = batch_size.with_found_batch_size(config, args.t2t_usr_dir)

@@ -1,1 +1,1 @@
-"""Exports to TensorFlow, Keras and CTranslate2, and imports from T2T."""
+"""Exports to TensorFlow, Keras and CTranslate2, and a client for exported models."""

@@ -20,7 +20,7 @@ from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import check_metrics, output_metric, output_metrics
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training.evaluation import Evaluation
+from t2t_lite.training.teacher_forced_evaluation import Evaluation
 
 log = logging.getLogger(__name__)
 

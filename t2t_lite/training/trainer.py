@@ -41,12 +41,12 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import devices, memory
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
-from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
 from t2t_lite.training.shared_settings import shared_settings
 from t2t_lite.training.skipped_steps import SkippedSteps
+from t2t_lite.training.teacher_forced_evaluation import Evaluation
 from t2t_lite.training.train_step import TrainStep
 
 log = logging.getLogger(__name__)

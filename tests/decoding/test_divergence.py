@@ -20,7 +20,7 @@ from t2t_lite.decoding.divergence import DivergedError, diverged
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UserError
-from t2t_lite.export.query import Client
+from t2t_lite.export.query_client import Client
 from t2t_lite.insights import job
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.search.beam_search import BeamSearch, greedy_search

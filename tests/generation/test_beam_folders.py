@@ -7,12 +7,12 @@ import pytest
 @pytest.mark.parametrize("name", ["*", "a?", "[x]", "ü, {a}"])
 def test_no_other_folder_is_looked_through(tmp_path, name):
     pytest.importorskip("apache_beam")
-    from t2t_lite.generation import beam_runner
+    from t2t_lite.generation import beam_pipeline
 
     for other in (name, "x", "ab"):
         (tmp_path / other).mkdir()
         (tmp_path / other / "data-1.incomplete").touch()
     folder = str(tmp_path / name)
-    assert beam_runner._matches(folder, "data-*.incomplete") == [f"{folder}/data-1.incomplete"]
-    beam_runner._delete(folder, "data-*.incomplete")
+    assert beam_pipeline._matches(folder, "data-*.incomplete") == [f"{folder}/data-1.incomplete"]
+    beam_pipeline._delete(folder, "data-*.incomplete")
     assert [path.parent.name for path in sorted(tmp_path.rglob("data-*"))] == ["ab", "x"]

@@ -23,10 +23,11 @@ from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.export import keras_archive, saved_model, t2t_checkpoint
+from t2t_lite.export import keras_archive, saved_model
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.checkpoint_files import split_checkpoints
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.t2t_import import checkpoint as t2t_checkpoint
 
 NAMES = ["[lr=0.1]", "[!a-", "back\\slash", "a, b", "*?{c,d}", " blanks\n", "-~ü文", "%s #'\"$HOME"]
 FLAGS = {

@@ -11,8 +11,8 @@ import pytest
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import devices, trainer
-from t2t_lite.training.evaluation import Evaluation
 from t2t_lite.training.preemption import PreemptionError
+from t2t_lite.training.teacher_forced_evaluation import Evaluation
 from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.integration

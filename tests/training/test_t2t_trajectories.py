@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.export import t2t_variables
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.t2t_import import variables as t2t_variables
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
 

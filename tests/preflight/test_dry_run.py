@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.planning import probe
-from t2t_lite.planning.dry_run import MemoryModel, dry_run
+from t2t_lite.preflight import probe
+from t2t_lite.preflight.dry_run import MemoryModel, dry_run
 from t2t_lite.training.config import TrainerConfig
 
 HPARAMS = (
@@ -136,7 +136,7 @@ def test_a_batch_that_does_not_fit_is_refused(data_dir, monkeypatch):
     def measure(request: probe.Request, timeout: float) -> probe.Cost:
         raise probe.DoesNotFitError("out of memory")
 
-    monkeypatch.setattr("t2t_lite.planning.dry_run.measure", measure)
+    monkeypatch.setattr("t2t_lite.preflight.dry_run.measure", measure)
     with pytest.raises(UserError, match=r"fails: out of memory; lower batch_size=2048 or"):
         dry_run(config(data_dir))
 

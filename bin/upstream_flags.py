@@ -1,6 +1,6 @@
 """Every flag of tensor2tensor 1.15's commands, and how it is treated here.
 
-One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.t2t_flags` prints.
+One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.upstream_flags` prints.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Prints docs/commands.md, with every command and flag: `python -m t2t_lite.bin.reference`."""
+"""Prints docs/commands.md, with every command and flag: `python -m t2t_lite.bin.commands_page`."""
 
 import importlib
 import pkgutil

@@ -150,7 +150,7 @@ def test_odd_ids_are_one_line(server, ask, ids):
 
 
 def test_an_answer_without_end_is_not_read(server, ask, monkeypatch):
-    monkeypatch.setattr("t2t_lite.export.query._MAX_ANSWER", 1 << 20)
+    monkeypatch.setattr("t2t_lite.export.query_client._MAX_ANSWER", 1 << 20)
     server.models["m"] = lambda body: "x" * (1 << 20)
     code, _, error = ask("--servable_name=m", "--inputs_once=a")
     assert code == 1

@@ -97,10 +97,10 @@ def locally(problem, folder, **options) -> dict[str, bytes]:
 
 
 def by_beam(problem, data_dir, tmp_dir, beam_options="", **options) -> None:
-    from t2t_lite.generation import beam_runner
+    from t2t_lite.generation import beam_pipeline
 
-    pipeline = beam_runner.pipeline_options("DirectRunner", beam_options)
-    beam_runner.generate_problem(
+    pipeline = beam_pipeline.pipeline_options("DirectRunner", beam_options)
+    beam_pipeline.generate_problem(
         problem, str(data_dir), str(tmp_dir), DatagenOptions(**options), pipeline
     )
 
@@ -110,9 +110,9 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
 
 
 def without_pipeline(monkeypatch) -> None:
-    from t2t_lite.generation import beam_runner
+    from t2t_lite.generation import beam_pipeline
 
-    monkeypatch.delattr(beam_runner, "_run")
+    monkeypatch.delattr(beam_pipeline, "_run")
 
 
 @pytest.mark.parametrize(
@@ -320,10 +320,10 @@ def test_a_folder_that_only_beam_can_reach(tmp_path, monkeypatch):
     ],
 )
 def test_what_beam_refuses_is_a_usage_error(runner, arguments, complaint, capsys):
-    from t2t_lite.generation import beam_runner
+    from t2t_lite.generation import beam_pipeline
 
     with pytest.raises(UsageError, match=f"--runner={runner} .*: .*{complaint}"):
-        beam_runner.pipeline_options(runner, arguments)
+        beam_pipeline.pipeline_options(runner, arguments)
     assert capsys.readouterr().err == ""
 
 
@@ -343,8 +343,8 @@ def test_flags_that_exclude_each_other(tmp_path, argv, complaint, capsys):
 
 def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    monkeypatch.delitem(sys.modules, "t2t_lite.generation.beam_runner", raising=False)
-    monkeypatch.delattr(t2t_lite.generation, "beam_runner", raising=False)
+    monkeypatch.delitem(sys.modules, "t2t_lite.generation.beam_pipeline", raising=False)
+    monkeypatch.delattr(t2t_lite.generation, "beam_pipeline", raising=False)
     what = ["--problem=text2text_tmpdir", f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
     assert command(*what, "--runner=DirectRunner") == 1
     assert "pip install 't2t_lite[beam]'" in capsys.readouterr().err

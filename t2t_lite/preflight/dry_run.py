@@ -20,7 +20,7 @@ from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.inspection import inspect_split
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.planning.probe import Cost, DoesNotFitError, Request, measure
+from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request, measure
 from t2t_lite.progress import duration
 from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig

@@ -16,9 +16,10 @@ import tensorflow as tf
 from t2t_lite import files
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError, first_line
-from t2t_lite.export import t2t_settings, t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.t2t_import import settings as t2t_settings
+from t2t_lite.t2t_import import variables as t2t_variables
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.planning import batch_size
-from t2t_lite.planning.probe import Cost, DoesNotFitError, Request
+from t2t_lite.preflight import batch_size
+from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request
 from t2t_lite.training.config import TrainerConfig
 
 

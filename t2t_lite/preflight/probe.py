@@ -1,6 +1,6 @@
 """Measures the memory and time of training steps in a separate process.
 
-So running out of memory ends only that process: `python -m t2t_lite.planning.probe` reads a
+So running out of memory ends only that process: `python -m t2t_lite.preflight.probe` reads a
 `Request` as JSON from its input and writes the answer, a line of JSON, to its output.
 """
 
@@ -102,7 +102,7 @@ def measure(request: Request, timeout: float) -> Cost:
         )
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "t2t_lite.planning.probe"],
+            [sys.executable, "-m", "t2t_lite.preflight.probe"],
             input=json.dumps(dataclasses.asdict(request)),
             capture_output=True,
             text=True,

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.training.bucket_shapes import BucketShapes
+from t2t_lite.training.bucket_padding import BucketShapes
 
 
 def test_every_length_of_a_bucket_has_one_shape(caplog):

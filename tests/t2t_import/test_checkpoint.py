@@ -15,10 +15,10 @@ from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UserError
-from t2t_lite.export import t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.t2t_import import variables as t2t_variables
 from t2t_lite.text.text_encoder import TokenTextEncoder, VocabType
 
 STEP = 250_000

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.planning.probe import Cost, DoesNotFitError, Request, measure
+from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request, measure
 from t2t_lite.runs import run_folder
 from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig

@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from t2t_lite.bin import t2t_flags
+from t2t_lite.bin import upstream_flags
 from t2t_lite.bin.command import Command
-from t2t_lite.bin.t2t_flags import Treatment
+from t2t_lite.bin.upstream_flags import Treatment
 from t2t_lite.errors import UsageError
 
 _COMMANDS = (
@@ -26,28 +26,30 @@ def command(name: str) -> Command:
     return importlib.import_module(f"t2t_lite.bin.{name.replace('-', '_')}").COMMAND
 
 
-def flags(treatment: Treatment) -> list[tuple[str, t2t_flags.T2TFlag]]:
-    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.treatment is treatment]
+def flags(treatment: Treatment) -> list[tuple[str, upstream_flags.T2TFlag]]:
+    return [
+        (c, f) for c in _COMMANDS for f in upstream_flags.flags_of(c) if f.treatment is treatment
+    ]
 
 
-def ids(cases: list[tuple[str, t2t_flags.T2TFlag]]) -> list[str]:
+def ids(cases: list[tuple[str, upstream_flags.T2TFlag]]) -> list[str]:
     return [f"{name} {flag.name}" for name, flag in cases]
 
 
 def test_the_page_is_the_table():
     page = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
-    assert page.read_text(encoding="utf-8") == t2t_flags.markdown()
+    assert page.read_text(encoding="utf-8") == upstream_flags.markdown()
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_every_flag_stands_there_once(name: str):
-    names = [flag.name for flag in t2t_flags.flags_of(name)]
+    names = [flag.name for flag in upstream_flags.flags_of(name)]
     assert len(names) == len(set(names))
 
 
 def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
     trainer, decoder = (
-        {(flag.name, flag.default) for flag in t2t_flags.flags_of(name)}
+        {(flag.name, flag.default) for flag in upstream_flags.flags_of(name)}
         for name in ("t2t-trainer", "t2t-decoder")
     )
     assert trainer < decoder
@@ -58,7 +60,7 @@ def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
 @pytest.mark.parametrize(
     ("name", "flag"), flags(Treatment.HONOURED), ids=ids(flags(Treatment.HONOURED))
 )
-def test_honoured_flags_exist_with_t2ts_default(name: str, flag: t2t_flags.T2TFlag):
+def test_honoured_flags_exist_with_t2ts_default(name: str, flag: upstream_flags.T2TFlag):
     ours = command(name).flags[flag.name]
     same = (ours.default if ours.default != "" else None) == (
         flag.default if flag.default != "" else None
@@ -70,7 +72,7 @@ def test_honoured_flags_exist_with_t2ts_default(name: str, flag: t2t_flags.T2TFl
     ("name", "flag"), flags(Treatment.ACCEPTED), ids=ids(flags(Treatment.ACCEPTED))
 )
 def test_accepted_flags_warn_when_given(
-    name: str, flag: t2t_flags.T2TFlag, caplog: pytest.LogCaptureFixture
+    name: str, flag: upstream_flags.T2TFlag, caplog: pytest.LogCaptureFixture
 ):
     assert flag.name not in command(name).flags
     command(name).parse([])
@@ -84,7 +86,7 @@ def test_accepted_flags_warn_when_given(
 @pytest.mark.parametrize(
     ("name", "flag"), flags(Treatment.REFUSED), ids=ids(flags(Treatment.REFUSED))
 )
-def test_refused_flags_say_what_to_do(name: str, flag: t2t_flags.T2TFlag):
+def test_refused_flags_say_what_to_do(name: str, flag: upstream_flags.T2TFlag):
     assert flag.name not in command(name).flags
     assert flag.note
     for word in (f"--{flag.name}", f"--{flag.name}=1", f"--no{flag.name}"):
@@ -95,7 +97,7 @@ def test_refused_flags_say_what_to_do(name: str, flag: t2t_flags.T2TFlag):
 
 def test_flags_that_notes_mention_exist():
     for name in _COMMANDS:
-        for flag in t2t_flags.flags_of(name):
+        for flag in upstream_flags.flags_of(name):
             mentioned = {word.strip(",.;").partition("=")[0] for word in flag.note.split()}
             mentioned = {word.removeprefix("--") for word in mentioned if word.startswith("--")}
             if flag.note != "only training reads it":

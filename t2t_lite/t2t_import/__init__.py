@@ -1,0 +1,1 @@
+"""Reads the runs of tensor2tensor: settings, variables, checkpoints."""
