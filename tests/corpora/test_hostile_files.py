@@ -197,15 +197,15 @@ def test_a_sample_with_a_lone_surrogate_is_named():
 def test_one_long_subtoken_does_not_slow_the_others_down():
     sound = SubwordTextEncoder.build_from_token_counts({"some": 5, "text": 3}, 1)
     odd = SubwordTextEncoder([*sound._subtokens, "s" * 10**6])
-    start = time.process_time()
+    start = time.thread_time()
     assert odd.encode("some" * 10_000) == sound.encode("some" * 10_000)
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_a_vocabulary_is_built_from_a_very_long_word_in_linear_time():
-    start = time.process_time()
+    start = time.thread_time()
     built = SubwordTextEncoder.build_from_token_counts({"a" * 20_000: 1, "b": 2}, 2)
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
     assert built.decode(built.encode("aab a")) == "aab a"
 
 
@@ -257,7 +257,7 @@ def test_what_a_file_holds_is_quoted_in_short():
 
 def test_the_nearest_name_is_found_in_short_time():
     names = [f"corpus/part-{number:06d}.txt" for number in range(300_000)]
-    start = time.process_time()
+    start = time.thread_time()
     did_you_mean("corpus/par-00001.txt", names)
     assert did_you_mean("x" * 10**6, names) == ""
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5

@@ -16,9 +16,9 @@ from t2t_lite.text.text_files import raw_pieces
 
 @contextlib.contextmanager
 def within(seconds: float):
-    start = time.process_time()
+    start = time.thread_time()
     yield
-    assert time.process_time() - start < seconds
+    assert time.thread_time() - start < seconds
 
 
 def tmx(contents: bytes, bad: BadInput | None = None) -> list[tuple[str, str]]:

@@ -96,10 +96,10 @@ LEFT = "(S " * MANY + " (x a))" * MANY
     ids=["one in the other", "to the right and to the left"],
 )
 def test_many_nested_brackets_are_scored(gold, test, counts):
-    start = time.process_time()
+    start = time.thread_time()
     score = score_sentence(parse_sentence(gold), parse_sentence(test), EvalbParameters())
     assert (score.matched, score.crossing) == counts
-    assert time.process_time() - start < 10
+    assert time.thread_time() - start < 10
 
 
 @pytest.mark.parametrize("line", ["(" * MANY, ")" * MANY, "(S" * MANY, "(S (x a)" * MANY])
@@ -113,9 +113,9 @@ def test_many_quotes_are_scored():
     parameters = EvalbParameters(quote_labels=frozenset(["''"]), delete_labels=frozenset(["''"]))
     gold = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b))")
     test = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b) (x c))")
-    start = time.process_time()
+    start = time.thread_time()
     assert score_sentence(gold, test, parameters).error == "Length unmatch (2|3)"
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
 
 
 # ---- parameter files
@@ -124,9 +124,9 @@ def test_many_quotes_are_scored():
 def test_many_settings_are_read(tmp_path):
     path = tmp_path / "many.prm"
     path.write_text("".join(f"EQ_WORD a{number} b\n" for number in range(20_000)))
-    start = time.process_time()
+    start = time.thread_time()
     assert len(EvalbParameters.read(path).equal_words) == 20_000
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
 
 
 @pytest.mark.parametrize("line", ["MAX_ERROR " + "9" * 5000, "X" * 10**6, "CUTOFF_LEN \u0663"])
@@ -141,18 +141,18 @@ def test_odd_settings_are_named(tmp_path, line):
 
 
 def test_symbols_that_close_what_is_not_open_take_linear_time():
-    start = time.process_time()
+    start = time.thread_time()
     symbols = ["S"] * 20_000 + ["/NP"] * 20_000
     tree, repairs = trees.delinearize(["a"], symbols)
     assert (tree.words(), repairs) == (["a"], 40_001)
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_phrases_of_a_deep_tree_take_linear_time():
     tree = trees.parse_tree("(S (x a) " * 20_000 + ")" * 20_000)
-    start = time.process_time()
+    start = time.thread_time()
     assert sum(1 for _ in trees.phrases(tree)) == 19_998
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_the_command_scores_and_refuses_deep_trees(tmp_path, capsys):

@@ -40,11 +40,11 @@ def refused(body: bytes) -> tuple[int, str]:
     ],
 )
 def test_what_is_wrong_is_said_briefly_and_soon(body, status, message):
-    start = time.process_time()
+    start = time.thread_time()
     code, error = refused(body)
     assert (code, error[: len(message)]) == (status, message)
     assert len(error) < 250
-    assert time.process_time() - start < 0.5
+    assert time.thread_time() - start < 0.5
 
 
 def test_long_names_are_quoted_by_their_beginning():
