@@ -4,18 +4,19 @@ The commands call the same functions. TensorFlow is imported only when needed.
 """
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
-from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hyperparameters import to_assignments
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
 
@@ -31,6 +32,10 @@ TMP_DIR = "/tmp/t2t_datagen"
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
 
+# What names a checkpoint of a run: see `Run`.
+CheckpointName = str | int | pathlib.Path
+
+
 class Run(run_folder.RunFolder):
     """A trained model in its run folder: settings, problem, encoders, checkpoints.
 
@@ -38,7 +43,7 @@ class Run(run_folder.RunFolder):
     updates, a file name in the folder, or a path.
     """
 
-    def checkpoint(self, name: str = "newest") -> str:
+    def checkpoint(self, name: CheckpointName = "newest") -> str:
         """Returns the path prefix of a checkpoint.
 
         Raises:
@@ -46,9 +51,15 @@ class Run(run_folder.RunFolder):
         """
         from t2t_lite.checkpoints.names import named_checkpoint
 
-        return named_checkpoint(name, str(self.folder))
+        path = named_checkpoint(_expanded(str(name)), str(self.folder))
+        if not checkpoint_files.is_whole(path):
+            raise UserError(
+                f"{self.folder} has no checkpoint {str(name)!r} ({path}.index is missing): name "
+                "newest, best, averaged, a number of updates, or a path"
+            )
+        return path
 
-    def model(self, checkpoint: str = "newest") -> "Seq2Seq":
+    def model(self, checkpoint: CheckpointName = "newest") -> "Seq2Seq":
         """Builds the Keras model with the weights of a checkpoint.
 
         Raises:
@@ -57,7 +68,9 @@ class Run(run_folder.RunFolder):
         model, _ = self.load_model(self.checkpoint(checkpoint))
         return model
 
-    def translator(self, checkpoint: str = "newest", **decode_hparams: Any) -> "Translator":
+    def translator(
+        self, checkpoint: CheckpointName = "newest", **decode_hparams: Any
+    ) -> "Translator":
         """Returns a function from text to text.
 
         Args:
@@ -82,7 +95,7 @@ def open_run(output_dir: str | pathlib.Path) -> Run:
     Raises:
         UserError: the folder is not a run folder, or one of its files cannot be read.
     """
-    return Run.open(str(output_dir))
+    return Run.open(_expanded(output_dir))
 
 
 def generate_data(
@@ -106,32 +119,36 @@ def generate_data(
             or another process is generating them.
         DataError: the raw data is unusable.
     """
-    for folder in (data_dir, tmp_dir):
-        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    problem = _problem(problem)
     settings = DatagenOptions(**_known(DatagenOptions, options))
-    generator.generate_data(_problem(problem), str(data_dir), str(tmp_dir), settings)
+    folders = _expanded(data_dir), _expanded(tmp_dir)
+    for folder in folders:
+        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    generator.generate_data(problem, *folders, settings)
 
 
 def train(
     *,
-    problem: str,
+    problem: str | Problem,
     model: str,
     hparams_set: str,
     data_dir: str | pathlib.Path,
     output_dir: str | pathlib.Path,
     hparams: str | Mapping[str, Any] = "",
+    decode_hparams: str | Mapping[str, Any] = "",
     **settings: Any,
 ) -> Run:
     """Trains a model, or resumes from the newest checkpoint in `output_dir`.
 
     Args:
-        problem: a registered name.
+        problem: a registered name, or a registered `Problem`.
         model: a registered name.
         hparams_set: a registered name.
         data_dir: folder that `generate_data` filled.
         output_dir: run folder; created if missing.
         hparams: changes to the set, as a mapping or as `"name=value,..."`.
-        **settings: the fields of `TrainerConfig`, such as `train_steps=1500`.
+        decode_hparams: changes to the search settings of evaluations, in the same forms.
+        **settings: the other fields of `TrainerConfig`, such as `train_steps=1500`.
 
     Returns:
         The run.
@@ -142,15 +159,19 @@ def train(
     """
     from t2t_lite.training import trainer
 
-    if not isinstance(hparams, str):
+    if isinstance(hparams, Mapping):
         hparams = to_assignments(registry.hparams(hparams_set).change(**hparams), hparams)
+    if isinstance(decode_hparams, Mapping):
+        changed = DecodeHParams().change(**decode_hparams)
+        decode_hparams = to_assignments(changed, decode_hparams)
     config = TrainerConfig(
-        data_dir=str(data_dir),
-        output_dir=str(output_dir),
-        problem=problem,
+        data_dir=_expanded(data_dir),
+        output_dir=_expanded(output_dir),
+        problem=problem if isinstance(problem, str) else problem.name,
         model=model,
         hparams_set=hparams_set,
         hparams=hparams,
+        decode_hparams=decode_hparams,
         **_known(TrainerConfig, settings),
     )
     trainer.run(config)
@@ -158,8 +179,8 @@ def train(
 
 
 def evaluate(
-    run: Run,
-    checkpoint: str = "newest",
+    run: Run | str | pathlib.Path,
+    checkpoint: CheckpointName = "newest",
     *,
     split: str = "dev",
     metrics: Sequence[str] = (),
@@ -169,7 +190,7 @@ def evaluate(
     """Scores a checkpoint on a whole split, as `t2t-eval` does.
 
     Args:
-        run: the run.
+        run: the run, or its folder.
         checkpoint: the checkpoint to score, as in `Run.checkpoint`.
         split: train, dev or test.
         metrics: names of registered metrics, or `command:PROGRAM` (default: the problem's own).
@@ -187,12 +208,13 @@ def evaluate(
 
     if split not in _SPLITS:
         raise UsageError(f"split {split!r}: expected train, dev or test")
+    run = run if isinstance(run, Run) else open_run(run)
     hparams = DecodeHParams.of(run.problem).change(**decode_hparams)
     (scores,) = checkpoint_scores.score_checkpoints(
         [run.checkpoint(checkpoint)],
         devices.make_strategy(None),
         _SPLITS[split],
-        str(data_dir),
+        _expanded(data_dir),
         to_assignments(hparams, decode_hparams),
         metrics,
     )
@@ -209,8 +231,9 @@ def dataset(
 ) -> "tf.data.Dataset":
     """Returns batches for `keras.Model.fit`, `evaluate` and `predict`.
 
-    Sentences of similar length share a batch, and each occurs once. The training split is
-    reshuffled in each epoch; other splits have a fixed order.
+    Sentences of similar length share a batch. The training split is reshuffled each time that the
+    dataset is iterated; pairs with a side of more than `max_length` subwords are left out. Other
+    splits are complete and have a fixed order.
 
     Args:
         problem: a registered name, or a `Problem`.
@@ -238,7 +261,7 @@ def dataset(
         raise UsageError(f"split {split!r}: expected train, dev or test")
     problem, settings = _problem(problem), BasicHParams().change(**hparams)
     is_training = _SPLITS[split] == DatasetSplit.TRAIN
-    paths = problem.existing_filepaths(str(data_dir), _SPLITS[split])
+    paths = problem.existing_filepaths(_expanded(data_dir), _SPLITS[split])
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
@@ -249,7 +272,7 @@ def dataset(
             parts=1,
             seed=seed,
             batch_shuffle_size=settings.batch_shuffle_size,
-            epochs=1,
+            epochs=_next_epoch(),
         )
     else:
         batches = eval_dataset(paths, scheme, reader, parts=1)
@@ -260,6 +283,20 @@ def dataset(
         return features, targets, tf.cast(targets != 0, tf.float32)
 
     return batches.map(weigh)
+
+
+def _next_epoch() -> "tf.data.Dataset":
+    """Returns a dataset of one number, which is greater by one each time that it is iterated."""
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        count = tf.Variable(-1, dtype=tf.int64)
+    return tf.data.Dataset.from_tensors(0).map(lambda _: count.assign_add(1))
+
+
+def _expanded(path: str | pathlib.Path) -> str:
+    """Returns a path in which `~` is the home folder, as in flags."""
+    return os.path.expanduser(path)
 
 
 def _problem(problem: str | Problem) -> Problem:

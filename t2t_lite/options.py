@@ -22,6 +22,15 @@ T = TypeVar("T")
 REQUIRED: Any = dataclasses.MISSING
 _KEY = "option"
 
+# For each kind of option, the values that it takes, and what a message calls them.
+_TYPES: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a text"),
+    pathlib.Path: (str, "a path"),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Option:
@@ -35,6 +44,7 @@ class Option:
         choices: the allowed values of a str; empty: any value.
         minimum: the smallest allowed number.
         maximum: the largest allowed number.
+        others: further types of values that Python code may give.
     """
 
     name: str
@@ -44,14 +54,18 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    others: tuple[type, ...] = ()
 
     def violation(self, value: Any) -> str:
         """Returns an error text to append to the value; "" if the value is allowed."""
-        if value is None or value == self.default:
+        if value is None and self.default is None:
             return ""
-        number = {int: numbers.Integral, float: numbers.Real}.get(self.kind)
-        if number and not isinstance(value, number):
-            return f" is not {'a whole number' if self.kind is int else 'a number'}"
+        wanted, noun = _TYPES[self.kind]
+        is_allowed = isinstance(value, (wanted, *self.others))
+        if not is_allowed or (isinstance(value, bool) and self.kind is not bool):
+            return f" is not {noun}"  # True is not the number 1
+        if value == self.default:
+            return ""
         if self.choices and value not in self.choices:
             *others, last = self.choices
             return f", expected {', '.join(others)} or {last}"
@@ -95,14 +109,15 @@ def option(
 class Config:
     """Base of configuration dataclasses; checks the options of a new object.
 
-    Paths may be any `os.PathLike`; they become a str.
+    Paths may be any `os.PathLike`; they become a str, in which `~` is the home folder.
     """
 
     def __post_init__(self) -> None:
         for declared in options_of(type(self)):
             value = getattr(self, declared.name)
-            if declared.kind is pathlib.Path and isinstance(value, os.PathLike):
-                object.__setattr__(self, declared.name, os.fspath(value))  # the dataclass is frozen
+            if declared.kind is pathlib.Path and isinstance(value, str | os.PathLike):
+                # The dataclass is frozen.
+                object.__setattr__(self, declared.name, os.path.expanduser(value))
         for name, value, violation in violations(self):
             raise UsageError(f"{name}={value}{violation}")
 
@@ -132,7 +147,8 @@ def options_by_group(config_class: type) -> dict[str, tuple[Option, ...]]:
         title = field.metadata["group"] or title
         kind = pathlib.Path if field.metadata["path"] else _value_type(hints[field.name])
         default = "" if field.default is REQUIRED else field.default
-        found = Option(field.name, kind, default, **field.metadata[_KEY])
+        others = (tuple,) if tuple in _members(hints[field.name]) else ()
+        found = Option(field.name, kind, default, **field.metadata[_KEY], others=others)
         groups[title] = (*groups.get(title, ()), found)
     return groups
 
@@ -144,5 +160,10 @@ def required_options(config_class: type) -> list[str]:
 
 def _value_type(hint: Any) -> type:
     """Returns the type of a flag's value for an annotation such as `int | None`."""
+    return next(kind for kind in (bool, int, float, str) if kind in _members(hint))
+
+
+def _members(hint: Any) -> list[Any]:
+    """Returns the types of which an annotation is the union, `tuple` for every kind of tuple."""
     members = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
-    return next(kind for kind in (bool, int, float, str) if kind in members)
+    return [typing.get_origin(member) or member for member in members]

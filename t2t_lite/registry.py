@@ -67,7 +67,7 @@ class Registry(Generic[Value]):
             UsageError: a class defines a hook under its name in an earlier version.
         """
         _refuse_renamed_hooks(value)
-        if name in self._entries:
+        if name in self._entries and not _is_run_again(self._entries[name], value):
             raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
         self._entries[name] = value
 
@@ -101,6 +101,12 @@ class Registry(Generic[Value]):
             return value
 
         return register
+
+
+def _is_run_again(old: Any, new: Any) -> bool:
+    """Whether a notebook cell or script defines what it has defined before."""
+    modules = [getattr(value, "__module__", None) for value in (old, new)]
+    return modules == ["__main__", "__main__"] and old.__qualname__ == new.__qualname__
 
 
 def _refuse_renamed_hooks(value: Any) -> None:

@@ -8,11 +8,13 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import t2t_lite as t2t
 from t2t_lite import registry
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.training.config import TrainerConfig
 
 TINY = {
     "hidden_size": 16,
@@ -90,10 +92,38 @@ def test_an_unknown_search_setting_names_the_nearest(run):
 
 
 def test_a_model_has_the_weights_of_its_checkpoint(run):
-    ids = np.array([[5, 6, 1]], np.int32)
-    features = {"inputs": ids, "targets": ids}
-    first, second = run.model("7"), run.model(run.checkpoint())
-    np.testing.assert_array_equal(first(features), second(features))
+    saved = tf.train.load_checkpoint(run.checkpoint())
+    types = saved.get_variable_to_dtype_map()
+    values = [saved.get_tensor(name) for name, kind in types.items() if kind == tf.float32]
+    weights = [np.asarray(weight) for weight in run.model().trainable_weights]
+    assert len(weights) == len(values) > 0
+    assert sum(abs(w).sum() for w in weights) == pytest.approx(sum(abs(v).sum() for v in values))
+
+
+@pytest.mark.parametrize("name", ["newest", 7, "7", "model.ckpt-7"])
+def test_a_checkpoint_has_many_names(run, name):
+    path = f"{run.folder}/model.ckpt-7"
+    assert run.checkpoint(name) == run.checkpoint(pathlib.Path(path)) == path
+
+
+@pytest.mark.parametrize("name", ["bset", 8, "nowhere/model.ckpt-1", ""])
+def test_a_missing_checkpoint_is_named(run, name):
+    with pytest.raises(UserError, match=rf"has no checkpoint '{name}' .*newest, best, averaged"):
+        run.checkpoint(name)
+
+
+def test_the_home_folder_is_understood(run, monkeypatch):
+    monkeypatch.setenv("HOME", str(run.folder.parent))
+    assert t2t.open_run(f"~/{run.folder.name}").folder == run.folder
+    required = {"problem": "p", "model": "m", "hparams_set": "h", "output_dir": "run"}
+    assert TrainerConfig(**required, data_dir="~/d").data_dir == str(run.folder.parent / "d")
+
+
+def test_translations_are_compared_as_objects(run):
+    translate = run.translator(beam_size=1, extra_length=2)
+    (one,), (other,) = (translate("A cat.", n_best=1) for _ in range(2))
+    assert one in {one}
+    assert one != other
 
 
 def _logits_of(model, as_dict: bool) -> keras.Model:
@@ -176,6 +206,17 @@ def test_batches_weigh_tokens_but_not_padding(data):
         t2t.dataset("text2text_tmpdir", "trian", data_dir=data)
 
 
+def test_each_epoch_has_other_batches(data):
+    def contents(batches) -> list[bytes]:
+        return [np.asarray(targets).tobytes() for _, targets, _ in batches]
+
+    settings = {"data_dir": data, "batch_size": 40, "batch_shuffle_size": 0}
+    batches = t2t.dataset("text2text_tmpdir", **settings)
+    first, second = contents(batches), contents(batches)
+    assert {*first} != {*second}
+    assert contents(t2t.dataset("text2text_tmpdir", **settings)) == first
+
+
 def test_fit_goes_over_the_training_split_once_an_epoch(data):
     batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
     assert sum(len(targets) for _, targets, _ in batches) == 60
@@ -192,6 +233,31 @@ def _fitted(data) -> keras.Model:
     return model
 
 
+def test_a_problem_may_extend_the_generation(tmp_path):
+    calls = []
+
+    class Extended(type(t2t.registry.problem("text2text_tmpdir"))):
+        def generate_data(self, data_dir, tmp_dir, options=None):
+            calls.append(data_dir)
+            super().generate_data(data_dir, tmp_dir, options)
+
+    for split in ("train", "eval"):
+        for side in ("inputs", "targets"):
+            (tmp_path / f"{side}.{split}.txt").write_text("a b\n", encoding="utf-8")
+    problem, data = Extended(), tmp_path / "data"
+    t2t.generate_data(problem, data_dir=data, tmp_dir=tmp_path, num_workers=1)
+    assert calls == [str(data)]
+    assert list(data.glob("*-dev-*"))
+    with pytest.raises(UsageError, match=r"call t2t_lite.generate_data\(problem, data_dir="):
+        problem.generate_data(str(data), str(tmp_path))
+
+
+def test_an_unknown_problem_leaves_no_folder(tmp_path):
+    with pytest.raises(UsageError, match="unknown problem"):
+        t2t.generate_data("typo", data_dir=tmp_path / "data", tmp_dir=tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.integration
 def test_trains_opens_and_translates(data, tmp_path):
     run = t2t.train(
@@ -201,6 +267,7 @@ def test_trains_opens_and_translates(data, tmp_path):
         data_dir=data,
         output_dir=tmp_path / "run",
         hparams=TINY,
+        decode_hparams={"beam_size": 1},
         train_steps=3,
         schedule="train",
     )

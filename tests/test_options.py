@@ -32,7 +32,7 @@ class Knobs(HParams):
 def test_a_field_says_all_that_a_flag_needs():
     assert options_of(Oven) == (
         Option("dish", str, "", "What to bake."),
-        Option("recipe", pathlib.Path, "", "Its file."),
+        Option("recipe", pathlib.Path, "", "Its file.", others=(tuple,)),
         Option("heat", int, None, "Degrees.", minimum=0, maximum=300),
         Option("hours", float, 0.5, "Hours.", minimum=0),
         Option("fan", bool, None, "Blow."),
@@ -82,3 +82,21 @@ def test_hyperparameters_may_have_bounds(changes, message):
         Knobs().override(changes)
     assert str(error.value) == message
     assert Knobs().override("size=1,kind=b,rate=-1") == Knobs(1, "b", -1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value", "message"),
+    [
+        (bool, False, "false", " is not True or False"),
+        (bool, False, None, " is not True or False"),
+        (int, 7, True, " is not a whole number"),
+        (int, 7, None, " is not a whole number"),
+        (int, 7, 2.5, " is not a whole number"),
+        (str, "a", 5, " is not a text"),
+        (pathlib.Path, "", 3, " is not a path"),
+        (int, None, None, ""),
+        (float, 0.5, 1, ""),
+    ],
+)
+def test_a_value_of_another_type_is_refused(kind, default, value, message):
+    assert Option("size", kind, default, "Size.").violation(value) == message

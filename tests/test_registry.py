@@ -308,3 +308,22 @@ def test_a_bad_usr_dir_is_named(tmp_path: pathlib.Path, name: str, init: str, me
 def test_usr_dir_without_init(tmp_path: pathlib.Path):
     with pytest.raises(UserError, match=r"__init__\.py is missing"):
         registry.import_usr_dir(str(tmp_path))
+
+
+def test_a_notebook_cell_may_run_again():
+    known = registry.Registry("thing", "t2t_lite.problems")
+    cells = [type("Mine", (), {"__module__": "__main__"}) for _ in range(2)]
+    for cell in cells:
+        known.add("mine", cell)
+    assert known["mine"] is cells[1]
+    with pytest.raises(KeyError, match="already registered"):
+        known.add("mine", type("Mine", (), {"__module__": "elsewhere"}))
+
+
+def test_a_problem_that_defines_prepare_data_is_refused():
+    class Preparing(text_problems.Text2TextProblem):
+        def prepare_data(self, data_dir, tmp_dir, options):
+            """Was called between the vocabulary and the files."""
+
+    with pytest.raises(UsageError, match="'prepare_data', which is now called 'generate_data'"):
+        registry.register_problem(Preparing)

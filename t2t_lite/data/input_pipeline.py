@@ -42,7 +42,7 @@ def train_dataset(
     parts: int,
     seed: int,
     batch_shuffle_size: int,
-    epochs: int | None = None,
+    epochs: tf.data.Dataset | None = None,
 ) -> tf.data.Dataset:
     """Returns shuffled batches for training, endless by default.
 
@@ -58,7 +58,7 @@ def train_dataset(
         seed: seed of all shuffling.
         batch_shuffle_size: size of the buffer that mixes the lengths of batches, in batches of
             one part; 0: no buffer.
-        epochs: passes over the examples; None: endless.
+        epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding.
@@ -74,8 +74,7 @@ def train_dataset(
         chunks = _shuffled(records, _SHUFFLED_RECORDS, seeds).batch(_MEASURED_RECORDS)
         return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
 
-    numbers = tf.data.Dataset.counter() if epochs is None else tf.data.Dataset.range(epochs)
-    chunks = numbers.flat_map(epoch)
+    chunks = (tf.data.Dataset.counter() if epochs is None else epochs).flat_map(epoch)
     batches = _bucketed(chunks, scheme, reader, parts)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // parts), seed=seed)

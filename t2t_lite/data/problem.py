@@ -6,7 +6,7 @@ module imports neither TensorFlow nor Keras: listing problems must stay quick.
 
 import abc
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from t2t_lite import registry
@@ -70,6 +70,9 @@ class Problem(abc.ABC):
 
     # Hooks that subclasses may still define under the name of an earlier version, and today's.
     renamed_hooks: ClassVar[Mapping[str, str]] = {"show": "postprocess"}
+
+    # What `generate_data` does by default: set by data generation, which problems know nothing of.
+    default_generation: "Callable[[str, str, DatagenOptions | None], None] | None" = None
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         self._was_reversed = was_reversed
@@ -158,9 +161,9 @@ class Problem(abc.ABC):
     def generate_data(
         self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
     ) -> None:
-        """Generates the vocabulary and the TFRecord files in a problem that overrides this.
+        """Generates the missing vocabulary and TFRecord files; `t2t_lite.generate_data` calls it.
 
-        `t2t_lite.generate_data` calls the override.
+        A subclass may override it, and call this one.
 
         Args:
             data_dir: folder of the results.
@@ -168,12 +171,14 @@ class Problem(abc.ABC):
             options: how to generate; None: the defaults.
 
         Raises:
-            UsageError: not overridden; the message names what to call instead.
+            UsageError: called by hand; the message names what to call instead.
         """
-        raise UsageError(
-            f"{type(self).__name__}.generate_data: call t2t_lite.generate_data(problem, data_dir, "
-            "tmp_dir), or run t2t-datagen"
-        )
+        if self.default_generation is None:
+            raise UsageError(
+                f"{type(self).__name__}.generate_data: call t2t_lite.generate_data(problem, "
+                "data_dir=..., tmp_dir=...), or run t2t-datagen"
+            )
+        self.default_generation(data_dir, tmp_dir, options)
 
     # ---- text and ids
 

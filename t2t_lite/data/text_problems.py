@@ -13,8 +13,8 @@ import abc
 import itertools
 import logging
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 class Text2TextProblem(Problem):
     """Pairs of lines. T2T's members keep their names and meaning."""
+
+    renamed_hooks: ClassVar[Mapping[str, str]] = {"prepare_data": "generate_data"}
 
     # ---- what a subclass provides
 

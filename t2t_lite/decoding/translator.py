@@ -12,7 +12,7 @@ from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.errors import UsageError
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Translation:
     """One output of a model for one text.
 

@@ -7,6 +7,7 @@ finished work is kept, and the next run completes it. Memory does not grow with 
 the records take twice their size until a split is finished.
 """
 
+import functools
 import itertools
 import logging
 import operator
@@ -54,18 +55,22 @@ def generate_data(
         DataError: the raw data is unusable.
         OSError: a file cannot be written.
     """
+    if isinstance(problem, Text2TextProblem):
+        problem.default_generation = functools.partial(_generate_text, problem)
+    try:
+        problem.generate_data(data_dir, tmp_dir, options or DatagenOptions())
+    finally:
+        problem.default_generation = None
+
+
+def _generate_text(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions | None
+) -> None:
+    """Does what `generate_data` does for a class that does not override it."""
     options = options or DatagenOptions()
-    if not isinstance(problem, Text2TextProblem) or has_own_generation(problem):
-        problem.generate_data(data_dir, tmp_dir, options)
-        return
     with lock.exclusive(problem, data_dir):
         prepare_data(problem, data_dir, tmp_dir, options)
         generate_problem(problem, data_dir, tmp_dir, options)
-
-
-def has_own_generation(problem: Problem) -> bool:
-    """Whether a problem's class overrides `generate_data`."""
-    return type(problem).generate_data is not Problem.generate_data
 
 
 def prepare_data(

@@ -34,7 +34,13 @@ def make_strategy(
             )
         cpu = tf.config.list_physical_devices("CPU")[0]
         logical = [tf.config.LogicalDeviceConfiguration()] * simulate_devices
-        tf.config.set_logical_device_configuration(cpu, logical)
+        try:
+            tf.config.set_logical_device_configuration(cpu, logical)
+        except RuntimeError as error:
+            raise UsageError(
+                f"simulate_devices={simulate_devices}: TensorFlow has already computed in this "
+                "process, and can no longer split its CPU; start a new process"
+            ) from error
         return tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(simulate_devices)])
     gpus = tf.config.list_physical_devices("GPU")
     wanted = len(gpus) if worker_gpu is None else worker_gpu
