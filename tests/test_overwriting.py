@@ -177,5 +177,5 @@ def test_other_files_in_a_run_folder_may_be_replaced(tmp_path, run):
 def test_an_average_does_not_replace_a_checkpoint_of_the_run(run, kind, link):
     link(run.folder / f"{kind}.index", run.folder / "mean.index")
     for output in (run.folder / kind, run.folder / "mean"):
-        with pytest.raises(UserError, match="is a checkpoint of the run: name another"):
+        with pytest.raises(UserError, match="is a checkpoint of the run: choose another"):
             averaging.average(run, [str(run.folder / "model.ckpt-3")], str(output))

@@ -75,7 +75,7 @@ def test_every_command_works_in_folders_of_odd_names(call, tmp_path, monkeypatch
     call(*export, "--format=ctranslate2", "--checkpoint_path=averaged")
     assert sorted(path.name for path in (run / "export").iterdir()) == ["ctranslate2", "keras"]
     refused = call(*export, search, code=1)
-    assert "name another --export_dir" in refused
+    assert "choose another --export_dir" in refused
     assert sorted(path.name for path in (run / "export").iterdir()) == ["ctranslate2", "keras"]
     call(*export, search, "--export_dir=export,{a b}*?")
     assert tf.saved_model.load("export,{a b}*?/ids/1").signatures
