@@ -128,7 +128,45 @@ def _refuse_renamed_hooks(value: Any) -> None:
 _problems: Registry["type[Problem]"] = Registry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
-_metrics: Registry["type[Metric]"] = Registry("metric", "t2t_lite.evaluation")
+
+
+class _MetricRegistry(Registry["type[Metric]"]):
+    """Metrics, each of whose values has a field of its own in the evaluations of metrics.jsonl."""
+
+    def add(self, name: str, value: "type[Metric]") -> None:
+        """Registers a metric.
+
+        Raises:
+            KeyError: the name is taken.
+            ValueError: one of its values has a name that cannot be a field, or that is taken.
+        """
+        own = [name, *(extra.name for extra in value.extras)]
+        for field in own:
+            _check_field(field)
+            if own.count(field) > 1:
+                raise ValueError(f"metric {name!r} has two values named {field!r}")
+        for other, kind in self._entries.items():
+            if name != other and not (issubclass(value, kind) or issubclass(kind, value)):
+                taken = {other, *(extra.name for extra in kind.extras)}
+                for field in own:
+                    if field in taken:
+                        raise ValueError(
+                            f"metric {name!r}: {field!r} is already a value of metric {other!r}"
+                        )
+        super().add(name, value)
+
+
+def _check_field(name: str) -> None:
+    """Raises ValueError if a metric's value cannot have this name."""
+    reserved = name in ("kind", "step", "target_tokens") or name.endswith("_signature")
+    if not name.isidentifier() or reserved:
+        raise ValueError(
+            f"metric {name!r}: expected letters, digits and underscores, and neither kind, step, "
+            "target_tokens nor the ending _signature, which are other fields of metrics.jsonl"
+        )
+
+
+_metrics = _MetricRegistry("metric", "t2t_lite.evaluation")
 
 
 @overload
@@ -174,12 +212,8 @@ def register_metric(name: Registered) -> Registered: ...
 def register_metric(name: str | None = None) -> Callable[[Registered], Registered]: ...
 def register_metric(name: Any = None) -> Any:
     """Registers a `Metric` class; its name, a Python identifier, is a field of metrics.jsonl."""
-    own = snake_case(name.__name__) if callable(name) else name
-    if own and (not own.isidentifier() or own in ("kind", "step") or own.endswith("_signature")):
-        raise ValueError(
-            f"metric {own!r}: expected letters, digits and underscores, and neither kind, step nor "
-            "the ending _signature, which are other fields of metrics.jsonl"
-        )
+    if isinstance(name, str):
+        _check_field(name)
     return _metrics.decorator(name)
 
 

@@ -176,10 +176,42 @@ def test_a_metric_that_is_named_amiss(name: str, message: str):
         registry.metric(name)
 
 
-@pytest.mark.parametrize("name", ["a,b", "a:b", "step", "kind", "bleu_signature"])
+@pytest.mark.parametrize("name", ["a,b", "a:b", "step", "kind", "target_tokens", "bleu_signature"])
 def test_names_that_no_metric_can_have(name: str):
     with pytest.raises(ValueError, match="expected letters, digits and underscores"):
         registry.register_metric(name)
+
+
+class Mine(OutputMetric):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "extras", "message"),
+    [
+        ("recall", [], "'recall' is already a value of metric 'bracketing_f1'"),
+        ("mine", ["precision"], "'precision' is already a value of metric 'bracketing_f1'"),
+        ("mine", ["bleu"], "'bleu' is already a value of metric 'bleu'"),
+        ("mine", ["part", "part"], "two values named 'part'"),
+        ("mine", ["mine"], "two values named 'mine'"),
+        ("mine", ["step"], "'step': expected letters"),
+    ],
+)
+def test_values_of_metrics_have_names_of_their_own(name, extras, message):
+    values = [MetricValue(extra, extra) for extra in extras]
+    with pytest.raises(ValueError, match=message):
+        registry.register_metric(name)(type("Other", (Mine,), {"extras": values}))
+    assert "mine" not in registry.list_metrics()
+
+
+def test_a_derived_metric_shares_the_further_values_of_its_base():
+    base = registry.metrics()["bracketing_f1"]
+    registry.register_metric("mine")(type("Derived", (base,), {}))
+    assert [value.name for value in registry.metric("mine").values][:3] == [
+        "mine",
+        "bracketing_f1_of_all",
+        "recall",
+    ]
 
 
 def test_registry_help_groups_names_by_first_word():
