@@ -10,20 +10,26 @@ score is their mean. Higher is better, unless you register a subclass that says 
         lower_is_better = True
 """
 
+import contextlib
 import math
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+import types
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.errors import UserError, quoted
 from t2t_lite.evaluation.metric import Needs, OutputMetric, Segment, Statistics
+
+_LINE_BREAK = re.compile(r"[\r\n]")  # where programs that read text end a line
 
 
 class ProgramError(UserError):
@@ -59,10 +65,10 @@ class CommandMetric(OutputMetric):
             "outputs": [segment.output for segment in segments],
             "references": [segment.reference for segment in segments],
         }
-        with tempfile.TemporaryDirectory() as folder:
+        with _deadly_signals_raise(), tempfile.TemporaryDirectory() as folder:
             paths = [pathlib.Path(folder, name) for name in columns]
             for path, texts in zip(paths, columns.values(), strict=True):
-                lines = (text.replace("\n", " ") + "\n" for text in texts)
+                lines = (_LINE_BREAK.sub(" ", text) + "\n" for text in texts)
                 path.write_bytes("".join(lines).encode(errors="surrogateescape"))
             printed = self._run([*words, *map(str, paths)])
         return [(number, 1.0) for number in self._numbers(printed, len(segments))]
@@ -106,7 +112,8 @@ class CommandMetric(OutputMetric):
             try:
                 printed, _ = process.communicate()
             except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 raise
             if process.returncode:
@@ -139,3 +146,34 @@ class CommandMetric(OutputMetric):
                 "number"
             )
         return number
+
+
+class _EndedBySignalError(BaseException):
+    """Unwinds the stack before a signal ends this process."""
+
+
+@contextlib.contextmanager
+def _deadly_signals_raise() -> Iterator[None]:
+    """Within its block, SIGTERM and SIGHUP raise an exception before they end this process.
+
+    A program in a session of its own would otherwise run on. Signals that are ignored, or that have
+    a handler, such as the trainer's, keep it. Only the main thread can set handlers.
+    """
+    received: list[int] = []
+
+    def receive(number: int, frame: types.FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:  # another one must not interrupt the unwinding
+            raise _EndedBySignalError
+
+    is_main = threading.current_thread() is threading.main_thread()
+    try:
+        with contextlib.ExitStack() as handlers:
+            for number in (signal.SIGTERM, signal.SIGHUP) if is_main else ():
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    handlers.callback(signal.signal, number, signal.SIG_DFL)
+                    signal.signal(number, receive)
+            yield
+    finally:
+        if received:
+            signal.raise_signal(received[0])

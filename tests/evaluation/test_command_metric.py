@@ -1,9 +1,13 @@
 """command:PROGRAM: what the program is given, what it may print, and how it fails."""
 
+import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +16,9 @@ from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.bootstrap import paired_bootstrap
 from t2t_lite.evaluation.command_metric import CommandMetric, ProgramError
+from t2t_lite.evaluation.metric import Segment
 from t2t_lite.evaluation.metrics import score_outputs
+from t2t_lite.training.preemption import PreemptionError, StopSignals
 
 SOURCES, REFERENCES = ["s one", "s two", "s three"], ["r one", "", "r ü three"]
 OUTPUTS = [Output(text) for text in ("o one", "o two", "")]
@@ -109,6 +115,70 @@ def test_an_interruption_ends_the_program_and_its_children(program, tmp_path):
     state = pathlib.Path(f"/proc/{int(child.read_text())}/stat")
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.01)
+
+
+def ended(child: pathlib.Path) -> bool:
+    state = pathlib.Path(f"/proc/{int(child.read_text())}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_command_ends_the_program(program, tmp_path, number):
+    child, folder = tmp_path / "child", tmp_path / "tmp"
+    folder.mkdir()
+    metric = program(f"sleep 60 & echo $! > {child}.new; mv {child}.new {child}; wait")
+    script = (
+        "from t2t_lite.evaluation.command_metric import CommandMetric, Segment\n"
+        f"CommandMetric({metric!r}).statistics([Segment('s', 'o', 'r')])"
+    )
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    command = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    try:
+        wait_until(child.exists)
+        command.send_signal(number)
+        assert command.wait(30) == -number
+    finally:
+        command.kill()
+    wait_until(lambda: ended(child))
+    assert not list(folder.iterdir())
+
+
+def test_a_handler_of_sigterm_stays(program, tmp_path):
+    """The trainer's handler ends the program at once by raising an exception."""
+    metric = program(
+        f"sleep 60 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/child; wait"
+    )
+
+    def terminate() -> None:
+        wait_until((tmp_path / "child").exists)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    thread = threading.Thread(target=terminate)
+    thread.start()
+    with pytest.raises(PreemptionError), StopSignals() as stop, stop.held(), stop.at_once():
+        score(metric)
+    thread.join()
+    wait_until(lambda: ended(tmp_path / "child"))
+
+
+def test_handlers_are_restored(program):
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    score(program("echo 1"))
+    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+
+
+def test_a_segment_is_one_line(program, tmp_path):
+    metric = program(f'cp "$2" {tmp_path}/seen; echo 1')
+    CommandMetric(metric).statistics([Segment("s", "a\rb\r\nc\nd\u2028e", "r")])
+    assert (tmp_path / "seen").read_bytes().decode() == "a b  c d\u2028e\n"
 
 
 def test_a_program_may_have_a_name_and_a_direction(program):
