@@ -17,7 +17,7 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.config import METRICS_HELP
-from t2t_lite.evaluation.metrics import check_metrics, split_metrics
+from t2t_lite.evaluation.metrics import check_metrics, output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
             notes[name] = value
         else:
             rows.append([name, *(f"{s.values[name]:.6g}" for s in scored)])
-    for title, resampled in _bootstraps(scored).items():
-        rows.append([f"{title} mean", *(f"{r.mean:.2f} ± {r.half_width:.2f}" for r in resampled)])
+    for resampled in _bootstraps(scored):
+        title = f"{resampled[0].metric} bootstrap"
+        rows.append([f"{title} mean", *map(_interval, resampled)])
         p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
         rows.append([f"{title} p-value", *p_values])
         notes[f"{title} signature"] = resampled[0].signature
@@ -127,14 +128,17 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
     return "\n".join([*lines, *(f"{name}: {note}" for name, note in notes.items())])
 
 
-def _bootstraps(scored: Sequence["CheckpointScores"]) -> dict[str, list["BootstrapResult"]]:
-    """Returns each checkpoint's bootstrap results, by the title of the metric."""
-    found = {
-        f"{name} bootstrap": [s.other_resampled[name] for s in scored]
-        for name in scored[0].other_resampled
-    }
+def _interval(result: "BootstrapResult") -> str:
+    """Returns the mean and half of the interval, with the digits of the metric's score."""
+    form = output_metric(result.metric).form
+    return " ± ".join(f"{number:{form}}".strip() for number in (result.mean, result.half_width))
+
+
+def _bootstraps(scored: Sequence["CheckpointScores"]) -> list[list["BootstrapResult"]]:
+    """Returns the checkpoints' bootstrap results, a list for each metric that was resampled."""
     first = [s.resampled for s in scored if s.resampled]
-    return {"bootstrap": first, **found} if first else found
+    others = [[s.other_resampled[name] for s in scored] for name in scored[0].other_resampled]
+    return [first, *others] if first else others
 
 
 if __name__ == "__main__":

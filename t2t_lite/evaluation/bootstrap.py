@@ -15,6 +15,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.evaluation.metric import OutputMetric, Statistics, add_up
 from t2t_lite.evaluation.metrics import output_metric, score_outputs
+from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 
 _SAMPLES = 1000
 _SEED = "SACREBLEU_SEED"
@@ -29,6 +30,7 @@ class BootstrapResult:
     half_width: float  # of the 95 % confidence interval around the mean
     p_value: float | None  # of the difference from the baseline; None for the baseline itself
     signature: str  # the metric's, with the number of samples and the seed
+    metric: str  # its name
 
 
 def paired_bootstrap(
@@ -81,7 +83,9 @@ def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[st
     for name, rows in systems.items():
         this = first if rows is baseline else _Resampling(metric, rows, samples)
         p_value = None if rows is baseline else this.p_value(first)
-        found[name] = BootstrapResult(this.score, this.mean, this.half_width, p_value, signature)
+        found[name] = BootstrapResult(
+            this.score, this.mean, this.half_width, p_value, signature, metric.name
+        )
     return found
 
 
@@ -90,9 +94,9 @@ class _Resampling:
 
     def __init__(self, metric: OutputMetric, rows: Statistics, samples: np.ndarray) -> None:
         self.score = float(metric.score(add_up(rows)))
-        table = np.array(
-            rows, np.float32
-        )  # as in sacreBLEU, so that numbers agree to the last digit
+        # SacreBLEU adds up float32: the same numbers to the last digit need the same rounding.
+        number = np.float32 if isinstance(metric, SacrebleuMetric) else np.float64
+        table = np.array(rows, number)
         scores = [metric.score(table[sample].sum(0)) for sample in samples]
         self.scores = np.array(scores, np.float64)
         ordered = np.sort(self.scores)

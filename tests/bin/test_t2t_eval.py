@@ -60,7 +60,7 @@ def test_the_table_of_two():
             f"run/model.ckpt-{step}",
             step,
             {"loss": 1.5 + p, "bleu": 20.0, "bleu_signature": "tok:13a"},
-            BootstrapResult(20.0, 20.1, 0.5, p or None, "bs:1000|seed:12345"),
+            BootstrapResult(20.0, 20.1, 0.5, p or None, "bs:1000|seed:12345", "bleu"),
         )
         for step, p in ((5, 0.0), (10, 0.25))
     ]
@@ -71,31 +71,37 @@ def test_the_table_of_two():
         ["step", "5", "10"],
         ["loss", "1.5", "1.75"],
         ["bleu", "20", "20"],
-        ["bootstrap mean", "20.10 ± 0.50", "20.10 ± 0.50"],
-        ["bootstrap p-value", "baseline", "0.2500"],
+        ["bleu bootstrap mean", "20.10 ± 0.50", "20.10 ± 0.50"],
+        ["bleu bootstrap p-value", "baseline", "0.2500"],
         ["bleu_signature: tok:13a"],
-        ["bootstrap signature: bs:1000|seed:12345"],
+        ["bleu bootstrap signature: bs:1000|seed:12345"],
     ]
 
 
 def test_the_table_by_two_metrics():
-    worth = BootstrapResult(20.0, 20.1, 0.5, None, "bs:1000")
+    worth = BootstrapResult(20.0, 20.1, 0.5, None, "bs:1000", "bleu")
+    other = dataclasses.replace(worth, mean=60.0, metric="ter")
     scores = {"bleu": 20.0, "ter": 60.0}
     rows = t2t_eval._table(
-        [
-            CheckpointScores(name, 1, scores, worth, {"ter": dataclasses.replace(worth, mean=60.0)})
-            for name in ("a", "b")
-        ]
+        [CheckpointScores(name, 1, scores, worth, {"ter": other}) for name in ("a", "b")]
     ).splitlines()
     assert [row.split("  ")[0] for row in rows[-6:]] == [
-        "bootstrap mean",
-        "bootstrap p-value",
+        "bleu bootstrap mean",
+        "bleu bootstrap p-value",
         "ter bootstrap mean",
         "ter bootstrap p-value",
-        "bootstrap signature: bs:1000",
+        "bleu bootstrap signature: bs:1000",
         "ter bootstrap signature: bs:1000",
     ]
     assert rows[-4].endswith("60.00 ± 0.50  60.00 ± 0.50")
+
+
+def test_scores_below_one_have_enough_digits():
+    name = "command:./comet.sh"
+    worth = BootstrapResult(0.85, 0.8512, 0.0034, None, "bs:1000", name)
+    table = t2t_eval._table([CheckpointScores(c, 1, {name: 0.85}, worth) for c in ("a", "b")])
+    assert f"{name} bootstrap mean" in table
+    assert "0.8512 ± 0.0034  0.8512 ± 0.0034" in table
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from sacrebleu.significance import PairedTest
 
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.evaluation.bootstrap import paired_bootstrap
+from t2t_lite.evaluation.bootstrap import paired_bootstrap, resample
+from t2t_lite.evaluation.metric import OutputMetric, Segment
 from t2t_lite.evaluation.metrics import score_outputs
 
 WORDS = ["the", "a", "cat", "dog", "house", "tree", "sees", "likes", "small", "big", "red", "and"]
@@ -137,6 +138,24 @@ def test_a_seed_that_is_none(monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "x")
     with pytest.raises(UsageError, match="SACREBLEU_SEED='x': expected a whole number"):
         paired_bootstrap("bleu", {"a": ["x"], "b": ["y"]}, ["z"])
+
+
+class Deviation(OutputMetric):
+    """The mean of large numbers, less what they have in common: float32 would lose the rest."""
+
+    def statistics(self, segments):
+        return [(1e9 + len(segment.output), 1.0) for segment in segments]
+
+    def score(self, totals):
+        return float(totals[0] / totals[1] - 1e9)
+
+
+def test_sums_of_large_numbers_keep_their_digits():
+    metric = Deviation("deviation")
+    rows = metric.statistics([Segment("", "x" * (n % 7), "") for n in range(60)])
+    found = resample(metric, {"a": rows})["a"]
+    assert abs(found.mean - found.score) < found.half_width < 1
+    assert found.metric == "deviation"
 
 
 def test_outputs_and_references_must_pair():

@@ -115,8 +115,8 @@ def _evaluates(finish, run: pathlib.Path, names: list[str], found: dict) -> None
     assert first[-8:-2] == [
         "exact_match",
         "length_gap",
-        "bootstrap mean",
-        "bootstrap p-value",
+        "exact_match bootstrap mean",
+        "exact_match bootstrap p-value",
         "length_gap bootstrap mean",
         "length_gap bootstrap p-value",
     ]
