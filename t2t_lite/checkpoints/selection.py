@@ -173,6 +173,16 @@ def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> 
     curve = criterion.curve(folder)
     steps = best_steps(curve, len(curve))
     found = [path for path in (_prefix(folder, step) for step in steps) if path]
+    if not curve:
+        raise UserError(
+            f"no evaluation in {folder / METRICS} has a finite {criterion.name}: train "
+            "until the first evaluation (--local_eval_frequency)"
+        )
+    if not found:
+        raise UserError(
+            f"{folder} holds no checkpoint with a {criterion.name} in {METRICS}: those that were "
+            "evaluated are deleted; train with a larger --keep_best_max"
+        )
     if len(found) < count:
         raise UserError(
             f"{folder} holds {len(found)} checkpoints with a {criterion.name} in {METRICS}, fewer "

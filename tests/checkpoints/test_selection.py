@@ -238,6 +238,13 @@ def test_too_few_checkpoints(tmp_path):
     assert selection.best_checkpoints(tmp_path, criterion, 1) == [str(tmp_path / "model.ckpt-20")]
     with pytest.raises(UserError, match=r"1 checkpoints with a bleu .* fewer than 2"):
         selection.best_checkpoints(tmp_path, criterion, 2)
+    forget(tmp_path, 20)
+    with pytest.raises(UserError, match=r"holds no checkpoint with a bleu .* larger --keep_best"):
+        selection.best_checkpoints(tmp_path, criterion, 1)
+    with pytest.raises(
+        UserError, match=r"no evaluation in .*metrics\.jsonl has a finite ter: train"
+    ):
+        selection.best_checkpoints(tmp_path, Criterion.named("", ["ter"]), 1)
 
 
 def test_a_kept_checkpoint_of_another_training_is_replaced(tmp_path):
