@@ -4,7 +4,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.evaluation.metrics import check_metrics, score_by_metrics, split_metrics
@@ -40,6 +40,7 @@ COMMAND = Command(
                 "(default: BLEU with and without case).",
             ),
         ),
+        "Registries": REGISTRY_FLAGS,
     },
 )
 

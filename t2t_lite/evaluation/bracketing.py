@@ -67,7 +67,7 @@ class BracketingF1(OutputMetric):
         counts = f"{whole} of {len(trees)} outputs; {repairs} repairs"
         return Score(
             values={
-                "bracketing_f1": summary.f1,
+                self.name: summary.f1,
                 "bracketing_f1_of_all": f1_of_all,
                 "recall": summary.recall,
                 "precision": summary.precision,

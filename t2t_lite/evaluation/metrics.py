@@ -1,5 +1,6 @@
 """Scores outputs by the names of registered metrics."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,11 @@ from t2t_lite.evaluation.metric import (
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Output
+
+# In a list of names; the last alternative is a quote that is never closed.
+_METRIC_NAME = re.compile(
+    r"""(?: [^,'"\\] | \\. | '[^']*' | "(?:[^"\\]|\\.)*" | ['"\\] )+""", re.DOTALL | re.VERBOSE
+)
 
 
 def score_outputs(
@@ -94,8 +100,13 @@ def output_metrics(names: Iterable[str]) -> list[str]:
 
 
 def split_metrics(names: str) -> tuple[str, ...]:
-    """Splits a comma-separated list of names, without repetitions."""
-    return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    """Splits a list of names at commas, without repetitions.
+
+    As in a shell, a comma that is quoted or follows a backslash belongs to the name:
+    "bleu,command:./score.sh 'a,b'" has two names.
+    """
+    parts = (name.strip() for name in _METRIC_NAME.findall(names))
+    return tuple(dict.fromkeys(name for name in parts if name))
 
 
 def check_metrics(names: Iterable[str]) -> None:

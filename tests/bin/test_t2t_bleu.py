@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import sys
 
 import pytest
 import sacrebleu
 
+from t2t_lite import registry
 from t2t_lite.bin import t2t_bleu
 
 
@@ -64,6 +66,24 @@ def test_other_metrics(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str
     ):
         assert run(*files, *flags) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_metric_of_ones_own(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    package = tmp_path / "bleu_usr_dir"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import t2t_lite\nfrom t2t_lite.evaluation.exact import ExactMatch\n\n\n"
+        "class AnyMatch(ExactMatch):\n    title = 'any match'\n\n\n"
+        "t2t_lite.register_metric('any_match')(AnyMatch)\n"
+    )
+    path = write(tmp_path / "text", "a b c\n")
+    flags = [f"--translation={path}", f"--reference={path}", f"--t2t_usr_dir={package}"]
+    try:
+        assert run(*flags, "--metrics=any_match") == 0
+    finally:
+        registry._metrics._entries.pop("any_match", None)
+        sys.modules.pop(package.name, None)
+    assert "= 100.00" in capsys.readouterr().out
 
 
 def test_odd_line_breaks_do_not_split_lines(

@@ -1,12 +1,22 @@
 """The scores that problems name: values for metrics.jsonl, lines for people."""
 
+import re
+
 import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
+from t2t_lite.decoding.config import METRICS_HELP
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.evaluation.bleu import corpus_bleu
-from t2t_lite.evaluation.metrics import check_metrics, output_metrics, score_outputs
+from t2t_lite.evaluation.bracketing import BracketingF1
+from t2t_lite.evaluation.metric import OutputMetric, Segment
+from t2t_lite.evaluation.metrics import (
+    check_metrics,
+    output_metrics,
+    score_outputs,
+    split_metrics,
+)
 from t2t_lite.problems import algorithmic
 
 RIGHT = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD bit) (NP (PRP him))) (. .)))"
@@ -73,6 +83,40 @@ def test_sentences_that_evalb_leaves_out_are_counted_and_warned_of(caplog):
     (warning,) = caplog.messages
     assert "3 of 4 sentences, as EVALB does: 1 where" in warning
     assert "2 without an output" in warning
+
+
+def test_a_subclass_of_bracketing_f1_reports_its_own_score():
+    class Mine(BracketingF1):
+        """F1 by another name."""
+
+    values = Mine("mine").evaluate([Segment("", RIGHT, RIGHT)]).values
+    assert values["mine"] == 100
+    assert values.keys() == {value.name for value in Mine("mine").values}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("bleu, chrf,bleu,", ("bleu", "chrf")),
+        ("command:./m.sh --x 'a,b',bleu", ("command:./m.sh --x 'a,b'", "bleu")),
+        ('ter,command:./m "a,\\"b",bleu', ("ter", 'command:./m "a,\\"b"', "bleu")),
+        ("command:./m a\\,b,ter", ("command:./m a\\,b", "ter")),
+        ("command:./it's,ter", ("command:./it's", "ter")),
+    ],
+)
+def test_commas_in_quotes_do_not_split_names(names, expected):
+    assert split_metrics(names) == expected
+
+
+def test_help_names_the_metrics_that_score_outputs():
+    scoring = {
+        n for n in registry.list_metrics() if issubclass(registry.metrics()[n], OutputMetric)
+    }
+    words = set(re.findall(r"\w+", METRICS_HELP))
+    built_in = {n for n in scoring if registry.metrics()[n].__module__.startswith("t2t_lite.")}
+    assert built_in <= words
+    assert not words & (set(registry.list_metrics()) - scoring)
+    assert "registry_help" not in words
 
 
 def test_no_output_at_all_scores_0():
