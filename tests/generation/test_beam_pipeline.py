@@ -330,7 +330,10 @@ def test_what_beam_refuses_is_a_usage_error(runner, arguments, complaint, capsys
 @pytest.mark.parametrize(
     ("argv", "complaint"),
     [
-        (["--runner=DirectRunner", "--num_workers=2"], "--num_workers applies to this machine only"),
+        (
+            ["--runner=DirectRunner", "--num_workers=2"],
+            "--num_workers applies to this machine only",
+        ),
         (["--beam_options=--direct_num_workers=2"], "--runner is missing"),
     ],
 )
