@@ -135,6 +135,11 @@ class LSTMSeq2SeqAttention(Seq2Seq):
     @functools.cached_property
     def encoder(self) -> LSTMEncoder:
         """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
+        return self._encoder_view
+
+    # A subclass may give `encoder` another meaning.
+    @functools.cached_property
+    def _encoder_view(self) -> LSTMEncoder:
         return LSTMEncoder(
             self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
         )
@@ -143,7 +148,7 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[SourceMemory, list[LSTMState]]:
         """Encodes `inputs` [B, S]; returns what to attend to, and each layer's state [B, D]."""
-        x, final = self.encoder.encode(inputs, training)
+        x, final = self._encoder_view.encode(inputs, training)
         bias = ops.where(ops.not_equal(inputs, 0), 0.0, MASKED)[:, None]  # [B, 1, S]
         return SourceMemory(x, self.attention.key(x), bias), final
 

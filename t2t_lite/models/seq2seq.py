@@ -5,6 +5,7 @@ takes one step of all hypotheses at a time. Search uses only this protocol.
 """
 
 import abc
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -24,6 +25,10 @@ from t2t_lite.models.output_projection import OutputProjection
 Features = dict[str, keras.KerasTensor]
 
 _Result = TypeVar("_Result")
+
+# Attributes with the parts of a model, and with those that a model derives from its own layers.
+_PARTS = ("encoder", "decoder")
+_VIEWS = ("_encoder_view", "_decoder_view")
 
 
 class AttentionLayer(Protocol):
@@ -111,8 +116,9 @@ class Seq2Seq(HParamsModel, abc.ABC):
         return ForwardFlops()
 
     # ---- parts
+    # A subclass may instead keep layers of its own in these attributes.
 
-    @property
+    @functools.cached_property
     def encoder(self) -> keras.Model:
         """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers.
 
@@ -121,7 +127,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """
         raise UsageError(f"{type(self).__name__} has no encoder that works on its own")
 
-    @property
+    @functools.cached_property
     def decoder(self) -> keras.Model:
         """The decoder as a model, ids [B, T] and the encoder's output -> [B, T, D]; shares layers.
 
@@ -130,9 +136,20 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """
         raise UsageError(f"{type(self).__name__} has no decoder that works on its own")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _PARTS:
+            super().__setattr__(name, value)
+            return
+        attributes = self.__dict__
+        attributes["_own_parts"] = {*attributes.get("_own_parts", ()), name}
+        attributes.setdefault(name, None)  # Keras reads the old value; do not derive one
+        super().__setattr__(name, value)
+        attributes.setdefault(name, value)  # PyTorch keeps layers elsewhere, where none is found
+
     def __dir__(self) -> Iterable[str]:
         # Keras saves the attributes listed here, and would save shared layers as the encoder's.
-        return [name for name in super().__dir__() if name not in ("encoder", "decoder")]
+        hidden = {*_PARTS, *_VIEWS} - vars(self).get("_own_parts", set())
+        return [name for name in super().__dir__() if name not in hidden]
 
     # ---- attention
 

@@ -66,13 +66,22 @@ class Transformer(Seq2Seq):
     @functools.cached_property
     def encoder(self) -> TransformerEncoder:
         """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
+        return self._encoder_view
+
+    @functools.cached_property
+    def decoder(self) -> TransformerDecoder:
+        """The decoder as a model, ids [B, T] and `encoder`'s output -> [B, T, D]; shares layers."""
+        return self._decoder_view
+
+    # A subclass may give `encoder` and `decoder` another meaning.
+    @functools.cached_property
+    def _encoder_view(self) -> TransformerEncoder:
         return TransformerEncoder(
             self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
         )
 
     @functools.cached_property
-    def decoder(self) -> TransformerDecoder:
-        """The decoder as a model, ids [B, T] and `encoder`'s output -> [B, T, D]; shares layers."""
+    def _decoder_view(self) -> TransformerDecoder:
         return TransformerDecoder(
             self.hparams, self.targets_embedding, layers_of=self, name=f"{self.name}_decoder"
         )
@@ -81,7 +90,7 @@ class Transformer(Seq2Seq):
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Encodes `inputs` [B, S]; returns [B, S, D] and the padding bias [B, 1, 1, S]."""
-        return self.encoder.encode(inputs, training)
+        return self._encoder_view.encode(inputs, training)
 
     def decode(
         self,
@@ -91,7 +100,7 @@ class Transformer(Seq2Seq):
         training: bool = False,
     ) -> keras.KerasTensor:
         """Maps `targets` [B, T] to [B, T, D], given the results of `encode`."""
-        return self.decoder.decode(targets, encoder_output, padding, training)
+        return self._decoder_view.decode(targets, encoder_output, padding, training)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""
