@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import keras
 
+from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
+
 
 @contextlib.contextmanager
 def default_policy(policy: keras.DTypePolicy) -> Iterator[None]:
@@ -56,12 +58,12 @@ class Layer(keras.layers.Layer):
         self.supports_masking = True  # outputs keep the mask of the first argument
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor's arguments, and which parts are frozen."""
         arguments = {
             name: keras.saving.serialize_keras_object(getattr(self, name))
             for name in self._argument_names()
         }
-        return {**super().get_config(), **arguments}
+        return {**super().get_config(), **arguments, **frozen_parts(self)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -71,7 +73,11 @@ class Layer(keras.layers.Layer):
             for name in cls._argument_names()
             if name in config
         }
-        return super().from_config({**config, **arguments})
+        others = {name: value for name, value in config.items() if name != FROZEN}
+        layer = super().from_config({**others, **arguments})
+        if FROZEN in config:
+            freeze_parts(layer, layer.trainable, config[FROZEN])
+        return layer
 
     @classmethod
     def _argument_names(cls) -> list[str]:
@@ -133,7 +139,7 @@ class Stack(Layer):
         return (self[number] for number in range(self._count))
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
+        """Returns the constructor's arguments, and which parts are frozen."""
         # Not an attribute: Keras would save the layers a second time under that name.
         layers = keras.saving.serialize_keras_object(list(self))
-        return {**keras.layers.Layer.get_config(self), "layers": layers}
+        return {**keras.layers.Layer.get_config(self), "layers": layers, **frozen_parts(self)}

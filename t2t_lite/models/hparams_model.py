@@ -8,6 +8,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
 
 # Keras's dtype policy for each value of the hparam `dtype`; variables are always float32.
 _POLICIES = {
@@ -65,8 +66,9 @@ class HParamsModel(keras.Model):
         return found.change(**changes) if changes else found.copy()
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs, including the hparams."""
-        return {"hparams": self.hparams.to_dict(), "name": self.name}
+        """Returns what `from_config` needs, including the hparams and which parts are frozen."""
+        config = {"hparams": self.hparams.to_dict(), "name": self.name, **frozen_parts(self)}
+        return config if self.trainable else {**config, "trainable": False}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
@@ -74,9 +76,13 @@ class HParamsModel(keras.Model):
         arguments = {
             name: keras.saving.deserialize_keras_object(value)
             for name, value in config.items()
-            if name != "hparams"
+            if name not in ("hparams", "trainable", FROZEN)
         }
-        return cls(hparams=cls.hparams_class.from_dict(config["hparams"]), **arguments)
+        model = cls(hparams=cls.hparams_class.from_dict(config["hparams"]), **arguments)
+        trainable, frozen = config.get("trainable", True), config.get(FROZEN, ())
+        if frozen or not trainable:
+            freeze_parts(model, trainable, frozen)
+        return model
 
 
 def make_embedding(hparams: BasicHParams, vocab_size: int) -> Embedding:

@@ -1,0 +1,69 @@
+"""Which parts of a layer or model are frozen, for its configuration.
+
+Keras keeps `trainable` of a layer, but not of the sub-layers that its constructor creates.
+"""
+
+import functools
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import keras
+
+FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
+
+
+def frozen_parts(layer: keras.layers.Layer) -> dict[str, list[str]]:
+    """Returns the entry of a configuration: the paths of frozen sub-layers and weights.
+
+    Args:
+        layer: a layer or model; its own `trainable` is not part of the entry.
+    """
+    paths = [path for path, part in _parts(layer) if not part.trainable]
+    return {FROZEN: paths} if paths else {}
+
+
+def freeze_parts(layer: keras.layers.Layer, trainable: bool, paths: Collection[str]) -> None:
+    """Sets `trainable` of a newly created layer and of all its parts.
+
+    Args:
+        layer: a layer or model.
+        trainable: its own `trainable`.
+        paths: of the parts to freeze, from `frozen_parts`.
+    """
+    layer.trainable = trainable
+    # Setting a layer's flag sets those of all its parts, so parts come after what holds them.
+    for path, part in _parts(layer):
+        part.trainable = path not in paths
+
+
+def _parts(layer: keras.layers.Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields all sub-layers and weights with their paths; each after what holds it."""
+    attributes = vars(layer)
+    attributes = {**attributes, **attributes.get("_modules", {})}  # PyTorch's place for layers
+    visible = set(dir(layer)) - _keras_attributes()
+    weights = {id(weight) for weight in layer._trainable_variables}
+    for name in sorted(visible & attributes.keys()):
+        for path, value in _flat(attributes[name], prefix + name):
+            if isinstance(value, keras.layers.Layer):
+                yield path, value
+                yield from _parts(value, f"{path}.")
+            elif id(value) in weights:
+                yield path, value
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the values inside lists, tuples and dicts, with their paths."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _flat(entry, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, entry in enumerate(value):
+            yield from _flat(entry, f"{path}.{number}")
+    else:
+        yield path, value
+
+
+@functools.cache
+def _keras_attributes() -> frozenset[str]:
+    """Names of attributes that Keras itself gives to layers and models."""
+    return frozenset((*vars(keras.layers.Layer()), *vars(keras.Model())))
