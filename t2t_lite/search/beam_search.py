@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
 from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, CoverageTracker, Penalty
@@ -56,8 +57,12 @@ class BeamSearch(SearchLoop):
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
             others are then the best found so far. False: as soon as none of the K can be beaten.
         constraints: what outputs must or must not contain.
-        candidates: continuations considered per sentence and step; None: 2K.
+        candidates: continuations considered per sentence and step, at least K; None: 2K.
         xla_compile: whether XLA compiles the steps.
+
+    Raises:
+        UsageError: `beam_size` or `candidates` is too small, the model does not map (inputs,
+            targets) to logits, or Keras uses a backend other than TensorFlow.
     """
 
     def __init__(
@@ -70,13 +75,17 @@ class BeamSearch(SearchLoop):
         candidates: int | None = None,
         xla_compile: bool = False,
     ) -> None:
+        if candidates is not None and candidates < beam_size:
+            raise UsageError(
+                f"candidates={candidates}: expected at least beam_size={beam_size}, or None"
+            )
         model = as_step_model(model)
         self._coverage = CoverageTracker(model) if penalty.coverage_penalty else None
         super().__init__(self._coverage or model, beam_size, xla_compile)
         self._penalty = penalty
         self._stop_early = stop_early
         self._constraints = constraints
-        self._candidates = candidates or 2 * beam_size
+        self._candidates = 2 * beam_size if candidates is None else candidates
 
     def _begin(
         self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.plain_keras import as_step_model
@@ -84,12 +85,14 @@ class SearchLoop(abc.ABC):
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
 
     Raises:
-        UsageError: Keras uses a backend other than TensorFlow.
+        UsageError: `beam_size` is less than 1, or Keras uses a backend other than TensorFlow.
     """
 
     def __init__(
         self, model: StepModel | keras.Model, beam_size: int, xla_compile: bool = False
     ) -> None:
+        if beam_size < 1:
+            raise UsageError(f"beam_size={beam_size}: expected at least 1")
         self._model: StepModel = as_step_model(model)
         self._beam_size = beam_size
         self._xla_compile = xla_compile
@@ -135,7 +138,7 @@ class SearchLoop(abc.ABC):
         """Searches for the outputs of a batch.
 
         Args:
-            inputs: [B, S] ids, 0 at padding.
+            inputs: [B, S] ids, 0 at padding; B may be 0.
             max_lengths: [B], or one number for all: the maximum length of each output, EOS
                 included; at least 1.
             prefixes: [B, P], ids with which each output must begin, without EOS; 0 after them.
@@ -153,9 +156,11 @@ class SearchLoop(abc.ABC):
         if (np.count_nonzero(prefixes, axis=1) >= limits).any():
             raise ValueError("max_lengths must leave room for the prefix and EOS")
         numbers = np.arange(batch) if numbers is None else np.asarray(numbers)
-        size, longest = self._size, int(limits.max())
+        size, longest = self._size, int(np.max(max_lengths, initial=0))
         shape = (size(batch), self._beam_size, size(longest))
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
+        if not batch:
+            return found
         rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
         start, run, resize = self._compiled
         length = min(CHUNK, longest)

@@ -1,0 +1,146 @@
+"""Search over Keras models that know nothing of it, however they take inputs and targets."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.errors import UsageError
+from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.plain_keras import PlainKerasModel, as_step_model
+from t2t_lite.search.sampling import Sampler
+
+INPUTS = np.array([[4, 2, 3], [1, 1, 5]], np.int32)
+TARGETS = np.array([[3, 1], [2, 4]], np.int32)
+
+
+def logits(inputs, targets):
+    """Tells inputs from targets: [B, T, 7]."""
+    first = keras.ops.one_hot(inputs[:, :1], 7) * 10.0
+    return first + keras.ops.one_hot(targets, 7)
+
+
+class Positional(keras.Model):
+    def call(self, source, target, training=False):
+        return logits(source, target)
+
+
+class Swapped(keras.Model):
+    def call(self, targets, inputs):
+        return logits(inputs, targets)
+
+
+class OneDict(keras.Model):
+    def call(self, features, training=False, mask=None):
+        return logits(features["inputs"], features["targets"])
+
+
+class OneList(keras.Model):
+    def call(self, inputs):
+        source, target = inputs
+        return logits(source, target)
+
+
+class Logits(keras.layers.Layer):
+    def call(self, inputs, targets):
+        return logits(inputs, targets)
+
+
+def functional(*names, order=None, as_dict=False):
+    ids = [keras.Input([None], dtype="int32", name=name) for name in names]
+    made = Logits()(*(ids if order is None else [ids[i] for i in order]))
+    return keras.Model(dict(zip(names, ids, strict=True)) if as_dict else ids, made)
+
+
+MODELS = {
+    "positional": Positional,
+    "swapped": Swapped,
+    "one dict": OneDict,
+    "one list": OneList,
+    "functional, named": lambda: functional("inputs", "targets"),
+    "functional, swapped": lambda: functional("targets", "inputs", order=(1, 0)),
+    "functional, in order": lambda: functional("source", "target"),
+    "functional, of a dict": lambda: functional("targets", "inputs", order=(1, 0), as_dict=True),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_inputs_and_targets_reach_the_model(make):
+    steps = as_step_model(make())
+    state = steps.start_decoding(INPUTS, 1, tf.constant(2))
+    _, state = steps.decode_step(tf.zeros([2, 1], tf.int32), tf.constant(0), state)
+    found, _ = steps.decode_step(TARGETS[:, :1], tf.constant(1), state)
+    wanted = PlainKerasModel(Positional()).decode_step(TARGETS[:, :1], tf.constant(1), state)[0]
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(tf.argmax(found, axis=-1)[:, 0], INPUTS[:, 0])
+
+
+class Three(keras.Model):
+    def call(self, inputs, targets, weights):
+        return logits(inputs, targets)
+
+
+class OneTensor(keras.Model):
+    def call(self, inputs):
+        return inputs + 1
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (Three, "inputs, targets, weights"),
+        (OneTensor, "inputs"),
+        (lambda: functional("x", "y", as_dict=True), "x, y"),
+        (lambda: keras.Model(x := keras.Input([4], name="x"), x), "x"),
+    ],
+)
+def test_other_inputs_are_refused(make, names):
+    with pytest.raises(UsageError, match=rf"are {names}: search needs \(inputs, targets\)"):
+        BeamSearch(make())
+
+
+class OwnSteps(keras.Model):
+    """Decodes step by step, without being a `Seq2Seq`: it says 3, then 1."""
+
+    def start_decoding(self, inputs, beams, length):
+        return DecodeState((), tf.zeros([tf.shape(inputs)[0], beams]))
+
+    def grow(self, state, length):
+        return state
+
+    def decode_step(self, ids, step, state):
+        here = tf.one_hot(tf.where(step == 0, 3, 1), 5) * 9.0
+        return tf.broadcast_to(here, [*tf.unstack(tf.shape(ids)), 5]), state
+
+
+def test_a_keras_model_with_steps_of_its_own_takes_them():
+    model = OwnSteps()
+    assert as_step_model(model) is model
+    assert greedy_search(model)(np.array([[5, 1]]), 4).ids[0, 0].tolist() == [3, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam_size": 0}, "beam_size=0: expected at least 1"),
+        ({"beam_size": -2}, "beam_size=-2: expected at least 1"),
+        ({"beam_size": 4, "candidates": 2}, "candidates=2: expected at least beam_size=4"),
+        ({"beam_size": 4, "candidates": 0}, "candidates=0: expected at least beam_size=4"),
+    ],
+)
+def test_impossible_beams_are_refused(settings, message):
+    with pytest.raises(UsageError, match=message):
+        BeamSearch(OwnSteps(), **settings)
+
+
+def test_sampling_needs_a_sample():
+    with pytest.raises(UsageError, match="expected at least 1"):
+        Sampler(OwnSteps(), samples=0, seed=1)
+
+
+@pytest.mark.parametrize(("limits", "longest"), [(7, 7), ([], 0)])
+def test_an_empty_batch_has_an_empty_result(limits, longest):
+    ids, scores = BeamSearch(OwnSteps(), 3)(np.zeros([0, 5], np.int32), limits)
+    assert (ids.shape, scores.shape) == ((0, 3, longest), (0, 3))
+    assert (ids.dtype, scores.dtype) == (np.int32, np.float32)
