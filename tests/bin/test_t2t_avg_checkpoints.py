@@ -190,7 +190,7 @@ def test_what_was_deleted_is_not_counted(run, capsys):
     ("flags", "code", "message"),
     [
         ([], 2, "--num_last_checkpoints=N, --num_best_checkpoints=N or --checkpoints=A,B"),
-        (["--num_best_checkpoints=1"], 1, "0 checkpoints with a bleu"),
+        (["--num_best_checkpoints=1"], 1, "has a finite bleu: train until the first evaluation"),
         (["--checkpoints=1", "--minutes_between_checkpoints=1"], 2, "needs --num_last_checkpoints"),
         (["--num_last_checkpoints=1", "--checkpoints=100"], 2, "either"),
         (["--num_last_checkpoints=9"], 1, "3 checkpoints, fewer than 9"),
