@@ -136,6 +136,8 @@ def test_a_signal_that_ends_the_command_ends_the_program(program, tmp_path, numb
     folder.mkdir()
     metric = program(f"sleep 60 & echo $! > {child}.new; mv {child}.new {child}; wait")
     script = (
+        # A test run under nohup ignores SIGHUP, and its children do.
+        f"import signal; signal.signal({int(number)}, signal.SIG_DFL)\n"
         "from t2t_lite.evaluation.command_metric import CommandMetric, Segment\n"
         f"CommandMetric({metric!r}).statistics([Segment('s', 'o', 'r')])"
     )
