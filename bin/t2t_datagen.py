@@ -5,7 +5,7 @@ import pathlib
 import types
 from collections.abc import Iterable, Sequence
 
-from t2t_lite import registry
+from t2t_lite import api, registry
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     Command,
@@ -16,8 +16,7 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.generation.report import report
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.bad_input import BadInput
@@ -67,7 +66,7 @@ COMMAND = Command(
             Flag(
                 "tmp_dir",
                 pathlib.Path,
-                "/tmp/t2t_datagen",
+                TMP_DIR,
                 "Folder of raw files. Downloads are saved to it; your own text is read from it.",
             ),
         ),
@@ -190,11 +189,9 @@ def generate(names: Iterable[str], data_dir: str, tmp_dir: str, options: Datagen
         tmp_dir: folder of the raw files; created if missing.
         options: how to generate.
     """
-    for folder in (data_dir, tmp_dir):
-        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names:
         log.info("generating %s into %s", name, data_dir)
-        generate_data(registry.problem(name), data_dir, tmp_dir, options)
+        api.generate_data(name, data_dir=data_dir, tmp_dir=tmp_dir, **vars(options))
 
 
 def generate_by_beam(

@@ -17,7 +17,7 @@ from t2t_lite.bin.command import (
 from t2t_lite.checkpoints.selection import Criterion
 from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.metrics import check_metrics
-from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
 
@@ -40,7 +40,7 @@ COMMAND = Command(
                 Flag(
                     "tmp_dir",
                     pathlib.Path,
-                    "/tmp/t2t_datagen",
+                    TMP_DIR,
                     "Folder of raw files for --generate_data.",
                 ),
             ),

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
-from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hyperparameters import to_assignments
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
-
-# The default of t2t-datagen's --tmp_dir.
-TMP_DIR = "/tmp/t2t_datagen"
 
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
@@ -51,13 +48,7 @@ class Run(run_folder.RunFolder):
         """
         from t2t_lite.checkpoints.names import named_checkpoint
 
-        path = named_checkpoint(_expanded(str(name)), str(self.folder))
-        if not checkpoint_files.is_whole(path):
-            raise UserError(
-                f"{self.folder} has no checkpoint {str(name)!r} ({path}.index is missing): name "
-                "newest, best, averaged, a number of updates, or a path"
-            )
-        return path
+        return named_checkpoint(_expanded(str(name)), str(self.folder))
 
     def model(self, checkpoint: CheckpointName = "newest") -> "Seq2Seq":
         """Builds the Keras model with the weights of a checkpoint.
@@ -165,8 +156,8 @@ def train(
         changed = DecodeHParams().change(**decode_hparams)
         decode_hparams = to_assignments(changed, decode_hparams)
     config = TrainerConfig(
-        data_dir=_expanded(data_dir),
-        output_dir=_expanded(output_dir),
+        data_dir=str(data_dir),
+        output_dir=str(output_dir),
         problem=problem if isinstance(problem, str) else problem.name,
         model=model,
         hparams_set=hparams_set,
@@ -206,14 +197,13 @@ def evaluate(
     """
     from t2t_lite.training import checkpoint_scores, devices
 
-    if split not in _SPLITS:
-        raise UsageError(f"split {split!r}: expected train, dev or test")
+    dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
     hparams = DecodeHParams.of(run.problem).change(**decode_hparams)
     (scores,) = checkpoint_scores.score_checkpoints(
         [run.checkpoint(checkpoint)],
         devices.make_strategy(None),
-        _SPLITS[split],
+        dataset_split,
         _expanded(data_dir),
         to_assignments(hparams, decode_hparams),
         metrics,
@@ -257,11 +247,10 @@ def dataset(
     from t2t_lite.data.example_reader import ExampleReader
     from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 
-    if split not in _SPLITS:
-        raise UsageError(f"split {split!r}: expected train, dev or test")
+    dataset_split = _split(split)
     problem, settings = _problem(problem), BasicHParams().change(**hparams)
-    is_training = _SPLITS[split] == DatasetSplit.TRAIN
-    paths = problem.existing_filepaths(_expanded(data_dir), _SPLITS[split])
+    is_training = dataset_split == DatasetSplit.TRAIN
+    paths = problem.existing_filepaths(_expanded(data_dir), dataset_split)
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
@@ -297,6 +286,17 @@ def _next_epoch() -> "tf.data.Dataset":
 def _expanded(path: str | pathlib.Path) -> str:
     """Returns a path in which `~` is the home folder, as in flags."""
     return os.path.expanduser(path)
+
+
+def _split(name: str) -> str:
+    """Returns the split of that name.
+
+    Raises:
+        UsageError: there is no such split.
+    """
+    if name not in _SPLITS:
+        raise UsageError(f"split {name!r}: expected train, dev or test")
+    return _SPLITS[name]
 
 
 def _problem(problem: str | Problem) -> Problem:

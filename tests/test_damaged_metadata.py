@@ -85,8 +85,12 @@ def config(folder: pathlib.Path) -> TrainerConfig:
     )
 
 
-def read_all(folder: pathlib.Path) -> None:
-    """Reads every file of the folder as the commands do; only raises errors that a user can fix."""
+def unexpected_errors(folder: pathlib.Path) -> list[Exception]:
+    """Reads every file of the folder as the commands do.
+
+    Returns:
+        The errors that are not for the user.
+    """
     hparams = registry.hparams("transformer_test")
     window = types.SimpleNamespace(numpy=lambda: np.zeros(len(Totals._fields)))
     readers = (
@@ -99,9 +103,15 @@ def read_all(folder: pathlib.Path) -> None:
         lambda: t2t_settings.find_hparams(folder, t2t_settings.read_flags(folder)),
         lambda: t2t_settings.find_problem(folder, t2t_settings.read_flags(folder)),
     )
+    unexpected: list[Exception] = []
     for read in readers:
-        with contextlib.suppress(UserError):
+        try:
             read()
+        except UserError:
+            pass
+        except Exception as error:
+            unexpected.append(error)
+    return unexpected
 
 
 def test_what_is_sound_is_read(sound):
@@ -122,7 +132,7 @@ def test_bytes_replaced_anywhere(sound, broken, name, cuts):
         start = int(where * len(text))
         text = text[:start] + new + text[start + length :]
     with replaced(broken / name, text):
-        read_all(broken)
+        assert not unexpected_errors(broken)
 
 
 _VALUES = st.recursive(
@@ -143,7 +153,7 @@ def test_a_value_of_another_kind_or_none(sound, broken, name, where, value, is_m
     if is_missing:
         del holder[key]
     with replaced(broken / name, "".join(json.dumps(line) + "\n" for line in parsed).encode()):
-        read_all(broken)
+        assert not unexpected_errors(broken)
 
 
 def _places(holder: Any) -> Iterator[tuple[Any, Any]]:

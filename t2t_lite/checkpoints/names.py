@@ -19,8 +19,20 @@ def named_checkpoint(name: str, output_dir: str) -> str:
     Raises:
         UserError: there is no such checkpoint.
     """
-    if "/" in name or checkpoint_files.is_whole(name):
+    if checkpoint_files.is_whole(name):
         return name
+    path = name if "/" in name else _path_in_run(name, output_dir)
+    if not checkpoint_files.is_whole(path):
+        place = f"{output_dir} has" if output_dir else "there is"
+        raise UserError(
+            f"{place} no checkpoint {name!r} ({path}.index is missing): name newest, best, "
+            "averaged, a number of updates, or a path"
+        )
+    return path
+
+
+def _path_in_run(name: str, output_dir: str) -> str:
+    """Returns the prefix that a name without a folder stands for; see `named_checkpoint`."""
     run = run_folder.open_run(output_dir)
     if name == "newest":
         return run.latest_checkpoint()

@@ -51,8 +51,8 @@ class TrainingFiles:
     def changes(self, now: "TrainingFiles") -> str:
         """Returns the differences of the files `now`; "" if there are none.
 
-        A missing fingerprint is not a change: whoever deletes it, or copies the files without it,
-        declares them valid.
+        A missing fingerprint does not count: a user who deletes it, or copies the files without it,
+        vouches for them.
         """
         found = [
             f"{name}: {_size(self.sizes.get(name))} -> {_size(now.sizes.get(name))}"

@@ -146,10 +146,16 @@ class _TarReads(io.RawIOBase):
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.seek = file.seek  # type: ignore[method-assign]
-        self.tell = file.tell  # type: ignore[method-assign]
         self._file = file
         self.of_headers = True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to a position; returns it, from the start."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Returns the position, from the start."""
+        return self._file.tell()
 
     def read(self, size: int = -1) -> bytes:
         """Returns the next bytes; refuses a header of more than `_BUFFER`."""

@@ -6,6 +6,9 @@ from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.options import Config, option
 
+# The default folder of raw files, which is T2T's.
+TMP_DIR = "/tmp/t2t_datagen"
+
 
 @dataclasses.dataclass(frozen=True)
 class DatagenOptions(Config):

@@ -9,6 +9,8 @@ from typing import Any
 
 import keras
 
+from t2t_lite.layers import _private_api
+
 FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
 
 
@@ -38,10 +40,9 @@ def freeze_parts(layer: keras.layers.Layer, trainable: bool, paths: Collection[s
 
 def _parts(layer: keras.layers.Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields all sub-layers and weights with their paths; each after what holds it."""
-    attributes = vars(layer)
-    attributes = {**attributes, **attributes.get("_modules", {})}  # PyTorch's place for layers
+    attributes = _private_api.attributes(layer)
     visible = set(dir(layer)) - _keras_attributes()
-    weights = {id(weight) for weight in layer._trainable_variables}
+    weights = {id(weight) for weight in _private_api.own_weights(layer)}
     for name in sorted(visible & attributes.keys()):
         for path, value in _flat(attributes[name], prefix + name):
             if isinstance(value, keras.layers.Layer):

@@ -1,5 +1,6 @@
 """An encoder or a decoder as a separate model."""
 
+import abc
 from typing import Any, ClassVar
 
 import keras
@@ -10,7 +11,7 @@ from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 
 
-class ModelPart(HParamsModel):
+class ModelPart(HParamsModel, abc.ABC):
     """Base of encoders and decoders: one embedding and some of a model's layers.
 
     Args:
@@ -42,9 +43,9 @@ class ModelPart(HParamsModel):
                 setattr(self, name, getattr(layers_of, name))
         self.built = True  # layers create their variables when constructed
 
+    @abc.abstractmethod
     def _make_layers(self) -> None:
         """Creates the layers in `shared_names`, except the embedding."""
-        raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, including the embedding, which may be shared."""

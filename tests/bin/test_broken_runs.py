@@ -106,7 +106,7 @@ def test_a_checkpoint_of_another_architecture(refused, run, tmp_path, command):
 
 def test_a_checkpoint_that_is_not_there(refused, run, tmp_path):
     error = refused(*serve(run, tmp_path, "--checkpoint_path=8"))
-    assert f"checkpoint {run}/model.ckpt-8 does not exist" in error
+    assert f"{run} has no checkpoint '8' ({run}/model.ckpt-8.index is missing)" in error
 
 
 @pytest.mark.parametrize(

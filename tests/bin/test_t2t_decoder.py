@@ -45,10 +45,11 @@ def test_checkpoints_are_found_by_name(tmp_path, monkeypatch):
 
     monkeypatch.setattr("t2t_lite.decoding.jobs.run", keep)
     folder = f"--output_dir={tmp_path}"
-    assert run(folder, "--checkpoint_path=averaged, 7,/else/where/model.ckpt-1") == 0
-    assert found == [
-        [f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", "/else/where/model.ckpt-1"]
-    ]
+    elsewhere = tmp_path / "elsewhere" / "model.ckpt-1"
+    elsewhere.parent.mkdir()
+    elsewhere.with_suffix(".ckpt-1.index").touch()
+    assert run(folder, f"--checkpoint_path=averaged, 7,{elsewhere}") == 0
+    assert found == [[f"{tmp_path}/averaged.ckpt-3", f"{tmp_path}/model.ckpt-7", str(elsewhere)]]
 
 
 def test_every_flag_arrives():

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -43,8 +44,17 @@ def test_names_in_a_run_folder(folder, name, meant):
     assert named_checkpoint(name, str(folder)) == str(folder / meant)
 
 
-def test_a_path_needs_no_run_folder():
-    assert named_checkpoint("runs/other/model.ckpt-7", "") == "runs/other/model.ckpt-7"
+def test_a_path_needs_no_run_folder(tmp_path):
+    path = f"{tmp_path}/model.ckpt-7"
+    with pytest.raises(UserError, match=r"there is no checkpoint '.*7' \(.*7.index is missing\)"):
+        named_checkpoint(path, "")
+    pathlib.Path(f"{path}.index").touch()
+    assert named_checkpoint(path, "") == path
+
+
+def test_a_step_that_was_not_saved(folder):
+    with pytest.raises(UserError, match=r"has no checkpoint '21' \(.*model.ckpt-21.index is miss"):
+        named_checkpoint("21", str(folder))
 
 
 def test_an_average_that_was_never_made(folder):

@@ -292,7 +292,7 @@ def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
     ("changes", "error", "message"),
     [
         ({"output_dir": "nowhere"}, UserError, "nowhere is not a run folder"),
-        ({"checkpoint_path": "gone"}, UserError, "checkpoint .*gone does not exist"),
+        ({"checkpoint_path": "gone"}, UserError, "has no checkpoint 'gone'"),
         ({"model": "transformer"}, UsageError, "--model=transformer, but .* decoder_test_copy"),
         ({"hparams": "hidden_siz=3"}, UsageError, "did you mean 'hidden_size'"),
         ({"hparams": "hidden_size=8"}, UserError, "does not fit"),

@@ -252,6 +252,7 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
         flags |= {"hparams_set": "transformer_test", "output_dir": str(data / "run")}
         run_folder.create_run(flags, registry.hparams("transformer_test"), str(data))
         paths.append(f"{data}/run/model.ckpt-1")
+        (data / "run" / "model.ckpt-1.index").touch()
     with pytest.raises(UserError, match=r"the vocabularies in .*b/run and .*a/run differ: "):
         find_models(DecoderConfig(checkpoint_path=",".join(paths)))
 
