@@ -1,4 +1,4 @@
-"""What every model must do in a search, and in a step on several devices."""
+"""What every model must do in a search, in an exported search, and on several devices."""
 
 import itertools
 
@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from t2t_lite.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
@@ -43,6 +45,22 @@ def test_a_beam_of_all_hypotheses_is_exhaustive_search(kind, make_model, feature
         assert found == {output for _, output in expected[:3]}
         best = [score for score, _ in expected]
         np.testing.assert_allclose(scores[sentence, : len(best)], best, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.integration
+def test_an_exported_search_outputs_the_same(model, features, tmp_path):
+    extra = 3
+    inputs = features["inputs"]
+    search = BeamSearch(model, 2, Penalty(ALPHA))
+    hparams = DecodeHParams(beam_size=2, extra_length=extra, return_beams=True)
+    tf.saved_model.save(IdsModule(model, search, hparams), str(tmp_path))
+    found = tf.saved_model.load(str(tmp_path))(tf.constant(inputs))
+    ids, scores = search(inputs, np.count_nonzero(inputs, axis=1) + extra)
+    ids = np.where(ids == EOS, 0, ids)
+    length = found["outputs"].shape[2]
+    np.testing.assert_array_equal(found["outputs"], ids[:, :, :length])
+    assert not ids[:, :, length:].any()
+    np.testing.assert_allclose(found["scores"], scores, rtol=1e-5, atol=1e-5)
 
 
 def _batch(parts: int) -> dict[str, tf.Tensor]:
