@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import keras
 
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
+
 
 def recomputed(
     layer: Callable[..., keras.KerasTensor], seeds: keras.random.SeedGenerator
@@ -14,6 +16,8 @@ def recomputed(
     state is saved and restored, so that both passes draw the same masks, which are those of a
     model that keeps its activations.
 
+    Statistics of auxiliary losses are results of the wrapped layer, too.
+
     Args:
         layer: maps tensors to a tensor; draws from `seeds` only.
         seeds: the model's seed generator.
@@ -21,14 +25,24 @@ def recomputed(
 
     def call(*tensors: keras.KerasTensor) -> keras.KerasTensor:
         start = seeds.state.value * 1  # a copy: in eager mode the value is the variable itself
+        owners: list[AuxiliaryLayer] = []
 
         @keras.remat
-        def pure(*tensors: keras.KerasTensor) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-            with keras.StatelessScope(state_mapping=[(seeds.state, start)]):
-                return layer(*tensors), seeds.state.value
+        def pure(
+            *tensors: keras.KerasTensor,
+        ) -> tuple[keras.KerasTensor, keras.KerasTensor, list[Statistics]]:
+            with (
+                keras.StatelessScope(state_mapping=[(seeds.state, start)]),
+                collected_statistics() as collected,
+            ):
+                result, end = layer(*tensors), seeds.state.value
+            owners[:] = collected
+            return result, end, list(collected.values())
 
-        result, end = pure(*tensors)
+        result, end, statistics = pure(*tensors)
         seeds.state.assign(end)
+        for owner, sums in zip(owners, statistics, strict=True):
+            owner.add_statistics(sums)
         return result
 
     return call

@@ -16,6 +16,7 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
@@ -110,6 +111,35 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
         The targets in `features` are not shifted; the model itself shifts them right.
         """
+
+    @property
+    def auxiliary_layers(self) -> list[AuxiliaryLayer]:
+        """The layers with losses in addition to that of the tokens."""
+        return [part for part in self._flatten_layers() if isinstance(part, AuxiliaryLayer)]
+
+    def hidden_and_statistics(
+        self, features: Features, training: bool = False
+    ) -> tuple[keras.KerasTensor, list[Statistics]]:
+        """Returns `hidden`, and the sums over real tokens of each of `auxiliary_layers`."""
+        with collected_statistics() as collected:
+            hidden = self.hidden(features, training=training)
+        layers = self.auxiliary_layers
+        return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
+
+    def auxiliary_losses(self, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
+        """Returns the weighted losses of a batch by name; layers/auxiliary_losses.py has more.
+
+        Args:
+            sums: those of `hidden_and_statistics`, over all parts of the batch.
+
+        Returns:
+            float32 scalars, to be added to the mean loss of a token.
+        """
+        losses: dict[str, keras.KerasTensor] = {}
+        for layer, own in zip(self.auxiliary_layers, sums, strict=True):
+            for name, loss in layer.auxiliary_losses(own).items():
+                losses[name] = losses[name] + loss if name in losses else loss
+        return losses
 
     def forward_flops(self) -> ForwardFlops:
         """Returns the operations of a forward pass; zeros if the model does not count them."""

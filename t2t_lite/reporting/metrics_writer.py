@@ -11,7 +11,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -91,8 +91,16 @@ class MetricsWriter:
         self._writer.flush()
 
 
-def train_values(totals: Totals, learning_rate: float) -> Values:
-    """Returns the training record of the steps since the last one: means over tokens and steps."""
+def train_values(
+    totals: Totals, learning_rate: float, auxiliary: Mapping[str, float] | None = None
+) -> Values:
+    """Returns the training record of the steps since the last one: means over tokens and steps.
+
+    Args:
+        totals: sums over these steps.
+        learning_rate: of the last step.
+        auxiliary: the auxiliary losses by name, summed over these steps.
+    """
     steps = max(totals.steps, 1.0)
     values: Values = {
         "loss": totals.loss / max(totals.tokens, 1.0),
@@ -103,6 +111,8 @@ def train_values(totals: Totals, learning_rate: float) -> Values:
         "sentences": int(totals.sentences),
         "padding_share": 1.0 - (totals.source_tokens + totals.tokens) / max(totals.cells, 1.0),
     }
+    for name, loss in (auxiliary or {}).items():
+        values[f"{name}_loss"] = loss / steps
     if totals.flops:
         values["flops"] = totals.flops
     if totals.skipped:
@@ -169,8 +179,10 @@ class ProgressLine(contextlib.AbstractContextManager["ProgressLine"]):
         speed = max(step - self._shown_step, 1) / seconds  # steps per second
         steps = max(totals.steps + totals.skipped, 1.0)
         parts = steps * self._replicas
+        auxiliary = [float(value) for name, value in values.items() if name.endswith("_loss")]
+        more = f" + {sum(auxiliary):.4f} auxiliary" if auxiliary else ""
         line = (
-            f"step {step:,}/{self._train_steps:,}  loss {values['loss']:.4f}  "
+            f"step {step:,}/{self._train_steps:,}  loss {values['loss']:.4f}{more}  "
             f"rate {values['learning_rate']:.3g}  {totals.tokens / steps * speed:,.0f} target "
             f"tokens/s  {speed:.2f} steps/s of {totals.source_tokens / parts:,.0f}+"
             f"{totals.tokens / parts:,.0f} tokens, {totals.sentences / parts:,.0f} sentences, "

@@ -4,6 +4,12 @@ Every replica computes the gradient of the *sum* of its token losses; sums and t
 added over replicas, and only then divided. Hence N replicas ≡ 1 replica ≡ N micro-batches, to
 rounding. (A mean of replica means would give tokens of short batches more weight, as T2T's
 `multistep_adam` does with its micro-batches; for that optimizer, so does this step.)
+
+Auxiliary losses are functions L of sums over the batch (layers/auxiliary_losses.py). Their sums s
+are added over replicas and micro-batches, too, before L is taken. By the chain rule, the gradient
+of L(Σ s_i) is Σ ∂L/∂s · ∂s_i, to which each part contributes its own term. A replica with several
+micro-batches needs Σ s_i before the first gradient, from a forward pass of its own, with the same
+dropout masks. Models without auxiliary losses skip all of this.
 """
 
 from collections.abc import Callable
@@ -13,6 +19,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
+from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.training.bucket_padding import BucketShapes
@@ -36,6 +43,7 @@ class _Sums(NamedTuple):
     weight: tf.Tensor  # divisor of the gradients
     loss: tf.Tensor  # of all target tokens
     tokens: tf.Tensor  # number of target tokens
+    statistics: list[Statistics]  # of auxiliary losses
 
 
 class TrainStep:
@@ -80,11 +88,21 @@ class TrainStep:
         # Totals since the last log line; in the checkpoint, so that a resumed run writes the same
         # lines as an uninterrupted one.
         self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
+        nothing = [layer.no_statistics() for layer in model.auxiliary_layers]
+        self._auxiliary_names = list(model.auxiliary_losses(nothing))
+        zeros = tf.zeros(len(self._auxiliary_names), tf.float64)
+        self.auxiliary_window = tf.Variable(zeros, name="auxiliary_window")
         self._shapes = BucketShapes(self.hparams) if self.hparams.xla_compile else None
+        # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
+        self._counts_first = bool(self._auxiliary_names) and (
+            self.accumulate > 1 or bool(self._shapes and strategy.num_replicas_in_sync > 1)
+        )
         self._replica: Callable[..., _Sums] = self._replica_sums
+        self._count: Callable[..., list[Statistics]] = self._replica_statistics
         if self._shapes:
             _check_xla_support(model, strategy)
             self._replica = tf.function(self._replica_sums, jit_compile=True)
+            self._count = tf.function(self._replica_statistics, jit_compile=True)
         # One trace serves all sizes; only XLA needs to know them.
         scalar = tf.TensorSpec([], tf.int64)
         signature = (features_spec(parts), scalar, tf.TensorSpec([], tf.bool))
@@ -116,12 +134,20 @@ class TrainStep:
     def state(self) -> dict[str, tf.Variable | tf.Module]:
         """The variables that a checkpoint must contain, by name."""
         state: dict[str, tf.Variable | tf.Module] = {"window": self.window}
+        if self._auxiliary_names:
+            state["auxiliary_window"] = self.auxiliary_window
         return state | ({"loss_scale": self.loss_scale} if self.loss_scale else {})
 
     def totals(self) -> Totals:
         """Returns the window's totals as floats, and resets the window."""
         sums = Totals(*map(float, self.window.numpy()))
         self.window.assign(tf.zeros_like(self.window))
+        return sums
+
+    def auxiliary_totals(self) -> dict[str, float]:
+        """Returns the window's auxiliary losses by name, summed over steps, and resets them."""
+        sums = dict(zip(self._auxiliary_names, self.auxiliary_window.numpy().tolist(), strict=True))
+        self.auxiliary_window.assign(tf.zeros_like(self.auxiliary_window))
         return sums
 
     def sentence_losses(self, features: Features, step: int) -> tf.Tensor:
@@ -155,8 +181,10 @@ class TrainStep:
 
     def _step(self, features: Features, step: tf.Tensor, learn: tf.Tensor) -> tf.Tensor:
         scale = self.loss_scale.value if self.loss_scale else tf.constant(1.0)
-        per_replica = self.strategy.run(self._replica, (features, step, tf.identity(scale)))
-        gradients, weight, loss, tokens = sum_replicas(self.strategy, per_replica)
+        slopes = self._slopes_first(features, step) if self._counts_first else None
+        arguments = (features, step, tf.identity(scale), slopes)
+        per_replica = self.strategy.run(self._replica, arguments)
+        gradients, weight, loss, tokens, statistics = sum_replicas(self.strategy, per_replica)
         divisor = tf.maximum(weight, 1.0) * scale
         gradients = [gradient / divisor for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
@@ -167,41 +195,131 @@ class TrainStep:
             self.optimizer.apply(gradients, self.variables)
         if learn:
             self.window.assign_add(self._totals(features, loss, tokens, norm, finite))
+            if self._auxiliary_names:
+                losses = list(self.model.auxiliary_losses(statistics).values())
+                losses = tf.where(finite, tf.cast(tf.stack(losses), tf.float64), 0.0)
+                self.auxiliary_window.assign_add(losses)
             if self.loss_scale:
                 self.loss_scale.update(finite)
         return finite
 
-    def _replica_sums(self, features: Features, step: tf.Tensor, scale: tf.Tensor) -> _Sums:
+    def _replica_sums(
+        self,
+        features: Features,
+        step: tf.Tensor,
+        scale: tf.Tensor,
+        slopes: list[Statistics] | None,
+    ) -> _Sums:
         """Adds up one replica's micro-batches."""
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        first = replica * self.accumulate
+        first = self._first_part()
         if self.accumulate == 1:
-            return self._micro_batch(features, step, first, scale)
+            return self._micro_batch(features, step, first, scale, slopes)
         # Starting from zeros, the model and its gradients are traced only once, in the loop.
         zero = tf.constant(0.0)
-        sums = _Sums([tf.zeros(v.shape) for v in self.variables], zero, zero, zero)
+        gradients = [tf.zeros(v.shape) for v in self.variables]
+        sums = _Sums(gradients, zero, zero, zero, self._no_statistics())
         for part in tf.range(first, first + self.accumulate):
-            more = self._micro_batch(features, step, part, scale)
+            more = self._micro_batch(features, step, part, scale, slopes)
             sums = tf.nest.map_structure(tf.add, sums, more)
         return sums
 
     def _micro_batch(
-        self, features: Features, step: tf.Tensor, part: tf.Tensor, scale: tf.Tensor
+        self,
+        features: Features,
+        step: tf.Tensor,
+        part: tf.Tensor,
+        scale: tf.Tensor,
+        slopes: list[Statistics] | None,
     ) -> _Sums:
-        """Computes part `part` of the batch, with gradients multiplied by `scale`."""
-        batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
+        """Computes part `part` of the batch, with gradients multiplied by `scale`.
+
+        Args:
+            features: of the whole batch.
+            step: number of steps before this one.
+            part: number of the part.
+            scale: of float16.
+            slopes: derivatives of the auxiliary losses by the sums over the whole batch; None:
+                computed here, where each replica has only this part.
+        """
+        batch, number = self._part(features, step, part)
         tokens = tf.cast(tf.math.count_nonzero(batch["targets"]), tf.float32)
+        # The sums of gradients will be divided by the weight of the whole batch.
+        by_sums = scale * self._weight(features["targets"])
         if self.parts_weigh_equally:
             scale /= tf.maximum(tokens, 1.0)
         with tf.GradientTape() as tape:
-            hidden = self._hidden(batch, step * self.parts + tf.cast(part, tf.int64))
+            hidden, statistics = self._hidden_and_statistics(batch, number)
             loss = summed_loss(self.model, hidden, batch["targets"], scale)
-        gradients = tape.gradient(loss, self.variables)
+        if slopes is None:
+            slopes = self._slopes(self._sum_of_replicas(statistics))
+        gradients = tape.gradient(
+            [loss, *tf.nest.flatten(statistics)],
+            self.variables,
+            output_gradients=[1.0, *(by_sums * slope for slope in tf.nest.flatten(slopes))],
+        )
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return _Sums(
+            gradients, self._weight(batch["targets"][None]), loss / scale, tokens, statistics
+        )
+
+    def _part(
+        self, features: Features, step: tf.Tensor, part: tf.Tensor
+    ) -> tuple[Features, tf.Tensor]:
+        """Returns part `part` of a batch and its number, counted over all steps."""
+        batch = {name: ids[part] for name, ids in features.items()}  # [B, S], [B, T]
+        return batch, step * self.parts + tf.cast(part, tf.int64)
+
+    def _first_part(self) -> tf.Tensor:
+        """Returns the number of this replica's first part."""
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return replica * self.accumulate
+
+    def _weight(self, targets: tf.Tensor) -> tf.Tensor:
+        """Returns the divisor of summed gradients of `targets` [W, B, T]."""
+        tokens = tf.cast(tf.math.count_nonzero(targets, axis=(1, 2)), tf.float32)  # [W]
         # A part of nothing but padding has weight 0.
-        weight = tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens
-        return _Sums([tf.convert_to_tensor(g) for g in gradients], weight, loss / scale, tokens)
+        return tf.reduce_sum(tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens)
+
+    # ---- auxiliary losses
+
+    def _no_statistics(self) -> list[Statistics]:
+        return [layer.no_statistics() for layer in self.model.auxiliary_layers]
+
+    def _slopes_first(self, features: Features, step: tf.Tensor) -> list[Statistics]:
+        """Returns the slopes for all parts of the batch, from a forward pass of their own."""
+        per_replica = self.strategy.run(self._count, (features, step))
+        return self._slopes(sum_replicas(self.strategy, per_replica))
+
+    def _replica_statistics(self, features: Features, step: tf.Tensor) -> list[Statistics]:
+        """Adds up the statistics of one replica's micro-batches."""
+        first = self._first_part()
+        sums = self._no_statistics()
+        for part in tf.range(first, first + self.accumulate):
+            _, more = self._hidden_and_statistics(*self._part(features, step, part))
+            sums = tf.nest.map_structure(tf.add, sums, more)
+        return sums
+
+    def _sum_of_replicas(self, statistics: list[Statistics]) -> list[Statistics]:
+        """Sums the statistics over replicas, in one of them."""
+        if not statistics or self.strategy.num_replicas_in_sync == 1:
+            return statistics
+        return tf.distribute.get_replica_context().all_reduce("SUM", statistics)
+
+    def _slopes(self, sums: list[Statistics]) -> list[Statistics]:
+        """Returns the derivatives of the auxiliary losses by the sums over the batch."""
+        if not sums:
+            return []
+        with tf.GradientTape() as tape:
+            tape.watch(sums)
+            loss = tf.add_n(list(self.model.auxiliary_losses(sums).values()))
+        return tape.gradient(loss, sums, unconnected_gradients="zero")
 
     def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
+        return self._hidden_and_statistics(batch, number)[0]
+
+    def _hidden_and_statistics(
+        self, batch: Features, number: tf.Tensor
+    ) -> tuple[tf.Tensor, list[Statistics]]:
         """Runs the model on part `number`, counted over all steps, with its own dropout masks.
 
         The result does not depend on which replica computes it.
@@ -212,7 +330,7 @@ class TrainStep:
             [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
         )
         with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
-            return self.model.hidden(batch, training=True)  # [B, T, D]
+            return self.model.hidden_and_statistics(batch, training=True)  # [B, T, D]
 
     def _totals(
         self,

@@ -204,7 +204,9 @@ class Trainer:
                     step += 1
                     if step % config.log_step_count_steps == 0:
                         totals = train_step.totals()
-                        values = train_values(totals, float(optimizer.learning_rate))
+                        auxiliary = train_step.auxiliary_totals()
+                        rate = float(optimizer.learning_rate)
+                        values = train_values(totals, rate, auxiliary)
                         writer.write("train", step, values)
                         speeds = progress.update(step, totals, values)
                         writer.write_tensorboard("speed", step, speeds)

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, collected_statistics
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recomputation import recomputed
@@ -43,3 +44,35 @@ def test_masks_and_gradients_are_those_without_recomputation():
     assert (runs, more_runs) == (2, 4)
     for one, other in zip(kept, again, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+class Squares(AuxiliaryLayer):
+    """Statistics of its input."""
+
+    @property
+    def statistics_shapes(self):
+        return {"squares": ()}
+
+    def call(self, x):
+        self.add_statistics({"squares": keras.ops.sum(x * x)})
+        return x
+
+    def auxiliary_losses(self, sums):
+        return {"squares": sums["squares"] ** 2}
+
+
+def test_statistics_come_out_of_it_with_their_gradients():
+    seeds, layer = keras.random.SeedGenerator(3), Squares()
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape, collected_statistics() as collected:
+        tape.watch(x)
+        recomputed(layer, seeds)(x)
+    squares = collected[layer]["squares"]
+    assert float(squares) == 5.0
+    np.testing.assert_array_equal(tape.gradient(squares, x), [2.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        recomputed(layer, seeds)(x)
+        (loss,) = layer.losses
+    assert float(loss) == 25.0
+    np.testing.assert_array_equal(tape.gradient(loss, x), [20.0, 40.0])

@@ -48,6 +48,15 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     }
 
 
+def test_auxiliary_losses_are_means_over_steps(clock, caplog):
+    caplog.set_level(logging.INFO)
+    values = train_values(totals(), 0.001, {"importance": 0.03, "load": 0.3})
+    assert (values["importance_loss"], values["load_loss"]) == pytest.approx((0.01, 0.1))
+    assert values["loss"] == 1.0
+    ProgressLine(0, 10, replicas=2).update(3, totals(), values)
+    assert "  loss 1.0000 + 0.1100 auxiliary  rate" in caplog.messages[0]
+
+
 def test_a_line_is_at_most_160_characters(clock, caplog):
     caplog.set_level(logging.INFO)
     line = ProgressLine(249_900, 999_999, replicas=1)

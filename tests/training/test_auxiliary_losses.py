@@ -1,0 +1,205 @@
+"""Losses beside that of the tokens: the same for any division of a batch."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
+from t2t_lite.layers.base import default_policy
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.train_step import TrainStep, summed_loss
+
+VOCAB, PARTS = 30, 4
+SMALL = (
+    "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,optimizer=sgd,clip_grad_norm=0,"
+    "learning_rate_schedule=constant,learning_rate_constant=0.3,label_smoothing=0"
+)
+DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+EQUAL_PARTS = "optimizer=multistep_adam,learning_rate_constant=0.01"
+WET = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
+
+
+class Balance(AuxiliaryLayer):
+    """Shares tokens among four classes; unequal shares cost CV², which is far from linear."""
+
+    @property
+    def statistics_shapes(self):
+        return {"shares": (4,), "tokens": ()}
+
+    def __init__(self, weight, **kwargs):
+        super().__init__(**kwargs)
+        self.weight = weight
+        self.kernel = self.add_weight(shape=(16, 4), name="kernel")
+
+    def call(self, x, ids, training=False):
+        if training:
+            shares = ops.softmax(4.0 * ops.cast(x, "float32") @ self.kernel)
+            real = ops.cast(ids != 0, "float32")
+            self.add_statistics(
+                {"shares": ops.sum(shares * real[..., None], axis=(0, 1)), "tokens": ops.sum(real)}
+            )
+        return x
+
+    def auxiliary_losses(self, sums):
+        shares = sums["shares"]
+        return {
+            "balance": self.weight * ops.var(shares) / (ops.mean(shares) ** 2 + 1e-10),
+            "mean": 0.1 * ops.max(shares) / (sums["tokens"] + 1e-10),
+        }
+
+
+class Balanced(Transformer):
+    """A Transformer that balances both sides."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        with default_policy(self.dtype_policy):
+            self.source_balance, self.target_balance = Balance(0.5), Balance(0.7)
+
+    def hidden(self, features, training=False):
+        encoded, padding = self.encode(features["inputs"], training)
+        self.source_balance(encoded, features["inputs"], training=training)
+        hidden = self.decode(features["targets"], encoded, padding, training)
+        self.target_balance(hidden, features["targets"], training=training)
+        return hidden
+
+
+def ragged_batch(parts=PARTS):
+    rng = np.random.default_rng(7)
+    features = {}
+    for name, length in (("inputs", 6), ("targets", 7)):
+        ids = rng.integers(2, VOCAB, (parts, 3, length))
+        ends = rng.integers(1, length, (parts, 3, 1))
+        features[name] = tf.constant(np.where(np.arange(length) < ends, ids, 0), tf.int32)
+    return features
+
+
+def joined(batch):
+    return {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
+
+
+def balanced(overrides=DRY):
+    keras.utils.set_random_seed(3)
+    hparams = registry.hparams("transformer_base").override(SMALL).override(overrides)
+    return Balanced(hparams, VOCAB, VOCAB)
+
+
+def weights_of(model):
+    return np.concatenate([np.asarray(v.numpy()).reshape(-1) for v in model.trainable_variables])
+
+
+def train(strategy, batch, overrides=DRY, steps=2):
+    """Returns the weights after some steps, and the auxiliary losses of each step."""
+    with strategy.scope():
+        model = balanced(overrides)
+        optimizer = make_optimizer(model.hparams)
+        optimizer.build(model.trainable_variables)
+    step = TrainStep(strategy, model, optimizer, batch["inputs"].shape[0], seed=11)
+    losses = []
+    for number in range(steps):
+        assert step(batch, number)
+        losses.append(step.auxiliary_totals())
+    return weights_of(model), losses
+
+
+def by_definition(batch, steps=2):
+    """As `train`, without a step: the loss of the whole batch as one."""
+    model, losses = balanced(), []
+    whole = {name: ids[0] for name, ids in joined(batch).items()}
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            hidden, statistics = model.hidden_and_statistics(whole, training=True)
+            auxiliary = model.auxiliary_losses(statistics)
+            tokens = tf.cast(tf.math.count_nonzero(whole["targets"]), tf.float32)
+            loss = summed_loss(model, hidden, whole["targets"]) / tokens
+            loss += tf.add_n(list(auxiliary.values()))
+        gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+            variable.assign_sub(0.3 * gradient)
+        losses.append({name: float(value) for name, value in auxiliary.items()})
+    return weights_of(model), losses
+
+
+def same(found, wanted, rtol=1e-5):
+    np.testing.assert_allclose(found[0], wanted[0], rtol=rtol, atol=rtol)
+    for one, other in zip(found[1], wanted[1], strict=True):
+        assert one == pytest.approx(other, rel=rtol)
+
+
+@pytest.fixture(scope="module")
+def defined():
+    return by_definition(ragged_batch())
+
+
+def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
+    found = train(tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch())
+    same(found, defined)
+    assert found[1][0]["balance"] > 0.01
+    assert found[1][0].keys() == {"balance", "mean"}
+    assert abs(found[1][0]["balance"] / found[1][1]["balance"] - 1) > 0.05, "it must have learnt"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_devices_have_the_loss_of_the_whole_batch(defined, devices, strategy_over):
+    batch = ragged_batch()
+    same(train(strategy_over(devices), joined(batch) if devices == 1 else batch), defined)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("overrides", ["", EQUAL_PARTS, "recompute_activations=1"])
+def test_masks_are_the_same_in_both_passes(overrides, strategy_over):
+    """One device takes a first pass for the sums, four do not."""
+    settings = ",".join(filter(None, (WET, overrides)))
+    one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
+    same(one, four)
+
+
+@pytest.mark.integration
+def test_equal_parts_leave_the_auxiliary_loss_alone(strategy_over):
+    """multistep_adam changes what a token weighs, not what the auxiliary losses are."""
+    _, plain = train(strategy_over(1), ragged_batch(), steps=1)
+    _, equal = train(strategy_over(1), ragged_batch(), f"{DRY},{EQUAL_PARTS}", steps=1)
+    assert plain[0] == pytest.approx(equal[0], rel=1e-6)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("overrides", "rtol"),
+    [("xla_compile=1", 1e-5), ("loss_chunk_tokens=4", 1e-5), ("dtype=float16,batch_size=32", 2e-2)],
+)
+def test_it_works_with(overrides, rtol, defined, strategy_over):
+    same(train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}"), defined, rtol)
+
+
+def test_models_without_auxiliary_losses_have_no_window(strategy_over):
+    hparams = registry.hparams("transformer_base").override(f"{SMALL},{DRY}")
+    model = Transformer(hparams, VOCAB, VOCAB)
+    assert model.auxiliary_layers == []
+    step = TrainStep(strategy_over(1), model, make_optimizer(hparams), 4, seed=1)
+    assert step.state.keys() == {"window"}
+    assert step.auxiliary_totals() == {}
+
+
+def test_keras_adds_the_losses_in_training_alone():
+    model = balanced()
+    features = {name: ids.numpy()[0] for name, ids in joined(ragged_batch()).items()}
+    statistics = model.hidden_and_statistics(features, training=True)[1]
+    wanted = sum(float(loss) for loss in model.auxiliary_losses(statistics).values())
+    for _ in range(2):
+        model(features, training=True)
+        assert sum(map(float, model.losses)) == pytest.approx(wanted, rel=1e-6)
+    model(features)
+    assert model.losses == []
+
+    model.compile(
+        keras.optimizers.SGD(0.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
+    )
+    tokens = model.evaluate(features, features["targets"], verbose=0, batch_size=12)
+    history = model.fit(features, features["targets"], verbose=0, batch_size=12, epochs=2)
+    assert history.history["loss"] == pytest.approx([tokens + wanted] * 2, rel=1e-5)
