@@ -38,21 +38,26 @@ def poison(step: TrainStep, ids: list[int]) -> None:
         embedding.matrix.assign(matrix)
 
 
+def own_lines(caplog) -> str:
+    """What t2t_lite logged: TensorFlow may warn of functions that are traced often."""
+    own = [record for record in caplog.records if record.name.startswith("t2t_lite")]
+    return "".join(record.getMessage() for record in own)
+
+
 def test_the_lines_to_blame_are_named_and_ten_in_a_row_end_the_run(step, caplog):
     encoder = ByteTextEncoder()
     skipped = SkippedSteps(step, {"inputs": encoder, "targets": encoder})
     batch = batch_of(encoder, "fine", "a bad one: é", "fine as well", "é")
     with caplog.at_level(logging.WARNING):
         skipped.check(step(batch, 0), batch, 0)
-    own = [record for record in caplog.records if record.name.startswith("t2t_lite")]
-    assert not own, "nothing is wrong yet"
+    assert not own_lines(caplog), "nothing is wrong yet"
     poison(step, encoder.encode("é")[:-1])
     with caplog.at_level(logging.WARNING):
         skipped.check(step(batch, 1), batch, 1)
     assert "step 1 skipped" in caplog.text
     assert "2 of 4 sentences" in caplog.text
     assert "'a bad one: é' -> 'a bad one: é'; 'é' -> 'é'" in caplog.text
-    assert "fine" not in caplog.text
+    assert "fine" not in own_lines(caplog)
     good = batch_of(encoder, "fine")
     skipped.check(step(good, 10), good, 10)  # the row is broken
     for number in range(11, 20):
