@@ -17,3 +17,8 @@ def attributes(layer: keras.layers.Layer) -> dict[str, Any]:
     """Returns a layer's attributes by name, on every backend."""
     own = vars(layer)
     return {**own, **own.get("_modules", {})}  # where PyTorch keeps sub-layers
+
+
+def flattened(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns a layer and all layers inside it, each once."""
+    return list(layer._flatten_layers())

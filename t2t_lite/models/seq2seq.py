@@ -15,6 +15,7 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.layers import _private_api
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
 from t2t_lite.layers.base import default_policy
@@ -115,7 +116,8 @@ class Seq2Seq(HParamsModel, abc.ABC):
     @property
     def auxiliary_layers(self) -> list[AuxiliaryLayer]:
         """The layers with losses in addition to that of the tokens."""
-        return [part for part in self._flatten_layers() if isinstance(part, AuxiliaryLayer)]
+        parts = _private_api.flattened(self)
+        return [part for part in parts if isinstance(part, AuxiliaryLayer)]
 
     def hidden_and_statistics(
         self, features: Features, training: bool = False
