@@ -11,7 +11,8 @@ pytestmark = pytest.mark.slow
 
 _MAKE_RUN = """
 import sys, tensorflow as tf
-from t2t_lite import registry, run_folder
+from t2t_lite import registry
+from t2t_lite.runs import run_folder
 folder = sys.argv[1]
 flags = {"output_dir": folder, "data_dir": folder, "problem": "translate_ende_wmt_characters"}
 flags |= {"model": "transformer", "hparams_set": "transformer_test"}
