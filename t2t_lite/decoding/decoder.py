@@ -72,7 +72,8 @@ class Decoder:
         names: what messages call the models.
 
     Raises:
-        UsageError: the hparams ask for XLA, which cannot use these devices.
+        UsageError: the hparams ask for XLA, which cannot use these devices, or to replace unknown
+            tokens, which the vocabulary does not have.
 
     Attributes:
         names: as above; update them after loading the weights of another checkpoint.
@@ -106,6 +107,11 @@ class Decoder:
             limits = [m.hparams.max_length for m in models if m.hparams.max_length]
             self.max_input_size = min(limits, default=0)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
+        if hparams.replace_unk and self.text.unknown_id is None:
+            raise UsageError(
+                "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
+                "words; leave it out, or train with VocabType.TOKEN and an oov_token"
+            )
         if hparams.xla_compile:
             require_xla_decodes_on(devices)
         self._replicas = Replicas(models, devices, self._compile)
@@ -351,18 +357,26 @@ class Decoder:
     ) -> list[list[Hypothesis]]:
         """Decodes targets to text, and adds their details if the decoder was asked for them."""
         flat = [entry for entries in scored for entry in entries]
-        details: Iterator[Details | None] = itertools.repeat(None)
-        if self._with_details:
-            details = iter(self._details(compiled.scorer, flat))
+        needed = [self._with_details or self._copies(entry) for entry in flat]
+        found = iter(self._details(compiled.scorer, list(itertools.compress(flat, needed))))
+        details = iter([next(found) if is_needed else None for is_needed in needed])
         return [[self._hypothesis(*entry, next(details)) for entry in group] for group in scored]
+
+    def _copies(self, entry: _ScoredTarget) -> bool:
+        """Whether tokens of the source replace some of a target."""
+        return self.hparams.replace_unk and self.text.unknown_id in entry.target
 
     def _hypothesis(
         self, source: Source, target: Sequence[int], score: float, details: Details | None
     ) -> Hypothesis:
         ids = [id_ for id_ in target if id_ != EOS_ID]
-        return Hypothesis(self.text.output(source, ids), ids, score, details)
+        attention = details.attention if details and self.hparams.replace_unk else None
+        output = self.text.output(source, ids, attention)
+        return Hypothesis(output, ids, score, details if self._with_details else None)
 
     def _details(self, scorer: Scorer, flat: Sequence[_ScoredTarget]) -> list[Details]:
+        if not flat:
+            return []
         found = scorer.details([(source.ids, target) for source, target, _ in flat])
         return [
             Details(self.text.source_tokens(source.ids), self.text.target_tokens(target), *rows)

@@ -1,13 +1,15 @@
 """From text to ids and back: encodes sources and targets, and splits or truncates long sources."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from t2t_lite.data.problem import Output, Problem
 from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import DataError
-from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
 log = logging.getLogger(__name__)
 
@@ -91,9 +93,39 @@ class TextCodec:
         """Returns each target id as text, EOS included."""
         return _token_texts(self._encoders["targets"], ids)
 
-    def output(self, source: Source, ids: Sequence[int]) -> Output:
-        """Returns target ids, without EOS, as users see them."""
-        return self._problem.postprocess(source.text, self.target_text(ids))
+    def output(
+        self, source: Source, ids: Sequence[int], attention: np.ndarray | None = None
+    ) -> Output:
+        """Returns target ids, without EOS, as users see them.
+
+        Args:
+            source: what they are the output for.
+            ids: the target.
+            attention: to the source, [T, S]; each unknown token is replaced by the source token
+                that it attends to most (PosUnk, Luong et al. 2015; None: no token is).
+        """
+        text = self.target_text(ids)
+        if attention is not None:
+            text = " ".join(self._without_unknown(source, ids, attention))
+        return self._problem.postprocess(source.text, text)
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The target id of unknown tokens; None if the vocabulary has none."""
+        encoder = self._encoders["targets"]
+        return encoder.oov_id if isinstance(encoder, TokenTextEncoder) else None
+
+    def _without_unknown(
+        self, source: Source, ids: Sequence[int], attention: np.ndarray
+    ) -> Iterator[str]:
+        """Yields the tokens of a target; arguments as in `output`."""
+        sources = self.source_tokens(source.ids[:-1])
+        if isinstance(self._encoders["inputs"], TokenTextEncoder):
+            sources = source.text.split()  # the encoder does not know all of them
+        tokens = self.target_tokens(ids)
+        for id_, token, weights in zip(ids, tokens, attention, strict=False):
+            attended = int(np.argmax(weights[: len(source.ids) - 1]))
+            yield sources[attended] if id_ == self.unknown_id else token
 
     def pieces(self, source: Source, name: str) -> list[Source]:
         """Splits a source into pieces that are short enough, if it may be split."""

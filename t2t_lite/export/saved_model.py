@@ -192,6 +192,10 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
             "decode hparam sampling_method=random: an exported search would draw the same samples "
             "in every call; leave it out"
         )
+    if hparams.replace_unk:
+        raise UsageError(
+            "decode hparam replace_unk: an exported search returns no attention; leave it out"
+        )
     if files.is_misread(export_dir):
         raise UserError(
             f"TensorFlow could not load a SavedModel from {export_dir}: it reads [ and \\ in the "

@@ -49,6 +49,11 @@ class DecodeHParams(HParams):
     seed: int = option(
         0, "Seed of sampling; with the line number, it alone decides the outputs.", minimum=0
     )
+    replace_unk: bool = option(
+        False,
+        "Replace each unknown token of an output by the source token that it attends to most, for "
+        "vocabularies of whole words.",
+    )
     extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
     well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")
     batch_size: int = option(

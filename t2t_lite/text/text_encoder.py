@@ -155,6 +155,11 @@ class TokenTextEncoder(TextEncoder):
         """Number of tokens, with pad and EOS."""
         return len(self._tokens)
 
+    @property
+    def oov_id(self) -> int | None:
+        """The id that replaces unknown tokens, if there is one."""
+        return None if self._oov_token is None else self._ids[self._oov_token]
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the tokens of a line.
 
@@ -172,14 +177,13 @@ class TokenTextEncoder(TextEncoder):
         return [token for token in text.split() if token not in self._ids]
 
     def _id(self, token: str) -> int:
-        if token in self._ids:
-            return self._ids[token]
-        if self._oov_token is None:
+        id_ = self._ids.get(token, self.oov_id)
+        if id_ is None:
             raise DataError(
                 f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
                 "add it, or give the problem an oov_token"
             )
-        return self._ids[self._oov_token]
+        return id_
 
 
 def require_characters(text: str, name: str) -> str:

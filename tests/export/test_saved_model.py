@@ -207,6 +207,8 @@ class TestVersions:
     def test_xla_is_refused(self, tmp_path):
         with pytest.raises(UsageError, match="xla_compile: an exported search is one graph"):
             export(self.run, tmp_path, "xla_compile=true")
+        with pytest.raises(UsageError, match="replace_unk: an exported search returns no attent"):
+            export(self.run, tmp_path, "replace_unk=true")
         assert not self.names(tmp_path)
 
     def test_a_checkpoint_that_is_not_there(self, tmp_path):
