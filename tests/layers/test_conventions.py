@@ -4,9 +4,11 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from keras.initializers import RandomNormal
 
 from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
 from t2t_lite.layers.base import Stack
+from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
@@ -48,6 +50,13 @@ LAYERS = {
         (X, X),
     ),
     "lstm": (lambda **k: LSTM(8, 0.5, **k), (X,)),
+    "convolution": (
+        lambda **k: Convolution(
+            8, 6, 3, dilation=2, weight_norm=True, initializer=RandomNormal(stddev=0.1), **k
+        ),
+        (X,),
+    ),
+    "separable": (lambda **k: SeparableConvolution(8, 6, 3, causal=True, **k), (X,)),
 }
 WITHOUT_CALL = {
     "stack": lambda **k: Stack([Projection(2, (3,)), Dropout(0.1)], **k),
