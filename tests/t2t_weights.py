@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from t2t_lite import registry
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.t2t_import import settings as t2t_settings
 from t2t_lite.t2t_import import variables as t2t_variables
@@ -14,7 +15,8 @@ from t2t_lite.t2t_import import variables as t2t_variables
 def golden_transformer(folder: pathlib.Path) -> tuple[Transformer, dict[str, Any]]:
     """Builds the model of one golden folder; returns it and the folder's config."""
     config = json.loads((folder / "config.json").read_text())
-    hparams = t2t_settings.from_recorded(config["hparams"])
-    model = Transformer(hparams, config["source_vocab_size"], config["target_vocab_size"])
+    model_class = registry.model(config.get("model", "transformer"))
+    hparams = t2t_settings.from_recorded(config["hparams"], model_class.hparams_class)
+    model = model_class(hparams, config["source_vocab_size"], config["target_vocab_size"])
     t2t_variables.assign(model, dict(np.load(folder / "weights.npz")), config["target_space_id"])
     return model, config

@@ -28,6 +28,7 @@ from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_parts import TransformerEncoder
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -99,7 +100,8 @@ def convert(
     except ImportError:
         raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
     hparams = model.hparams
-    if not (isinstance(model, Transformer) and isinstance(hparams, TransformerHParams)):
+    is_plain = isinstance(model, Transformer) and model.encoder_class is TransformerEncoder
+    if not (is_plain and isinstance(hparams, TransformerHParams)):
         raise UserError(
             f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
             "SavedModel (--format=savedmodel)"

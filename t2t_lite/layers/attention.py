@@ -55,6 +55,15 @@ class KeysValues(NamedTuple):
     keys: keras.KerasTensor  # [..., H, N, d_k]
     values: keras.KerasTensor  # [..., H, N, d_v]
 
+    def grown(self, length: int) -> "KeysValues":
+        """Returns a cache [B, K, H, N, d] with room for `length` positions, keeping its content."""
+
+        def lengthen(cache: keras.KerasTensor) -> keras.KerasTensor:
+            missing = length - ops.shape(cache)[3]
+            return ops.pad(cache, [[0, 0], [0, 0], [0, 0], [0, missing], [0, 0]])
+
+        return KeysValues(*map(lengthen, self))
+
 
 class MultiHeadAttention(Layer):
     """Base of all attention layers: sizes, the weighted mean, the output projection.

@@ -139,7 +139,7 @@ class DecoderLayer(TransformerLayer):
     def call(
         self,
         x: keras.KerasTensor,
-        encoder_output: keras.KerasTensor,
+        encoder_output: keras.KerasTensor | KeysValues,
         causal: keras.KerasTensor | None = None,
         padding: keras.KerasTensor | None = None,
         training: bool = False,
@@ -149,7 +149,7 @@ class DecoderLayer(TransformerLayer):
 
         Args:
             x: the layer's input.
-            encoder_output: [B, S, D].
+            encoder_output: [B, S, D], or the result of the method `memory`.
             causal: [1, 1, T, T], hides the future (default: computed here).
             padding: [B, 1, 1, S], hides the source's padding (default: computed from its mask).
             training: whether dropout is on.
@@ -161,8 +161,17 @@ class DecoderLayer(TransformerLayer):
         x = self.attention_residual(
             x, sublayer=lambda y: self.attention(y, causal, training=training), training=training
         )
-        memory = self.source_attention.memory(encoder_output)
+        is_memory = isinstance(encoder_output, KeysValues)
+        memory = encoder_output if is_memory else self.memory(encoder_output)
         return self._source_and_feed_forward(x, memory, padding, training)
+
+    def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
+        """Returns what the layer attends to: keys and values of the encoder's output [B, S, D]."""
+        return self.source_attention.memory(encoder_output)
+
+    def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
+        """Returns the cache of `step` before the first of `length` steps."""
+        return self.attention.empty_cache(batch, beams, length)
 
     def step(
         self,

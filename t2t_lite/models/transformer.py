@@ -10,15 +10,11 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.layers.attention import AttentionHook, KeysValues
+from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Features, Seq2Seq
-from t2t_lite.models.transformer_parts import (
-    SublayerFactory,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -43,6 +39,8 @@ class Transformer(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
     hparams: TransformerHParams
+    encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
+    decoder_class: ClassVar[type[TransformerDecoder]] = TransformerDecoder
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class Transformer(Seq2Seq):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
-        make = SublayerFactory(self.hparams, self.seeds)
+        make = self.encoder_class.sublayers(self.hparams, self.seeds)
         with default_policy(self.dtype_policy):
             self.inputs_position = make.position()
             self.targets_position = make.position()
@@ -76,13 +74,13 @@ class Transformer(Seq2Seq):
     # A subclass may give `encoder` and `decoder` another meaning.
     @functools.cached_property
     def _encoder_view(self) -> TransformerEncoder:
-        return TransformerEncoder(
+        return self.encoder_class(
             self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
         )
 
     @functools.cached_property
     def _decoder_view(self) -> TransformerDecoder:
-        return TransformerDecoder(
+        return self.decoder_class(
             self.hparams, self.targets_embedding, layers_of=self, name=f"{self.name}_decoder"
         )
 
@@ -148,26 +146,16 @@ class Transformer(Seq2Seq):
         batch = ops.shape(inputs)[0]
         return DecodeState(
             sentence={
-                "memory": [
-                    layer.source_attention.memory(encoder_output) for layer in self.decoder_layers
-                ],
+                "memory": [layer.memory(encoder_output) for layer in self.decoder_layers],
                 "padding": padding,
             },
-            hypothesis=[
-                layer.attention.empty_cache(batch, beams, length) for layer in self.decoder_layers
-            ],
+            hypothesis=[layer.empty_cache(batch, beams, length) for layer in self.decoder_layers],
             weights=self.output_projection.kernel(),
         )
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Lengthens every cache [B, K, H, L, d] to `length` positions."""
-
-        def lengthen(cache: keras.KerasTensor) -> keras.KerasTensor:
-            missing = length - ops.shape(cache)[3]
-            return ops.pad(cache, [[0, 0], [0, 0], [0, 0], [0, missing], [0, 0]])
-
-        caches = [KeysValues(*map(lengthen, cache)) for cache in state.hypothesis]
-        return state._replace(hypothesis=caches)
+        """Lengthens every cache to `length` positions."""
+        return state._replace(hypothesis=[cache.grown(length) for cache in state.hypothesis])
 
     def decode_step(
         self,
@@ -176,14 +164,21 @@ class Transformer(Seq2Seq):
         state: DecodeState,
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        padding = state.sentence["padding"]
         # All beams [B, K, D] of a sentence are at the same position.
         x = self.targets_position(self._embed_step(ids, step), ops.reshape(step, (1,)))
+        x, caches = self._step_layers(x, step, state)
+        logits = self.output_projection(self.decoder_end(x, x), state.weights)
+        return logits, state._replace(hypothesis=caches)
+
+    def _step_layers(
+        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, list[Any]]:
+        """Runs one position `x` [B, K, D] through all layers; returns it and their caches."""
+        padding = state.sentence["padding"]
         caches = []
         for layer, cache, memory in zip(
             self.decoder_layers, state.hypothesis, state.sentence["memory"], strict=True
         ):
             x, cache = layer.step(x, cache, step, memory, padding)
             caches.append(cache)
-        logits = self.output_projection(self.decoder_end(x, x), state.weights)
-        return logits, state._replace(hypothesis=caches)
+        return x, caches

@@ -149,6 +149,7 @@ class _TransformerPart(ModelPart):
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
     hparams: TransformerHParams
+    sublayers: ClassVar[type[SublayerFactory]] = SublayerFactory
 
     def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
         """Returns a function from the layer's input tensors to its output."""
@@ -184,7 +185,7 @@ class TransformerEncoder(_TransformerPart, Encoder):
     )
 
     def _make_layers(self) -> None:
-        make = SublayerFactory(self.hparams, self.seeds)
+        make = self.sublayers(self.hparams, self.seeds)
         self.inputs_position = make.position()
         self.dropout = make.dropout()
         self.encoder_layers = make.encoder_layers()
@@ -204,10 +205,16 @@ class TransformerEncoder(_TransformerPart, Encoder):
         if self.target_space is not None:
             x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
         x = self.inputs_position(x, ops.arange(ops.shape(inputs)[1]))
-        x = self.dropout(x, training=training)
+        x = self._run_layers(self.dropout(x, training=training), padding, training)
+        return self.encoder_end(x, x, training=training), padding
+
+    def _run_layers(
+        self, x: keras.KerasTensor, padding: keras.KerasTensor, training: bool
+    ) -> keras.KerasTensor:
+        """Maps the embeddings `x` [B, S, D] to the output of the last layer [B, S, D]."""
         for layer in self.encoder_layers:
             x = self._run(layer, training)(x, padding)
-        return self.encoder_end(x, x, training=training), padding
+        return x
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -232,7 +239,7 @@ class TransformerDecoder(_TransformerPart):
     )
 
     def _make_layers(self) -> None:
-        make = SublayerFactory(self.hparams, self.seeds)
+        make = self.sublayers(self.hparams, self.seeds)
         self.targets_position = make.position()
         self.dropout = make.dropout()
         self.decoder_layers = make.decoder_layers()
@@ -268,7 +275,18 @@ class TransformerDecoder(_TransformerPart):
         x = shift_right(self.targets_embedding(targets))
         x = self.targets_position(x, ops.arange(length))
         x = self.dropout(x, training=training)
-        causal = causal_bias(length)
+        x = self._run_layers(x, encoder_output, causal_bias(length), padding, training)
+        return self.decoder_end(x, x, training=training)
+
+    def _run_layers(
+        self,
+        x: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        causal: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        training: bool,
+    ) -> keras.KerasTensor:
+        """Maps the embeddings `x` [B, T, D] to the output of the last layer [B, T, D]."""
         for layer in self.decoder_layers:
             x = self._run(layer, training)(x, encoder_output, causal, padding)
-        return self.decoder_end(x, x, training=training)
+        return x

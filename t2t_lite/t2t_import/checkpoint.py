@@ -13,9 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import files
+from t2t_lite import files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError, first_line
+from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.t2t_import import settings as t2t_settings
@@ -23,7 +24,8 @@ from t2t_lite.t2t_import import variables as t2t_variables
 
 log = logging.getLogger(__name__)
 
-_MODEL = "transformer"  # the only model of T2T's that can be imported
+# T2T's models that can be imported; each is a `Transformer` here.
+_MODELS = ("transformer", "universal_transformer")
 _STEP = "global_step"
 # Optimizer slots and their powers, running means of losses, counters: not part of the model.
 _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
@@ -62,20 +64,26 @@ def import_run(
     folder = pathlib.Path(t2t_dir)
     path = checkpoint_path or _newest(folder)
     flags = t2t_settings.read_flags(folder)
-    if flags.get("model", _MODEL) != _MODEL:
-        raise UserError(f"{folder} has model {flags['model']!r}: only {_MODEL!r} can be imported")
+    name = flags.get("model", _MODELS[0])
+    if name not in _MODELS:
+        supported = ", ".join(map(repr, _MODELS))
+        raise UserError(f"{folder} has model {name!r}: only {supported} can be imported")
+    model_class = registry.model(name)
+    hparams_class = model_class.hparams_class
+    assert issubclass(model_class, Transformer)
+    assert issubclass(hparams_class, TransformerHParams)
     found = t2t_settings.find_problem(folder, flags, problem)
-    resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams)
+    resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams, hparams_class)
     step, arrays = _read(path)
     inputs, targets = _vocabulary_sizes(found, vocab_dir, path, arrays)
-    model = Transformer(resolved, inputs, targets)
+    model = model_class(resolved, inputs, targets)
     try:
         t2t_variables.assign(model, arrays, target_space_id)
     except UserError as error:
         raise UserError(f"checkpoint {path}: {error}") from error
     run_flags = {
         "problem": found.name,
-        "model": _MODEL,
+        "model": name,
         # If no set is named, they are from that file.
         "hparams_set": hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
         "hparams": hparams,

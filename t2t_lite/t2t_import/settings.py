@@ -17,19 +17,28 @@ _FLAG = re.compile(r"--(\w+)=(.*)")
 # name=value; a value may be a list in brackets, with commas inside.
 _ASSIGNMENT = re.compile(r"([\w.]+)\s*=\s*(\[[^]]*\]|[^,]*)")
 
-# T2T's hparams that change what its Transformer computes, with the only values supported here;
+# T2T's hparams that change what its models compute, with the only values supported here;
 # switches are 0 or 1.
 _ONLY = {
+    "add_or_concat_timing_signal": "add",
+    "add_position_timing_signal": "1",
+    "add_sru": "0",
+    "add_step_timing_signal": "1",
     "attention_variables_3d": "0",
     "causal_decoder_self_attention": "1",
     "factored_logits": "0",
     "hard_attention_k": "0",
+    "mix_with_transformer": "none",
     "nbr_decoder_problems": "1",
     "norm_type": "layer",
     "num_area_layers": "0",
+    "num_inrecurrence_layers": "1",
+    "position_start_index": "none",
     "prepend_mode": "none",
     "proximity_bias": "0",
+    "step_timing_signal_type": "learned",
     "symbol_modality_skip_top": "0",
+    "transformer_ffn_type": "fc",
     "unidirectional_encoder": "0",
     "vocab_divisor": "1",
 }
@@ -91,7 +100,11 @@ def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "")
 
 
 def find_hparams(
-    folder: pathlib.Path, flags: Mapping[str, str], hparams_set: str = "", changes: str = ""
+    folder: pathlib.Path,
+    flags: Mapping[str, str],
+    hparams_set: str = "",
+    changes: str = "",
+    hparams_class: type[TransformerHParams] = TransformerHParams,
 ) -> TransformerHParams:
     """Returns the hyperparameters of T2T's run, as ours.
 
@@ -100,6 +113,7 @@ def find_hparams(
         flags: the flags of T2T's trainer; without hparams.json, their set and changes are used.
         hparams_set: overrides both.
         changes: to the result, as `name=value,...`.
+        hparams_class: the model's.
 
     Raises:
         UserError: they are unknown, or describe an unsupported model.
@@ -109,7 +123,8 @@ def find_hparams(
         hparams = from_set(hparams_set, "")
     elif path.is_file():
         try:
-            hparams = from_recorded(json_files.parse_object(path.read_bytes()))
+            recorded = json_files.parse_object(path.read_bytes())
+            hparams = from_recorded(recorded, hparams_class)
         except (UserError, ValueError) as error:
             raise UserError(f"{path}: {error}") from error
     elif flags.get("hparams_set"):
@@ -137,13 +152,15 @@ def from_set(name: str, changes: str) -> TransformerHParams:
     return _changed(hparams, dict(_ASSIGNMENT.findall(changes)))
 
 
-def from_recorded(recorded: Mapping[str, Any]) -> TransformerHParams:
+def from_recorded(
+    recorded: Mapping[str, Any], hparams_class: type[TransformerHParams] = TransformerHParams
+) -> TransformerHParams:
     """Returns the contents of T2T's hparams.json as ours; missing values are T2T's defaults.
 
     Raises:
         UserError: they describe an unsupported model, or a value has the wrong type.
     """
-    return _changed(TransformerHParams(), recorded)
+    return _changed(hparams_class(), recorded)
 
 
 def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> TransformerHParams:

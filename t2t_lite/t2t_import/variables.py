@@ -1,4 +1,4 @@
-"""Maps the variables of T2T's Transformer to ours."""
+"""Maps the variables of T2T's Transformer, and of models like it, to ours."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,18 +7,21 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.universal_transformer import UniversalTransformer
 
-_BODY = "transformer/body"
-_TARGET_SPACE = f"{_BODY}/target_space_embedding/kernel"
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
-_SHARD = re.compile(r"(?P<matrix>transformer/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
+_SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
+# The Universal Transformer's signals of the recurrent steps, [steps, 1, 1, D].
+_STEP_SIGNALS = "/layer_embedding"
 
 
 class Part(NamedTuple):
@@ -29,7 +32,15 @@ class Part(NamedTuple):
 
 
 def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0) -> None:
-    """Assigns T2T's values to every variable of a model.
+    """Assigns T2T's values to every variable of a model; see `matched`."""
+    for variable, value in matched(model, arrays, target_space_id):
+        variable.assign(value)
+
+
+def matched(
+    model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0
+) -> list[tuple[keras.Variable, np.ndarray]]:
+    """Returns every variable of a model with T2T's values for it.
 
     Our model adds row 0 of the target-space embedding to its encoder's inputs, whatever the
     problem; T2T adds the row of its problem. The rows are therefore rotated until that one is row
@@ -41,16 +52,17 @@ def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id
         target_space_id: the row of the target-space embedding, if there is one.
 
     Raises:
-        UserError: variables are missing, unknown or of another shape; all are named, and the model
-            is unchanged.
+        UserError: variables are missing, unknown or of another shape; all are named.
         UsageError: there is no such row.
     """
     left = _with_joined_shards(arrays)
-    if _TARGET_SPACE in left:
-        rows = len(left[_TARGET_SPACE])
+    left |= {n: a[:, 0, 0] for n, a in left.items() if n.endswith(_STEP_SIGNALS) and a.ndim == 4}
+    target_space = _target_space(_body(model))
+    if target_space in left:
+        rows = len(left[target_space])
         if target_space_id >= rows:
             raise UsageError(f"target_space_id={target_space_id}: expected a number below {rows}")
-        left[_TARGET_SPACE] = np.roll(left[_TARGET_SPACE], -target_space_id, axis=0)
+        left[target_space] = np.roll(left[target_space], -target_space_id, axis=0)
     parts = list(parts_of(model))
     values: list[list[np.ndarray]] = []
     wrong = []
@@ -68,8 +80,10 @@ def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id
     wrong += [f"{name} {list(array.shape)} is unknown here" for name, array in left.items()]
     if wrong:
         raise UserError(f"variables do not fit the hparams and vocabularies: {'; '.join(wrong)}")
-    for part, found in zip(parts, values, strict=True):
-        part.variable.assign(np.concatenate(found, axis=-1))
+    return [
+        (part.variable, np.concatenate(found, axis=-1))
+        for part, found in zip(parts, values, strict=True)
+    ]
 
 
 def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -93,12 +107,27 @@ def parts_of(model: Transformer) -> Iterator[Part]:
 
     An embedding matrix has the name of its kind, because T2T splits it into shards.
     """
-    yield from _embeddings(model)
+    body = _body(model)
+    yield from _embeddings(model, body)
     for side in ("encoder", "decoder"):
-        scope = f"{_BODY}/{side}"
+        scope = f"{body}/{side}"
+        prefix = f"{scope}/layer_"
+        if isinstance(model, UniversalTransformer):
+            recurrence = f"{scope}/universal_transformer_{model.hparams.recurrence_type}"
+            yield from _steps(getattr(model, f"{side}_steps"), recurrence)
+            prefix = f"{recurrence}/rec_layer_"
         for number, layer in enumerate(getattr(model, f"{side}_layers")):
-            yield from _layer(layer, f"{scope}/layer_{number}")
+            yield from _layer(layer, f"{prefix}{number}")
         yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
+
+
+def _body(model: Transformer) -> str:
+    """Returns the scope of all variables but the embedding matrices."""
+    return f"{registry.snake_case(type(model).__name__)}/body"
+
+
+def _target_space(body: str) -> str:
+    return f"{body}/target_space_embedding/kernel"
 
 
 def _shards(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
@@ -130,7 +159,7 @@ def _whole(variable: keras.Variable, name: str) -> Part:
     return Part(variable, {name: variable.shape[-1]})
 
 
-def _embeddings(model: Transformer) -> Iterator[Part]:
+def _embeddings(model: Transformer, body: str) -> Iterator[Part]:
     inputs, targets, softmax = (
         model.inputs_embedding,
         model.targets_embedding,
@@ -142,10 +171,18 @@ def _embeddings(model: Transformer) -> Iterator[Part]:
     if softmax is not targets:
         yield _whole(softmax.matrix, "softmax")
     if model.target_space is not None:
-        yield _whole(model.target_space, _TARGET_SPACE)
+        yield _whole(model.target_space, _target_space(body))
     if model.inputs_position.kind == "emb":
-        yield _whole(model.inputs_position.table, f"{_BODY}/inputs_positional_embedding")
-        yield _whole(model.targets_position.table, f"{_BODY}/targets_positional_embedding")
+        yield _whole(model.inputs_position.table, f"{body}/inputs_positional_embedding")
+        yield _whole(model.targets_position.table, f"{body}/targets_positional_embedding")
+
+
+def _steps(steps: UniversalSteps, scope: str) -> Iterator[Part]:
+    yield _whole(steps.step_signals, f"{scope}{_STEP_SIGNALS}")
+    if isinstance(steps, AdaptiveSteps):
+        dense = f"{scope}/sigmoid_activation_for_pondering/dense"
+        yield _whole(steps.kernel, f"{dense}/kernel")
+        yield _whole(steps.halting_bias, f"{dense}/bias")
 
 
 def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:

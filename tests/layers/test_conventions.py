@@ -18,6 +18,7 @@ from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 
 X = np.random.RandomState(0).normal(size=(2, 3, 8)).astype(np.float32)
 IDS = np.array([[4, 2, 0], [3, 1, 5]], np.int32)
@@ -63,6 +64,8 @@ WITHOUT_CALL = {
     "residual": lambda **k: Residual(LayerSteps("n", 8), LayerSteps("da", 8, 0.5), **k),
     "lstm_cell": lambda **k: LSTMCell(2, 3, **k),
     "additive": lambda **k: AdditiveAttention(4, **k),
+    "universal": lambda **k: UniversalSteps(4, 3, **k),
+    "adaptive": lambda **k: AdaptiveSteps(4, 3, accumulate=True, epsilon=0.1, bias=0.5, **k),
     "multiplicative": lambda **k: MultiplicativeAttention(4, 0.5, **k),
 }
 

@@ -16,11 +16,14 @@ _TRANSFORMER = {
     "layer_prepostprocess_dropout": 0.3,
     "max_length": 32,
 }
+_UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
 # By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
     "pre_norm": ("transformer", "transformer_base_v3", {**_TRANSFORMER, "pos": "emb"}),
+    "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
+    "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),
     "bahdanau": ("lstm_seq2seq_attention", "lstm_bahdanau_attention", _LSTM),
     "luong": ("lstm_seq2seq_attention", "lstm_luong_attention", _LSTM),
 }

@@ -1,0 +1,122 @@
+"""Hyperparameters of the Universal Transformer, and its registered sets under T2T's names."""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.transformer import (
+    TransformerHParams,
+    transformer_base,
+    transformer_multi30k,
+    transformer_tiny,
+)
+
+
+@dataclasses.dataclass
+class UniversalTransformerHParams(TransformerHParams):
+    """The Transformer's fields, and those of the recurrence in depth.
+
+    There is one encoder layer and one decoder layer: the numbers of layers play no part.
+    """
+
+    recurrence_type: str = "basic"  # basic (num_rec_steps) or act (adaptive computation time)
+    num_rec_steps: int = 6  # recurrent steps of `basic`
+
+    # Adaptive computation time (Graves 2016).
+    act_type: str = "basic"  # output: basic (interpolated) or accumulated (the paper's sum)
+    act_max_steps: int = 12  # maximum number of recurrent steps
+    act_epsilon: float = 0.01  # a position halts when its probabilities exceed 1 - act_epsilon
+    act_halting_bias_init: float = 1.0  # initial bias of the halting probability
+    act_loss_weight: float = 0.01  # weight of the mean steps and remainders in the loss
+
+    @property
+    def encoder_layers(self) -> int:
+        """Number of encoder layers: one."""
+        return 1
+
+    @property
+    def decoder_layers(self) -> int:
+        """Number of decoder layers: one."""
+        return 1
+
+    @property
+    def max_steps(self) -> int:
+        """Number of recurrent steps, or the maximum number if they are adaptive."""
+        return self.act_max_steps if self.recurrence_type == "act" else self.num_rec_steps
+
+
+def _universal(hparams: TransformerHParams, num_rec_steps: int = 6) -> UniversalTransformerHParams:
+    """Returns a set of the Transformer as one of the Universal Transformer."""
+    fields = {field.name: getattr(hparams, field.name) for field in dataclasses.fields(hparams)}
+    # Positions are added at every step, not to the embeddings.
+    return UniversalTransformerHParams(**{**fields, "pos": "none"}, num_rec_steps=num_rec_steps)
+
+
+@registry.register_hparams
+def universal_transformer_small() -> UniversalTransformerHParams:
+    """The layer of `transformer_base`, 6 times."""
+    return _universal(transformer_base())
+
+
+@registry.register_hparams
+def universal_transformer_base() -> UniversalTransformerHParams:
+    """Twice the width of `transformer_base`, for about as many parameters; 6 steps."""
+    return universal_transformer_small().copy(
+        hidden_size=1024, filter_size=4096, num_heads=16, layer_prepostprocess_dropout=0.3
+    )
+
+
+@registry.register_hparams
+def universal_transformer_big() -> UniversalTransformerHParams:
+    """Twice the width of `universal_transformer_base`."""
+    return universal_transformer_base().copy(hidden_size=2048, filter_size=8192)
+
+
+@registry.register_hparams
+def universal_transformer_tall() -> UniversalTransformerHParams:
+    """The layer of `transformer_base`, 16 times."""
+    return universal_transformer_small().copy(num_rec_steps=16)
+
+
+@registry.register_hparams
+def universal_transformer_tiny() -> UniversalTransformerHParams:
+    """The layer of `transformer_tiny`, 8 times."""
+    return _universal(transformer_tiny(), num_rec_steps=8).copy(act_max_steps=4)
+
+
+@registry.register_hparams
+def adaptive_universal_transformer_base() -> UniversalTransformerHParams:
+    """`universal_transformer_base` with adaptive computation time, at most 12 steps."""
+    return universal_transformer_base().copy(recurrence_type="act")
+
+
+@registry.register_hparams
+def adaptive_universal_transformer_small() -> UniversalTransformerHParams:
+    """`universal_transformer_small` with adaptive computation time, at most 12 steps."""
+    return universal_transformer_small().copy(recurrence_type="act")
+
+
+@registry.register_hparams
+def adaptive_universal_transformer_tiny() -> UniversalTransformerHParams:
+    """`universal_transformer_tiny` with adaptive computation time, at most 4 steps."""
+    return universal_transformer_tiny().copy(recurrence_type="act")
+
+
+@registry.register_hparams
+def universal_transformer_multi30k() -> UniversalTransformerHParams:
+    """For 29,000 captions: `transformer_multi30k` with one layer of twice the width, 4 times.
+
+    As in T2T, the layers have as many parameters as the Transformer's, and are pre-norm.
+    """
+    return _universal(transformer_multi30k(), num_rec_steps=4).copy(
+        hidden_size=256,
+        filter_size=512,
+        act_max_steps=8,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+    )
+
+
+@registry.register_hparams
+def adaptive_universal_transformer_multi30k() -> UniversalTransformerHParams:
+    """`universal_transformer_multi30k` with adaptive computation time, at most 8 steps."""
+    return universal_transformer_multi30k().copy(recurrence_type="act")

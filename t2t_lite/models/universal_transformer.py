@@ -1,0 +1,164 @@
+"""The Universal Transformer (Dehghani et al. 2018): the Transformer, recurrent in depth."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.universal_transformer import UniversalTransformerHParams
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.layers.base import default_policy
+from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
+from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import require_choice
+from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+
+
+def _steps(hparams: UniversalTransformerHParams) -> UniversalSteps:
+    """Makes the recurrent steps of one stack."""
+    if hparams.recurrence_type == "basic":
+        return UniversalSteps(hparams.hidden_size, hparams.num_rec_steps)
+    return AdaptiveSteps(
+        hparams.hidden_size,
+        hparams.act_max_steps,
+        accumulate=hparams.act_type == "accumulated",
+        epsilon=hparams.act_epsilon,
+        bias=hparams.act_halting_bias_init,
+        gain=hparams.initializer_gain,
+    )
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class UniversalEncoder(TransformerEncoder):
+    """The encoder: ids [B, S] -> [B, S, D]; see `TransformerEncoder`."""
+
+    hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
+    hparams: UniversalTransformerHParams
+    shared_names: ClassVar[tuple[str, ...]] = (*TransformerEncoder.shared_names, "encoder_steps")
+
+    def _make_layers(self) -> None:
+        super()._make_layers()
+        self.encoder_steps = _steps(self.hparams)
+
+    def _run_layers(
+        self, x: keras.KerasTensor, padding: keras.KerasTensor, training: bool
+    ) -> keras.KerasTensor:
+        run = self._run(self.encoder_layers[0], training)
+        return self.encoder_steps(x, transform=lambda y, step: run(y, padding))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class UniversalDecoder(TransformerDecoder):
+    """The decoder: ids [B, T] and the encoder's output -> [B, T, D]; see `TransformerDecoder`."""
+
+    hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
+    hparams: UniversalTransformerHParams
+    shared_names: ClassVar[tuple[str, ...]] = (*TransformerDecoder.shared_names, "decoder_steps")
+
+    def _make_layers(self) -> None:
+        super()._make_layers()
+        self.decoder_steps = _steps(self.hparams)
+
+    def _run_layers(
+        self,
+        x: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        causal: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        training: bool,
+    ) -> keras.KerasTensor:
+        run = self._run(self.decoder_layers[0], training)
+        memory = self.decoder_layers[0].memory(encoder_output)  # the same at every step
+        return self.decoder_steps(x, transform=lambda y, step: run(y, memory, causal, padding))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class UniversalTransformer(Transformer):
+    """One encoder layer and one decoder layer, each applied again and again.
+
+    Signals of position and step are added before every step. With `recurrence_type=act`, each
+    position halts on its own (`AdaptiveSteps`). T2T has no cached decoding of this model; here, a
+    step of the search keeps keys and values for every recurrent step.
+
+    Args:
+        hparams: a `UniversalTransformerHParams`, or the name of a registered set.
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
+    hparams: UniversalTransformerHParams
+    encoder_class: ClassVar[type[TransformerEncoder]] = UniversalEncoder
+    decoder_class: ClassVar[type[TransformerDecoder]] = UniversalDecoder
+
+    def __init__(
+        self,
+        hparams: UniversalTransformerHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        require_choice(self.hparams, "recurrence_type", "basic", "act")
+        require_choice(self.hparams, "act_type", "basic", "accumulated")
+        require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
+        with default_policy(self.dtype_policy):
+            self.encoder_steps = _steps(self.hparams)
+            self.decoder_steps = _steps(self.hparams)
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass, adaptive steps at their maximum number."""
+        once = super().forward_flops()
+        steps = self.hparams.max_steps
+        softmax = flops_per_token(self.softmax_embedding)
+        memory = flops_per_token(self.decoder_layers[0].source_attention.kv)
+        halting = 2.0 * self.hparams.hidden_size if self.hparams.recurrence_type == "act" else 0.0
+        return ForwardFlops(
+            source=(once.source - memory + halting) * steps + memory,
+            target=(once.target - softmax + halting) * steps + softmax,
+            **{
+                name: getattr(once, name) * steps
+                for name in ("source_source", "target_source", "target_target")
+            },
+        )
+
+    @contextlib.contextmanager
+    def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
+        """Hooks the last recurrent step's attention to the source; see `Seq2Seq`."""
+        calls = 0
+
+        def at_last_step(weights: keras.KerasTensor) -> None:
+            nonlocal calls
+            calls += 1
+            if calls % self.hparams.max_steps == 0:
+                hook(weights)
+
+        with super().hook_attention(at_last_step):
+            yield
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; every recurrent step gets a cache of its own."""
+        state = super().start_decoding(inputs, beams, length)
+        return state._replace(hypothesis=state.hypothesis * self.hparams.max_steps)
+
+    def _step_layers(
+        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, list[Any]]:
+        (layer,), (memory,) = self.decoder_layers, state.sentence["memory"]
+        caches = []
+
+        def transform(y: keras.KerasTensor, number: int) -> keras.KerasTensor:
+            y, cache = layer.step(
+                y, state.hypothesis[number], step, memory, state.sentence["padding"]
+            )
+            caches.append(cache)
+            return y
+
+        x = self.decoder_steps(x, ops.reshape(step, (1,)), transform=transform)
+        return x, caches

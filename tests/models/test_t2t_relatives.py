@@ -1,0 +1,112 @@
+"""T2T's models that are built of the Transformer's parts, against numbers recorded from T2T."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.penalties import Penalty
+from t2t_lite.t2t_import import variables as t2t_variables
+
+EOS = 1
+FOLDERS = ("universal_transformer", "universal_transformer_act")
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def folder(request, golden):
+    return golden / "compared" / request.param
+
+
+@pytest.fixture(scope="module")
+def restored(folder, t2t_weights):
+    """The recorded model and its settings."""
+    return t2t_weights.golden_transformer(folder)
+
+
+def batches(recorded):
+    """The names of the recorded batches: one of all sentences, and each alone without padding."""
+    return ["a", *(f"b/{i}" for i in range(len(recorded["a/inputs"])))]
+
+
+def test_computes_what_t2t_computes(folder, restored):
+    model, _ = restored
+    recorded = np.load(folder / "forward.npz")
+    for batch in batches(recorded):
+        inputs, targets = recorded[f"{batch}/inputs"], recorded[f"{batch}/targets"]
+        encoder_output, padding = model.encode(inputs)
+        hidden = ops.convert_to_numpy(model.decode(targets, encoder_output, padding))
+        logits = ops.convert_to_numpy(model({"inputs": inputs, "targets": targets}))
+        for found, name, real in (
+            (ops.convert_to_numpy(encoder_output), "encoder_output", inputs != 0),
+            (hidden, "decoder_output", targets != 0),
+            (logits, "logits", targets != 0),
+        ):
+            wanted = recorded[f"{batch}/{name}"][real]
+            np.testing.assert_allclose(found[real], wanted, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_gradients_are_those_of_t2t(folder, restored):
+    model, settings = restored
+    forward, recorded = np.load(folder / "forward.npz"), np.load(folder / "gradients.npz")
+    features = {name: forward[f"a/{name}"] for name in ("inputs", "targets")}
+    real = features["targets"] != 0
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            features["targets"][real], tf.boolean_mask(model(features), real)
+        )
+        loss = tf.reduce_mean(losses)
+    assert float(loss) == pytest.approx(recorded["loss"], rel=1e-5)
+    theirs = {n.removeprefix("grad/"): recorded[n] for n in recorded if n.startswith("grad/")}
+    pairs = t2t_variables.matched(model, theirs, settings["target_space_id"])
+    gradients = tape.gradient(loss, [variable.value for variable, _ in pairs])
+    assert len(pairs) == len(model.trainable_variables)
+    for (variable, wanted), found in zip(pairs, gradients, strict=True):
+        error = np.abs(tf.convert_to_tensor(found) - wanted).max()
+        assert error < 1e-4 * np.abs(wanted).max(), variable.path
+
+
+def up_to_eos(ids):
+    ids = list(ids)
+    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
+
+
+@pytest.mark.integration
+def test_decodes_as_t2t(folder, restored):
+    """T2T's Universal Transformer recomputes all positions at every step; ours has a cache."""
+    model, settings = restored
+    recorded = np.load(folder / "decode.npz")
+    inputs = recorded["inputs"]
+
+    @functools.cache
+    def search(beams, alpha, stop_early):
+        return (
+            greedy_search(model)
+            if beams == 1
+            else BeamSearch(model, beams, Penalty(alpha), stop_early)
+        )
+
+    compared = 0
+    for variant, how in settings["decode"].items():
+        top = how["top_beams"]
+        find = search(how["beam_size"], how["alpha"], top == 1)
+        limits = np.full(len(inputs), how["decode_length"])
+        ids, scores = find(inputs, limits)
+        expected = recorded[f"{variant}/outputs"].reshape(len(inputs), top, -1)
+        stable = recorded[f"{variant}/stable"].reshape(len(inputs), top)
+        for b, k in zip(*np.nonzero(stable), strict=True):
+            assert up_to_eos(ids[b, k]) == up_to_eos(expected[b, k]), (variant, b, k)
+            compared += 1
+        if f"{variant}/scores" in recorded:
+            wanted = recorded[f"{variant}/scores"].reshape(len(inputs), -1)[:, :top]
+            np.testing.assert_allclose(scores[:, :top], wanted, rtol=1e-4, atol=1e-4)
+        if top == 1:  # and those that T2T decoded alone
+            limits = (inputs != 0).sum(axis=1) + how["extra_length"]
+            ids, _ = find(inputs, limits)
+            alone = recorded[f"{variant}_single/outputs"]
+            for b in range(len(inputs)):
+                wanted = up_to_eos(alone[b, : limits[b]])
+                assert up_to_eos(ids[b, 0, : limits[b]]) == wanted, (variant, b)
+    assert compared == len(inputs) * 6

@@ -1,0 +1,209 @@
+"""The Universal Transformer: its recurrence in depth, and adaptive computation time."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.export import ctranslate2
+from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
+from t2t_lite.models.seq2seq import with_attention
+from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.paper.parameter_counts import abstract_model
+
+SIDES = {"encoder": "inputs", "decoder": "targets"}
+
+
+def pondering_of(model, features, monkeypatch):
+    """What adaptive computation time spends on the positions of a batch, by side."""
+    seen = {}
+
+    def watched(side, ponder):
+        def call(*args, **kwargs):
+            output, seen[side] = ponder(*args, **kwargs)
+            return output, seen[side]
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for side in SIDES:
+            steps = getattr(model, f"{side}_steps")
+            patch.setattr(steps, "ponder", watched(side, steps.ponder))
+        model(features)
+    return {side: [ops.convert_to_numpy(part) for part in found] for side, found in seen.items()}
+
+
+@pytest.mark.parametrize("batch", ["a", "b/0", "b/4"])
+def test_positions_ponder_as_in_t2t(golden, t2t_weights, batch, monkeypatch):
+    folder = golden / "compared" / "universal_transformer_act"
+    model, _ = t2t_weights.golden_transformer(folder)
+    recorded = np.load(folder / "forward.npz")
+    features = {name: recorded[f"{batch}/{name}"] for name in SIDES.values()}
+    for side, (times, remainders) in pondering_of(model, features, monkeypatch).items():
+        real = features[SIDES[side]] != 0
+        wanted = recorded[f"{batch}/{side}_ponder_times"][real]
+        np.testing.assert_array_equal(times[real], wanted)
+        assert len(set(wanted)) > 1 or batch != "a"
+        wanted = recorded[f"{batch}/{side}_remainders"][real]
+        np.testing.assert_allclose(remainders[real], wanted, rtol=0, atol=1e-5)
+
+
+# ---- one layer
+
+
+def halting(chances, accumulate=False):
+    """Steps whose halting probability is that of the one position's state, which counts steps."""
+    steps = AdaptiveSteps(1, len(chances), accumulate=accumulate)
+    logits = [math.log(chance / (1.0 - chance)) for chance in chances]
+    steps.with_signals = lambda x, step, positions: ops.zeros_like(x) + logits[step]
+    steps.kernel.assign([[1.0]])
+    steps.halting_bias.assign([0.0])
+    output, pondering = steps.ponder(
+        np.zeros((1, 1, 1), np.float32), transform=lambda x, step: ops.ones_like(x) * 10.0**step
+    )
+    return float(output[0, 0, 0]), *(float(part[0, 0]) for part in pondering)
+
+
+@pytest.mark.parametrize(
+    ("chances", "weights", "time", "remainder"),
+    [
+        ((0.2, 0.5, 0.4, 0.3), (0.2, 0.5, 0.3, 0.0), 3, 0.3),
+        ((0.995, 0.9, 0.4, 0.3), (1.0, 0.0, 0.0, 0.0), 1, 1.0),
+        ((0.1, 0.2, 0.3, 0.1), (0.1, 0.2, 0.3, 0.1), 4, 0.0),  # stopped by the maximum
+    ],
+)
+def test_a_position_halts_by_hand(chances, weights, time, remainder):
+    states = [1.0, 10.0, 100.0, 1000.0]
+    total = sum(weight * state for weight, state in zip(weights, states, strict=True))
+    assert halting(chances, accumulate=True) == pytest.approx((total, time, remainder))
+    mixed = 0.0
+    for weight, state in zip(weights, states, strict=True):
+        mixed = weight * state + (1.0 - weight) * mixed
+    assert halting(chances) == pytest.approx((mixed, time, remainder))
+
+
+def test_signals_of_position_and_step_by_hand():
+    steps = UniversalSteps(4, 3)
+    x = np.random.RandomState(0).normal(size=(2, 5, 4)).astype(np.float32)
+    sines = [[math.sin(n), math.sin(n / 1e4), math.cos(n), math.cos(n / 1e4)] for n in range(5)]
+    rows = np.asarray(steps.step_signals)
+    seen = []
+    steps(x, transform=lambda y, step: seen.append(np.asarray(y)) or y)
+    for step in range(3):
+        x = x + np.array(sines) + 2.0 * rows[step]
+        np.testing.assert_allclose(seen[step], x, rtol=1e-5, atol=1e-5)
+    late = steps.with_signals(x[:, :1], 1, np.array([3]))
+    np.testing.assert_allclose(late, x[:, :1] + sines[3] + 2.0 * rows[1], rtol=1e-5, atol=1e-5)
+
+
+# ---- the model
+
+
+@pytest.mark.parametrize("kind", ["universal", "adaptive"])
+def test_recomputed_steps_have_the_same_gradients(kind, make_model, features):
+    def gradients(**changes):
+        model = make_model(kind, **changes)
+        model.seeds.state.assign((3, 0))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(features, training=True) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    for one, other in zip(gradients(), gradients(recompute_activations=True), strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(one), tf.convert_to_tensor(other), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(make_model, features):
+    """More steps than any position needs change nothing."""
+    few, many = (make_model("adaptive", act_max_steps=steps) for steps in (5, 9))
+    for model in (few, many):
+        for steps in (model.encoder_steps, model.decoder_steps):
+            steps.halting_bias.assign([9.0])  # all halt at the first step or the second
+    for one, other in zip(few.trainable_variables, many.trainable_variables, strict=True):
+        if one.name == "step_signals":
+            one.assign(other[:5])
+    np.testing.assert_allclose(few(features), many(features), rtol=1e-5, atol=1e-5)
+
+
+def test_accumulated_outputs_are_something_else(make_model, features):
+    basic, accumulated = (
+        ops.convert_to_numpy(make_model("adaptive", act_type=kind)(features))
+        for kind in ("basic", "accumulated")
+    )
+    assert np.abs(basic - accumulated).max() > 1e-2
+
+
+def test_the_attention_of_the_last_step_counts(models, features):
+    model = models("universal")
+    seen = []
+    layer = model.decoder_layers[0].source_attention
+    layer.attention_hook = lambda weights: seen.append(np.asarray(weights).mean(axis=1))
+    model(features)
+    layer.attention_hook = None
+    assert len(seen) == 2
+    _, found = with_attention(model, lambda: model(features))
+    np.testing.assert_allclose(found, seen[-1], rtol=1e-5)
+    assert np.abs(seen[0] - seen[-1]).max() > 1e-2
+
+
+def test_operations_are_those_of_as_many_layers(make_model):
+    universal = make_model("universal", num_rec_steps=4).forward_flops()
+    layers = make_model("pre_norm", num_hidden_layers=4).forward_flops()
+    memory = 2 * 2 * 16 * 16  # keys and values of the source: once, not in each of 4 layers
+    assert universal == dataclasses.replace(layers, source=layers.source - 3 * memory)
+    adaptive = make_model("adaptive", act_max_steps=4).forward_flops()
+    assert adaptive.source == universal.source + 4 * 2 * 16  # the halting probabilities
+
+
+def test_base_model_has_the_parameters_of_its_equations():
+    """The one layer of each stack, the signals of 6 steps, and one embedding matrix."""
+    d, d_ff, steps, vocab = 1024, 4096, 6, 32_000
+    attention, norm = 4 * d * d, 2 * d
+    feed_forward = (d * d_ff + d_ff) + (d_ff * d + d)
+    encoder = attention + feed_forward + 2 * norm + steps * d
+    decoder = 2 * attention + feed_forward + 3 * norm + steps * d
+    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
+        model = UniversalTransformer("universal_transformer_base", vocab, vocab)
+        adaptive = UniversalTransformer("adaptive_universal_transformer_base", vocab, vocab)
+    assert model.count_params() == vocab * d + encoder + decoder + 2 * norm
+    assert adaptive.count_params() == model.count_params() + 2 * (6 * d + d + 1)
+    # About as many as the 61 million of `transformer_base`, 6 layers of half the width.
+    base = abstract_model(registry.hparams("transformer_base"), vocab)
+    assert model.count_params() == pytest.approx(base.count_params(), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"recurrence_type": "lstm"}, "recurrence_type='lstm': expected basic or act"),
+        ({"act_type": "global"}, "act_type='global': expected basic or accumulated"),
+        ({"pos": "timing"}, "pos='timing': expected none"),
+    ],
+)
+def test_hparams_that_fit_no_model_are_the_users_error(make_model, changes, message):
+    with pytest.raises(UsageError, match=message):
+        make_model("universal", **changes)
+
+
+def test_ctranslate2_cannot_run_it(models):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(UserError, match="UniversalTransformer: CTranslate2 runs only Transformers"):
+        ctranslate2.convert(models("universal"))
+
+
+def test_sets_have_the_values_of_t2t():
+    base = registry.hparams("universal_transformer_base")
+    wanted = {"hidden_size": 1024, "filter_size": 4096, "num_heads": 16, "num_rec_steps": 6}
+    wanted |= {"layer_prepostprocess_dropout": 0.3, "act_max_steps": 12, "pos": "none"}
+    assert wanted.items() <= base.to_dict().items()
+    assert registry.hparams("adaptive_universal_transformer_base") == base.copy(
+        recurrence_type="act"
+    )
+    tiny = registry.hparams("adaptive_universal_transformer_tiny")
+    assert (tiny.num_rec_steps, tiny.act_max_steps, tiny.hidden_size) == (8, 4, 128)
