@@ -1,11 +1,12 @@
 """Recurrence in depth: one transformation applied again and again (Dehghani et al. 2018)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.initializers import unit_scaling
 from t2t_lite.layers.position import sinusoids
@@ -50,6 +51,8 @@ class UniversalSteps(Layer):
         positions: keras.KerasTensor | None = None,
         *,
         transform: Transformation,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D].
 
@@ -57,6 +60,8 @@ class UniversalSteps(Layer):
             x: the state before the first step.
             positions: [N], counted from 0 (default: 0 to N - 1).
             transform: the transformation.
+            training: whether to pass on statistics for auxiliary losses, if the layer has any.
+            mask: [B, N], False at padding, which statistics leave out; Keras passes that of `x`.
         """
         for step in range(self.steps):
             x = transform(self.with_signals(x, step, positions), step)
@@ -82,7 +87,7 @@ class _Halting(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class AdaptiveSteps(UniversalSteps):
+class AdaptiveSteps(UniversalSteps, AuxiliaryLayer):
     """Recurrent steps with adaptive computation time (Graves 2016), for each position on its own.
 
     A position halts at the step at which its halting probabilities add up to more than 1 - ε.
@@ -92,6 +97,9 @@ class AdaptiveSteps(UniversalSteps):
     depends neither on when others halt nor on the batch. All steps are computed, which gives the
     same results as T2T's loop, which ends when the whole batch has halted.
 
+    The auxiliary loss `act` is the mean over tokens of the number of steps plus the remainder
+    (Graves 2016, equation 12). T2T's mean includes padding.
+
     Args:
         channels: D.
         steps: maximum number of steps.
@@ -100,6 +108,7 @@ class AdaptiveSteps(UniversalSteps):
         epsilon: ε.
         bias: initial bias of the halting probability.
         gain: scale of the initial variance.
+        loss_weight: weight of the auxiliary loss; 0: there is none.
         **kwargs: see `Layer`.
     """
 
@@ -112,6 +121,7 @@ class AdaptiveSteps(UniversalSteps):
         epsilon: float = 0.01,
         bias: float = 1.0,
         gain: float = 1.0,
+        loss_weight: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(channels, steps, **kwargs)
@@ -119,6 +129,7 @@ class AdaptiveSteps(UniversalSteps):
         self.epsilon = epsilon
         self.bias = bias
         self.gain = gain
+        self.loss_weight = loss_weight
         self.kernel = self.add_weight(
             shape=(channels, 1), initializer=unit_scaling(gain), name="kernel", autocast=False
         )
@@ -135,9 +146,27 @@ class AdaptiveSteps(UniversalSteps):
         positions: keras.KerasTensor | None = None,
         *,
         transform: Transformation,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D]; see `UniversalSteps.call`."""
-        return self.ponder(x, positions, transform=transform)[0]
+        output, (times, remainders) = self.ponder(x, positions, transform=transform)
+        if training:
+            real = ops.ones_like(times) if mask is None else ops.cast(mask, "float32")
+            cost = ops.sum((times + remainders) * real)
+            self.add_statistics({"cost": cost, "tokens": ops.sum(real)})
+        return output
+
+    @property
+    def statistics_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """See `AuxiliaryLayer`; what the tokens cost, and their number."""
+        return {"cost": (), "tokens": ()}
+
+    def auxiliary_losses(self, sums: Statistics) -> dict[str, keras.KerasTensor]:
+        """Returns the loss `act`; see `AuxiliaryLayer`."""
+        if not self.loss_weight:
+            return {}
+        return {"act": self.loss_weight * sums["cost"] / ops.maximum(sums["tokens"], 1.0)}
 
     def ponder(
         self,

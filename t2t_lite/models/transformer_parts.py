@@ -205,13 +205,25 @@ class TransformerEncoder(_TransformerPart, Encoder):
         if self.target_space is not None:
             x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
         x = self.inputs_position(x, ops.arange(ops.shape(inputs)[1]))
-        x = self._run_layers(self.dropout(x, training=training), padding, training)
+        x = self.dropout(x, training=training)
+        x = self._run_layers(x, padding, self.compute_mask(inputs), training)
         return self.encoder_end(x, x, training=training), padding
 
     def _run_layers(
-        self, x: keras.KerasTensor, padding: keras.KerasTensor, training: bool
+        self,
+        x: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        training: bool,
     ) -> keras.KerasTensor:
-        """Maps the embeddings `x` [B, S, D] to the output of the last layer [B, S, D]."""
+        """Maps the embeddings `x` [B, S, D] to the output of the last layer [B, S, D].
+
+        Args:
+            x: the embeddings.
+            padding: [B, 1, 1, S], hides padding.
+            mask: [B, S], False at padding.
+            training: whether dropout is on.
+        """
         for layer in self.encoder_layers:
             x = self._run(layer, training)(x, padding)
         return x
@@ -275,7 +287,8 @@ class TransformerDecoder(_TransformerPart):
         x = shift_right(self.targets_embedding(targets))
         x = self.targets_position(x, ops.arange(length))
         x = self.dropout(x, training=training)
-        x = self._run_layers(x, encoder_output, causal_bias(length), padding, training)
+        mask = ops.not_equal(targets, 0)
+        x = self._run_layers(x, encoder_output, causal_bias(length), padding, mask, training)
         return self.decoder_end(x, x, training=training)
 
     def _run_layers(
@@ -284,9 +297,19 @@ class TransformerDecoder(_TransformerPart):
         encoder_output: keras.KerasTensor,
         causal: keras.KerasTensor,
         padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        """Maps the embeddings `x` [B, T, D] to the output of the last layer [B, T, D]."""
+        """Maps the embeddings `x` [B, T, D] to the output of the last layer [B, T, D].
+
+        Args:
+            x: the embeddings of the targets, shifted.
+            encoder_output: [B, S, D].
+            causal: [1, 1, T, T], hides the future.
+            padding: [B, 1, 1, S], hides the source's padding.
+            mask: [B, T], False at the target's padding.
+            training: whether dropout is on.
+        """
         for layer in self.decoder_layers:
             x = self._run(layer, training)(x, encoder_output, causal, padding)
         return x

@@ -30,6 +30,7 @@ def _steps(hparams: UniversalTransformerHParams) -> UniversalSteps:
         epsilon=hparams.act_epsilon,
         bias=hparams.act_halting_bias_init,
         gain=hparams.initializer_gain,
+        loss_weight=hparams.act_loss_weight,
     )
 
 
@@ -46,10 +47,16 @@ class UniversalEncoder(TransformerEncoder):
         self.encoder_steps = _steps(self.hparams)
 
     def _run_layers(
-        self, x: keras.KerasTensor, padding: keras.KerasTensor, training: bool
+        self,
+        x: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        training: bool,
     ) -> keras.KerasTensor:
         run = self._run(self.encoder_layers[0], training)
-        return self.encoder_steps(x, transform=lambda y, step: run(y, padding))
+        return self.encoder_steps(
+            x, transform=lambda y, step: run(y, padding), training=training, mask=mask
+        )
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -70,11 +77,17 @@ class UniversalDecoder(TransformerDecoder):
         encoder_output: keras.KerasTensor,
         causal: keras.KerasTensor,
         padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
         run = self._run(self.decoder_layers[0], training)
         memory = self.decoder_layers[0].memory(encoder_output)  # the same at every step
-        return self.decoder_steps(x, transform=lambda y, step: run(y, memory, causal, padding))
+        return self.decoder_steps(
+            x,
+            transform=lambda y, step: run(y, memory, causal, padding),
+            training=training,
+            mask=mask,
+        )
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

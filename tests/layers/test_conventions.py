@@ -65,7 +65,7 @@ WITHOUT_CALL = {
     "lstm_cell": lambda **k: LSTMCell(2, 3, **k),
     "additive": lambda **k: AdditiveAttention(4, **k),
     "universal": lambda **k: UniversalSteps(4, 3, **k),
-    "adaptive": lambda **k: AdaptiveSteps(4, 3, accumulate=True, epsilon=0.1, bias=0.5, **k),
+    "adaptive": lambda **k: AdaptiveSteps(4, 3, accumulate=True, bias=0.5, loss_weight=0.1, **k),
     "multiplicative": lambda **k: MultiplicativeAttention(4, 0.5, **k),
 }
 

@@ -53,6 +53,29 @@ def test_positions_ponder_as_in_t2t(golden, t2t_weights, batch, monkeypatch):
         np.testing.assert_allclose(remainders[real], wanted, rtol=0, atol=1e-5)
 
 
+def test_the_loss_is_the_mean_cost_of_a_token(golden, t2t_weights):
+    """T2T's loss is over padding, too: compared where there is none."""
+    folder = golden / "compared" / "universal_transformer_act"
+    trained, _ = t2t_weights.golden_transformer(folder)
+    rates = ("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout")
+    model = type(trained)(trained.hparams.copy(**dict.fromkeys(rates, 0.0)), 52, 52)
+    model.set_weights(trained.get_weights())
+    recorded = np.load(folder / "forward.npz")
+
+    def loss(features):
+        _, statistics = model.hidden_and_statistics(features, training=True)
+        (loss,) = model.auxiliary_losses(statistics).values()
+        return float(loss)
+
+    features = {name: recorded[f"b/0/{name}"] for name in SIDES.values()}
+    alone = loss(features)
+    assert alone == pytest.approx(float(recorded["b/0/act_loss"]), rel=1e-5)
+    padded = {name: np.pad(ids, [(0, 1), (0, 3)]) for name, ids in features.items()}
+    assert loss(padded) == pytest.approx(alone, rel=1e-5)
+    free = type(model)(model.hparams.copy(act_loss_weight=0.0), 52, 52)
+    assert free.auxiliary_losses([layer.no_statistics() for layer in free.auxiliary_layers]) == {}
+
+
 # ---- one layer
 
 
