@@ -1,6 +1,7 @@
 """Hyperparameters: typed fields and registered sets, one module per model family."""
 
 from t2t_lite.hparams import (
+    evolved_transformer,
     lstm,
     transformer,
     transformer_paper,
@@ -9,6 +10,7 @@ from t2t_lite.hparams import (
 )
 
 __all__ = [
+    "evolved_transformer",
     "lstm",
     "transformer",
     "transformer_paper",

@@ -81,6 +81,11 @@ class EncoderLayer(TransformerLayer):
         self.feed_forward = feed_forward
         self.feed_forward_residual = self._residual(attention.channels, seeds)
 
+    @property
+    def self_attentions(self) -> list[SelfAttention]:
+        """The layers of self-attention, from the bottom."""
+        return [self.attention]
+
     def call(
         self,
         x: keras.KerasTensor,
@@ -165,12 +170,22 @@ class DecoderLayer(TransformerLayer):
         memory = encoder_output if is_memory else self.memory(encoder_output)
         return self._source_and_feed_forward(x, memory, padding, training)
 
-    def memory(self, encoder_output: keras.KerasTensor) -> KeysValues:
-        """Returns what the layer attends to: keys and values of the encoder's output [B, S, D]."""
+    @property
+    def self_attentions(self) -> list[SelfAttention]:
+        """The layers of self-attention, from the bottom."""
+        return [self.attention]
+
+    @property
+    def source_attentions(self) -> list[EncoderDecoderAttention]:
+        """The layers of attention to the source, from the bottom."""
+        return [self.source_attention]
+
+    def memory(self, encoder_output: keras.KerasTensor) -> Any:
+        """Returns the `KeysValues` of the encoder's output [B, S, D] that the layer attends to."""
         return self.source_attention.memory(encoder_output)
 
-    def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> KeysValues:
-        """Returns the cache of `step` before the first of `length` steps."""
+    def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> Any:
+        """Returns the `KeysValues` of `step` before the first of `length` steps, empty."""
         return self.attention.empty_cache(batch, beams, length)
 
     def step(

@@ -10,10 +10,10 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Features, Seq2Seq
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
 
 
@@ -107,17 +107,20 @@ class Transformer(Seq2Seq):
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        own, of_target, of_source = self.attention_layers().values()
         # The decoder's layers compute keys and values of the source, but per source token.
-        memory = sum(flops_per_token(layer.source_attention.kv) for layer in self.decoder_layers)
+        memory = sum(
+            flops_per_token(attention.kv)
+            for layer in self.decoder_layers
+            for attention in layer.source_attentions
+        )
         softmax = flops_per_token(self.softmax_embedding)
         return ForwardFlops(
             source=flops_per_token(self.encoder_layers) + memory,
             target=flops_per_token(self.decoder_layers) - memory + softmax,
-            source_source=sum(layer.attention.flops_per_pair() for layer in self.encoder_layers),
-            target_source=sum(
-                layer.source_attention.flops_per_pair() for layer in self.decoder_layers
-            ),
-            target_target=sum(layer.attention.flops_per_pair() for layer in self.decoder_layers),
+            source_source=sum(attention.flops_per_pair() for attention in own),
+            target_source=sum(attention.flops_per_pair() for attention in of_source),
+            target_target=sum(attention.flops_per_pair() for attention in of_target),
         )
 
     @contextlib.contextmanager
@@ -132,12 +135,15 @@ class Transformer(Seq2Seq):
         finally:
             attention.attention_hook = None
 
-    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
+    def attention_layers(self) -> Mapping[str, Sequence[MultiHeadAttention]]:
         """Returns the attention of all layers; see `Seq2Seq.attention_layers`."""
+        encoder, decoder = self.encoder_layers, self.decoder_layers
         return {
-            "encoder": [layer.attention for layer in self.encoder_layers],
-            "decoder": [layer.attention for layer in self.decoder_layers],
-            "encoder_decoder": [layer.source_attention for layer in self.decoder_layers],
+            "encoder": [attention for layer in encoder for attention in layer.self_attentions],
+            "decoder": [attention for layer in decoder for attention in layer.self_attentions],
+            "encoder_decoder": [
+                attention for layer in decoder for attention in layer.source_attentions
+            ],
         }
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:

@@ -107,15 +107,14 @@ class SublayerFactory:
             name="target_space",
         )
 
-    def _self_attention(self) -> SelfAttention:
+    def _self_attention(self, heads: int | None = None) -> SelfAttention:
         h = self.hparams
+        heads = h.num_heads if heads is None else heads
         sizes: dict[str, Any] = {**self._attention, "neighborhood": h.attention_neighborhood}
         if h.self_attention_type == "dot_product":
-            return SelfAttention(h.hidden_size, h.num_heads, **sizes)
+            return SelfAttention(h.hidden_size, heads, **sizes)
         if h.self_attention_type == "dot_product_relative":
-            return RelativeSelfAttention(
-                h.hidden_size, h.num_heads, h.max_relative_position, **sizes
-            )
+            return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
         raise UsageError(
             f"hparam self_attention_type={h.self_attention_type!r}: expected dot_product or "
             "dot_product_relative"

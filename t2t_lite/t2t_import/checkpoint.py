@@ -25,7 +25,7 @@ from t2t_lite.t2t_import import variables as t2t_variables
 log = logging.getLogger(__name__)
 
 # T2T's models that can be imported; each is a `Transformer` here.
-_MODELS = ("transformer", "universal_transformer")
+_MODELS = ("transformer", "evolved_transformer", "universal_transformer")
 _STEP = "global_step"
 # Optimizer slots and their powers, running means of losses, counters: not part of the model.
 _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")

@@ -26,6 +26,7 @@ _ONLY = {
     "add_step_timing_signal": "1",
     "attention_variables_3d": "0",
     "causal_decoder_self_attention": "1",
+    "et_encoder_self_attention": "1",
     "factored_logits": "0",
     "hard_attention_k": "0",
     "mix_with_transformer": "none",

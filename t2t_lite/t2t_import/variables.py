@@ -9,7 +9,10 @@ import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
+from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
@@ -20,8 +23,10 @@ from t2t_lite.models.universal_transformer import UniversalTransformer
 
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
 _SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
-# The Universal Transformer's signals of the recurrent steps, [steps, 1, 1, D].
+# Variables with axes more than ours: the Universal Transformer's signals of the recurrent steps,
+# [steps, 1, 1, D], and the kernels of convolutions.
 _STEP_SIGNALS = "/layer_embedding"
+_MORE_AXES = re.compile(rf".*({_STEP_SIGNALS}|_kernel|/standard_conv_3x1/kernel)")
 
 
 class Part(NamedTuple):
@@ -56,7 +61,7 @@ def matched(
         UsageError: there is no such row.
     """
     left = _with_joined_shards(arrays)
-    left |= {n: a[:, 0, 0] for n, a in left.items() if n.endswith(_STEP_SIGNALS) and a.ndim == 4}
+    left |= {name: _flat(a) for name, a in left.items() if _MORE_AXES.fullmatch(name)}
     target_space = _target_space(_body(model))
     if target_space in left:
         rows = len(left[target_space])
@@ -117,7 +122,13 @@ def parts_of(model: Transformer) -> Iterator[Part]:
             yield from _steps(getattr(model, f"{side}_steps"), recurrence)
             prefix = f"{recurrence}/rec_layer_"
         for number, layer in enumerate(getattr(model, f"{side}_layers")):
-            yield from _layer(layer, f"{prefix}{number}")
+            layer_scope = f"{prefix}{number}"
+            if isinstance(layer, EvolvedEncoderLayer):
+                yield from _evolved_encoder_layer(layer, layer_scope)
+            elif isinstance(layer, EvolvedDecoderLayer):
+                yield from _evolved_decoder_layer(layer, layer_scope)
+            else:
+                yield from _layer(layer, layer_scope)
         yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
 
 
@@ -155,6 +166,13 @@ def _with_joined_shards(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
     return joined
 
 
+def _flat(array: np.ndarray) -> np.ndarray:
+    """Returns an array of three or more axes as a matrix like ours, with the same elements."""
+    if array.shape[-1] == 1:  # a depthwise kernel [k, inputs, 1]
+        array = array[..., 0]
+    return array.reshape(-1, array.shape[-1])
+
+
 def _whole(variable: keras.Variable, name: str) -> Part:
     return Part(variable, {name: variable.shape[-1]})
 
@@ -186,29 +204,91 @@ def _steps(steps: UniversalSteps, scope: str) -> Iterator[Part]:
 
 
 def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
-    own, ffn = layer.attention, layer.feed_forward
+    ffn = layer.feed_forward
     if not isinstance(ffn, FeedForward):
         raise UserError("only models with hparam ffn_layer=dense_relu_dense can be imported")
-    heads = f"{scope}/self_attention/multihead_attention"
-    keys, values = own.key_channels, own.value_channels
-    yield _side_by_side(own.qkv, heads, q=keys, k=keys, v=values)
-    yield _side_by_side(own.output_projection, heads, output_transform=own.channels)
-    if isinstance(own, RelativeSelfAttention):
-        relative = f"{heads}/dot_product_attention_relative/relative_positions"
-        yield _whole(own.relative_keys, f"{relative}_keys/embeddings")
-        yield _whole(own.relative_values, f"{relative}_values/embeddings")
+    yield from _self_attention(layer.attention, f"{scope}/self_attention")
     yield from _residual(layer.attention_residual, f"{scope}/self_attention")
     if isinstance(layer, DecoderLayer):
-        source = layer.source_attention
-        heads = f"{scope}/encdec_attention/multihead_attention"
-        yield _side_by_side(source.query, heads, q=keys)
-        yield _side_by_side(source.kv, heads, k=keys, v=values)
-        yield _side_by_side(source.output_projection, heads, output_transform=own.channels)
+        yield from _source_attention(layer.source_attention, f"{scope}/encdec_attention")
         yield from _residual(layer.source_residual, f"{scope}/encdec_attention")
-    for projection, name in ((ffn.expand, "conv1"), (ffn.contract, "conv2")):
-        yield _whole(projection.kernel, f"{scope}/ffn/{name}/kernel")
-        yield _whole(projection.bias, f"{scope}/ffn/{name}/bias")
+    yield from _dense(ffn.expand, f"{scope}/ffn", "conv1")
+    yield from _dense(ffn.contract, f"{scope}/ffn", "conv2")
     yield from _residual(layer.feed_forward_residual, f"{scope}/ffn")
+
+
+def _evolved_encoder_layer(layer: EvolvedEncoderLayer, scope: str) -> Iterator[Part]:
+    gated, branches = f"{scope}/gated_linear_unit", f"{scope}/conv_branches"
+    yield from _dense(layer.gated, gated, "dense", "dense_1")
+    yield from _residual(layer.gated_residual, gated)
+    yield from _dense(layer.wide, branches, "dense")
+    yield from _convolution(layer.narrow, f"{branches}/standard_conv_3x1")
+    yield from _norm(layer.middle, f"{branches}/layer_prepostprocess_1")
+    yield from _convolution(layer.joined, f"{branches}/separable_conv_9x1")
+    yield from _residual(layer.branches_residual, branches)
+    yield from _self_attention(layer.attention, f"{scope}/self_attention")
+    yield from _residual(layer.attention_residual, f"{scope}/self_attention")
+    yield from _evolved_feed_forward(layer, f"{scope}/dense_layers")
+
+
+def _evolved_decoder_layer(layer: EvolvedDecoderLayer, scope: str) -> Iterator[Part]:
+    wide, branches = f"{scope}/16_head_self_attention", f"{scope}/conv_branches"
+    own, second = f"{scope}/self_attention", f"{scope}/second_attend_to_encoder"
+    yield from _self_attention(layer.wide_attention, wide)
+    yield from _norm(layer.first, f"{wide}/layer_prepostprocess")
+    yield from _source_attention(layer.first_source_attention, f"{scope}/first_attend_to_encoder")
+    yield from _convolution(layer.wide, f"{branches}/separable_conv11x1")
+    yield from _convolution(layer.narrow, f"{branches}/separable_conv_7x1_1")
+    yield from _norm(layer.middle, f"{branches}/layer_prepostprocess_1")
+    yield from _convolution(layer.joined, f"{branches}/separable_conv_7x1_2")
+    yield from _residual(layer.branches_residual, branches)
+    yield from _self_attention(layer.attention, own)
+    yield from _residual(layer.attention_residual, own)
+    yield from _source_attention(layer.source_attention, second)
+    yield from _residual(layer.source_residual, second)
+    ffn = f"{scope}/dense_layers"
+    yield from _norm(layer.feed_forward.middle, f"{ffn}/layer_prepostprocess_1")
+    yield from _evolved_feed_forward(layer, ffn)
+
+
+def _evolved_feed_forward(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
+    yield from _dense(layer.feed_forward.expand, scope, "dense")
+    yield from _dense(layer.feed_forward.contract, scope, "dense_1")
+    yield from _residual(layer.feed_forward_residual, scope)
+
+
+def _self_attention(layer: SelfAttention, scope: str) -> Iterator[Part]:
+    heads, keys = f"{scope}/multihead_attention", layer.key_channels
+    yield _side_by_side(layer.qkv, heads, q=keys, k=keys, v=layer.value_channels)
+    yield _side_by_side(layer.output_projection, heads, output_transform=layer.channels)
+    if isinstance(layer, RelativeSelfAttention):
+        relative = f"{heads}/dot_product_attention_relative/relative_positions"
+        yield _whole(layer.relative_keys, f"{relative}_keys/embeddings")
+        yield _whole(layer.relative_values, f"{relative}_values/embeddings")
+
+
+def _source_attention(layer: EncoderDecoderAttention, scope: str) -> Iterator[Part]:
+    heads, keys = f"{scope}/multihead_attention", layer.key_channels
+    yield _side_by_side(layer.query, heads, q=keys)
+    yield _side_by_side(layer.kv, heads, k=keys, v=layer.value_channels)
+    yield _side_by_side(layer.output_projection, heads, output_transform=layer.channels)
+
+
+def _dense(projection: Projection, scope: str, *names: str) -> Iterator[Part]:
+    """Yields kernel and bias of a dense layer, which holds several of T2T's side by side."""
+    widths = dict(zip(names, projection.widths, strict=True))
+    for variable, kind in ((projection.kernel, "kernel"), (projection.bias, "bias")):
+        yield Part(variable, {f"{scope}/{name}/{kind}": width for name, width in widths.items()})
+
+
+def _convolution(layer: Convolution | SeparableConvolution, scope: str) -> Iterator[Part]:
+    """Yields the variables of a convolution; T2T's kernels have an axis more."""
+    if isinstance(layer, SeparableConvolution):
+        yield _whole(layer.depthwise_kernel, f"{scope}/depthwise_kernel")
+        yield _whole(layer.kernel, f"{scope}/pointwise_kernel")
+    else:
+        yield _whole(layer.kernel, f"{scope}/kernel")
+    yield _whole(layer.bias, f"{scope}/bias")
 
 
 def _side_by_side(projection: Projection, scope: str, **widths: int) -> Part:

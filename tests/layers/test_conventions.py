@@ -12,6 +12,11 @@ from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.evolved import (
+    EvolvedDecoderLayer,
+    EvolvedEncoderLayer,
+    EvolvedFeedForward,
+)
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.lstm import LSTM, AdditiveAttention, LSTMCell, MultiplicativeAttention
 from t2t_lite.layers.position import Position
@@ -47,6 +52,21 @@ LAYERS = {
     "decoder_layer": (
         lambda **k: DecoderLayer(
             attention(**k), EncoderDecoderAttention(8, 2, **k), FeedForward(8, 12, **k), **k
+        ),
+        (X, X),
+    ),
+    "evolved_encoder_layer": (
+        lambda **k: EvolvedEncoderLayer(attention(**k), FeedForward(8, 12, **k), gain=0.5, **k),
+        (X,),
+    ),
+    "evolved_decoder_layer": (
+        lambda **k: EvolvedDecoderLayer(
+            attention(**k),
+            EncoderDecoderAttention(8, 2, **k),
+            EvolvedFeedForward(8, 12, before="none", **k),
+            wide_attention=SelfAttention(8, 4, **k),
+            first_source_attention=EncoderDecoderAttention(8, 2, **k),
+            **k,
         ),
         (X, X),
     ),

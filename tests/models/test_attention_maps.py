@@ -17,10 +17,11 @@ def test_maps_of_all_layers(model, kind):
         assert shapes == {"encoder_decoder": [(1, T, S)]}
     else:
         layers = getattr(model.hparams, "max_steps", LAYERS)  # or the recurrent steps of one layer
+        wide = LAYERS if kind == "evolved" else 0  # layers below, the decoder's with more heads
         assert shapes == {
             "encoder": [(HEADS, S, S)] * layers,
-            "decoder": [(HEADS, T, T)] * layers,
-            "encoder_decoder": [(HEADS, T, S)] * layers,
+            "decoder": ([(2 * HEADS, T, T)] * bool(wide) + [(HEADS, T, T)]) * layers,
+            "encoder_decoder": [(HEADS, T, S)] * (layers + wide),
         }
         assert all(np.all(np.triu(weights, 1) == 0) for weights in maps["decoder"])
         assert not np.array_equal(*maps["encoder_decoder"][-2:])

@@ -12,7 +12,7 @@ from t2t_lite.search.penalties import Penalty
 from t2t_lite.t2t_import import variables as t2t_variables
 
 EOS = 1
-FOLDERS = ("universal_transformer", "universal_transformer_act")
+FOLDERS = ("evolved_transformer", "universal_transformer", "universal_transformer_act")
 
 
 @pytest.fixture(scope="module", params=FOLDERS)

@@ -177,7 +177,8 @@ def import_golden(golden_folder, folder):
     config = json.loads((golden_folder / "config.json").read_text())
     arrays = dict(np.load(golden_folder / "weights.npz"))
     write_checkpoint(folder / "t2t", arrays)
-    write_flags(folder / "t2t", problem="two_lists", hparams_set=config["hparams_set"])
+    model = config.get("model", "transformer")
+    write_flags(folder / "t2t", problem="two_lists", model=model, hparams_set=config["hparams_set"])
     (folder / "t2t" / "hparams.json").write_text(json.dumps(config["hparams"]))
     for side in ("source", "target"):
         name = {"source": "vocab.inputs.tokens", "target": "vocab.targets.tokens"}[side]
@@ -195,6 +196,20 @@ def test_logits_are_those_of_t2t(t2t_folder, tmp_path):
         np.testing.assert_allclose(
             model(batch_features), recorded[f"{batch}/logits"], rtol=0, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("name", ["evolved_transformer", "universal_transformer_act"])
+def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
+    folder = golden / "compared" / name
+    config = import_golden(folder, tmp_path)
+    run, model = restored(tmp_path)
+    assert run.flags["model"] == config["model"]
+    recorded = np.load(folder / "forward.npz")
+    batch_features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
+    real = batch_features["targets"] != 0
+    np.testing.assert_allclose(
+        np.asarray(model(batch_features))[real], recorded["a/logits"][real], rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("config", [pytest.param("two_vocabs", marks=pytest.mark.slow), "relative"])

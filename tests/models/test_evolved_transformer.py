@@ -1,0 +1,88 @@
+"""The Evolved Transformer: its layers, sizes and sets."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UserError
+from t2t_lite.export import ctranslate2
+from t2t_lite.models.evolved_transformer import EvolvedTransformer
+
+
+@pytest.mark.parametrize(
+    ("hparams_set", "published"),
+    [("evolved_transformer_base", 64e6), ("evolved_transformer_big", 222e6)],
+)
+def test_published_sets_have_the_published_parameters(hparams_set, published):
+    """So et al. 2019, with T2T's vocabulary of WMT EN-DE."""
+    vocab = 33_288
+    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
+        model = EvolvedTransformer(hparams_set, vocab, vocab)
+    d = model.hparams.hidden_size
+    attention, ffn, norm = 4 * d * d, 8 * d * d + 5 * d, 2 * d
+    wide_norm = 4 * norm  # over 4D features
+    glu = 2 * (d * d + d)
+    branches = (4 * d * d + 4 * d) + (3 * d * d // 2 + d // 2)  # dense, convolution 3
+    branches += wide_norm + (9 * 4 * d + 2 * d * d + d // 2)  # separable 9
+    encoder = glu + branches + attention + ffn + 4 * norm
+    branches = (11 * d + 2 * d * d + 2 * d) + (7 * d + d * d // 2 + d // 2)  # separable 11 and 7
+    branches += 2 * norm + (7 * 2 * d + 2 * d * d + d)
+    decoder = 4 * attention + branches + ffn + wide_norm + 5 * norm
+    assert model.count_params() == vocab * d + 3 * encoder + 4 * decoder + 2 * norm
+    assert model.count_params() == pytest.approx(published, rel=0.01)
+
+
+def test_the_first_self_attention_has_up_to_16_heads(make_model):
+    for heads, wide in ((2, 4), (8, 16), (16, 16)):
+        layer = make_model("evolved", num_heads=heads).decoder_layers[0]
+        assert [attention.heads for attention in layer.self_attentions] == [wide, heads]
+        assert [attention.heads for attention in layer.source_attentions] == [heads, heads]
+
+
+def test_an_encoder_layer_sees_as_far_as_its_convolutions(models, features):
+    """9 + 3 inputs: 5 positions to each side, before any self-attention."""
+    layer = models("evolved").encoder_layers[0]
+    x = np.random.RandomState(0).normal(size=(1, 15, 16)).astype(np.float32)
+    changed = x.copy()
+    changed[:, 7] += 1.0
+    one, other = (
+        ops.convert_to_numpy(layer._branches(layer.gated(y)[..., :16], None, False))
+        for y in (x, changed)
+    )
+    assert np.flatnonzero(np.abs(one - other).max(axis=(0, 2)) > 1e-6).tolist() == [*range(2, 13)]
+
+
+def test_post_norm_works_too(make_model, features):
+    """T2T's layers take the Transformer's sequences of steps."""
+    model = make_model(
+        "evolved", layer_preprocess_sequence="none", layer_postprocess_sequence="dan"
+    )
+    whole = ops.convert_to_numpy(model(features))
+    state = model.start_decoding(features["inputs"], 1, 6)
+    ids = np.zeros((3, 1), np.int32)
+    for step in range(6):
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-5, atol=1e-5)
+        ids = features["targets"][:, step : step + 1]
+
+
+def test_ctranslate2_cannot_run_it(models):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(UserError, match="EvolvedTransformer: CTranslate2 runs only Transformers"):
+        ctranslate2.convert(models("evolved"))
+
+
+def test_sets_have_the_values_of_t2t(golden):
+    base = registry.hparams("evolved_transformer_base").to_dict()
+    schedule = "constant*linear_warmup*single_cycle_cos_decay*rsqrt_hidden_size"
+    wanted = {"num_encoder_layers": 3, "num_decoder_layers": 4, "hidden_size": 512, "num_heads": 8}
+    wanted |= {"learning_rate_schedule": schedule, "learning_rate_constant": 0.022360679774997897}
+    assert wanted.items() <= base.items()
+    big = registry.hparams("evolved_transformer_big")
+    assert (big.hidden_size, big.batch_size, big.layer_prepostprocess_dropout) == (1024, 2048, 0.3)
+    deep = registry.hparams("evolved_transformer_deep")
+    assert (deep.encoder_layers, deep.decoder_layers, deep.hidden_size) == (9, 10, 640)
+    tiny = registry.hparams("evolved_transformer_tiny")
+    assert tiny.learning_rate_schedule == "constant*single_cycle_cos_decay"
