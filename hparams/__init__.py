@@ -1,6 +1,7 @@
 """Hyperparameters: typed fields and registered sets, one module per model family."""
 
 from t2t_lite.hparams import (
+    conv_s2s,
     evolved_transformer,
     lstm,
     transformer,
@@ -10,6 +11,7 @@ from t2t_lite.hparams import (
 )
 
 __all__ = [
+    "conv_s2s",
     "evolved_transformer",
     "lstm",
     "transformer",

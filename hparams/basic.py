@@ -70,6 +70,11 @@ class BasicHParams(HParams):
     learning_rate_minimum: float | None = None  # lower bound of the learning rate; none: no bound
 
     @property
+    def embedding_stddev(self) -> float | None:
+        """Standard deviation of initial embeddings; none: 1/√hidden_size."""
+        return None
+
+    @property
     def accumulate_steps(self) -> int:
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)

@@ -18,6 +18,11 @@ def glu(x: keras.KerasTensor) -> keras.KerasTensor:
     return values * ops.sigmoid(gates)
 
 
+def lengths(kernel: keras.KerasTensor, axis: int) -> keras.KerasTensor:
+    """Returns the Euclidean lengths of the vectors that lie along `axis` of `kernel`."""
+    return ops.sqrt(ops.sum(ops.square(kernel), axis=axis))
+
+
 class _Flat(keras.initializers.Initializer):
     """Initialises a kernel as `initializer` would one of another shape with as many elements.
 
@@ -85,13 +90,17 @@ class _BaseConvolution(Layer, abc.ABC):
         return self.add_weight(shape=shape, initializer=_Flat(self.initializer, axes), name=name)
 
     def call(
-        self, x: keras.KerasTensor, mask: keras.KerasTensor | None = None
+        self,
+        x: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        kernel: Any = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, inputs] to [B, N, channels].
 
         Args:
             x: the sequences.
             mask: [B, N], False at padding; Keras passes the mask of `x`.
+            kernel: the result of `step_kernel` (default: computed here).
         """
         x = ops.cast(x, self.compute_dtype)
         if mask is not None:
@@ -99,7 +108,7 @@ class _BaseConvolution(Layer, abc.ABC):
         if self.margin:
             before = self.margin if self.causal else self.margin // 2
             x = ops.pad(x, [[0, 0], [before, self.margin - before], [0, 0]])
-        return self._biased(self._convolve(x))
+        return self._biased(self._convolve(x, self.step_kernel() if kernel is None else kernel))
 
     def empty_window(self, batch: keras.KerasTensor, beams: int) -> keras.KerasTensor:
         """Returns what the first step sees before its input: zeros [B, K, (k-1)·dilation, inputs].
@@ -118,7 +127,7 @@ class _BaseConvolution(Layer, abc.ABC):
         self,
         x: keras.KerasTensor,
         window: keras.KerasTensor,
-        kernel: keras.KerasTensor | None = None,
+        kernel: Any = None,
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Processes one position of every hypothesis.
 
@@ -163,7 +172,7 @@ class _BaseConvolution(Layer, abc.ABC):
         """Returns the weights in the form that every step needs; a search calls this once."""
 
     @abc.abstractmethod
-    def _convolve(self, x: keras.KerasTensor) -> keras.KerasTensor:
+    def _convolve(self, x: keras.KerasTensor, kernel: Any) -> keras.KerasTensor:
         """Maps padded sequences [B, N + (k-1)·dilation, inputs] to [B, N, channels]."""
 
     @abc.abstractmethod
@@ -199,22 +208,19 @@ class Convolution(_BaseConvolution):
         self.kernel = self._add_kernel((kernel_size * inputs, channels), axes, "kernel")
         if weight_norm:
             self.scale = self.add_weight(
-                shape=(channels,), initializer=lambda *_, **__: self._lengths(), name="scale"
+                shape=(channels,),
+                initializer=lambda *_, **__: lengths(ops.convert_to_tensor(self.kernel), axis=0),
+                name="scale",
             )
-
-    def _lengths(self) -> keras.KerasTensor:
-        """Returns the length of each column of the kernel, [channels]."""
-        return ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(self.kernel)), axis=0))
 
     def step_kernel(self) -> keras.KerasTensor:
         """See `_BaseConvolution.step_kernel`; the kernel [k·inputs, channels], normalised."""
         kernel = ops.convert_to_tensor(self.kernel)
         if self.weight_norm:
-            kernel = kernel * (self.scale / self._lengths())  # in float32
+            kernel = kernel * (self.scale / lengths(kernel, axis=0))  # in float32
         return ops.cast(kernel, self.compute_dtype)
 
-    def _convolve(self, x: keras.KerasTensor) -> keras.KerasTensor:
-        kernel = self.step_kernel()
+    def _convolve(self, x: keras.KerasTensor, kernel: keras.KerasTensor) -> keras.KerasTensor:
         if self.kernel_size == 1:
             return ops.matmul(x, kernel)
         kernel = ops.reshape(kernel, (self.kernel_size, self.inputs, self.channels))
@@ -247,10 +253,12 @@ class SeparableConvolution(_BaseConvolution):
         depthwise = ops.cast(self.depthwise_kernel, self.compute_dtype)
         return depthwise, ops.cast(self.kernel, self.compute_dtype)
 
-    def _convolve(self, x: keras.KerasTensor) -> keras.KerasTensor:
-        depthwise, kernel = self.step_kernel()
+    def _convolve(
+        self, x: keras.KerasTensor, kernel: tuple[keras.KerasTensor, keras.KerasTensor]
+    ) -> keras.KerasTensor:
+        depthwise, pointwise = kernel
         depthwise = depthwise[..., None]  # [k, inputs, 1]
-        return ops.matmul(self._slide(ops.depthwise_conv, x, depthwise, self.inputs), kernel)
+        return ops.matmul(self._slide(ops.depthwise_conv, x, depthwise, self.inputs), pointwise)
 
     def _product(
         self, seen: keras.KerasTensor, kernel: tuple[keras.KerasTensor, keras.KerasTensor]

@@ -16,18 +16,27 @@ class Embedding(Layer):
         vocab_size: V.
         channels: D.
         scaled: whether to multiply embeddings by √D; the softmax is not scaled.
+        stddev: standard deviation of the initial values (default: 1/√D).
         **kwargs: see `Layer`.
     """
 
-    def __init__(self, vocab_size: int, channels: int, scaled: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        channels: int,
+        scaled: bool = True,
+        stddev: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.channels = channels
         self.scaled = scaled
+        self.stddev = channels**-0.5 if stddev is None else stddev
         self.scale = channels**0.5 if scaled else 1.0
         self.matrix = self.add_weight(
             shape=(vocab_size, channels),
-            initializer=keras.initializers.RandomNormal(stddev=channels**-0.5),
+            initializer=keras.initializers.RandomNormal(stddev=self.stddev),
             name="matrix",
             autocast=False,  # rows are cast after the lookup: gradients add up in float32
         )

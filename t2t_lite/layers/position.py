@@ -39,19 +39,34 @@ class Position(Layer):
         kind: "timing" (sinusoids), "emb" (learned) or "none".
         channels: D.
         max_length: rows of the learned table; later positions share the last row.
+        stddev: standard deviation of the table's initial values (default: Glorot's uniform).
         **kwargs: see `Layer`.
     """
 
-    def __init__(self, kind: str, channels: int, max_length: int = 256, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        kind: str,
+        channels: int,
+        max_length: int = 256,
+        stddev: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if kind not in ("timing", "emb", "none"):
             raise UsageError(f"hparam pos={kind!r}: expected timing, emb or none")
         self.kind = kind
         self.channels = channels
         self.max_length = max_length
+        self.stddev = stddev
         if kind == "emb":
             self.table = self.add_weight(
-                shape=(max_length, channels), initializer="glorot_uniform", name="table"
+                shape=(max_length, channels),
+                initializer=(
+                    "glorot_uniform"
+                    if stddev is None
+                    else keras.initializers.RandomNormal(stddev=stddev)
+                ),
+                name="table",
             )
 
     def call(

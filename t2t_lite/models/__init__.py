@@ -2,11 +2,13 @@
 
 from t2t_lite import registry
 
-registry.register_model_at("transformer", "t2t_lite.models.transformer:Transformer")
-registry.register_model_at("lstm_seq2seq_attention", "t2t_lite.models.lstm:LSTMSeq2SeqAttention")
-registry.register_model_at(
-    "evolved_transformer", "t2t_lite.models.evolved_transformer:EvolvedTransformer"
-)
-registry.register_model_at(
-    "universal_transformer", "t2t_lite.models.universal_transformer:UniversalTransformer"
-)
+_MODELS = {
+    "conv_s2s": "conv_s2s:ConvS2S",
+    "evolved_transformer": "evolved_transformer:EvolvedTransformer",
+    "lstm_seq2seq_attention": "lstm:LSTMSeq2SeqAttention",
+    "transformer": "transformer:Transformer",
+    "universal_transformer": "universal_transformer:UniversalTransformer",
+}
+
+for _name, _place in _MODELS.items():
+    registry.register_model_at(_name, f"t2t_lite.models.{_place}")

@@ -88,7 +88,7 @@ class HParamsModel(keras.Model):
 def make_embedding(hparams: BasicHParams, vocab_size: int) -> Embedding:
     """Creates an embedding matrix [V, D] according to the hparams."""
     scaled = hparams.multiply_embedding_mode == "sqrt_depth"
-    return Embedding(vocab_size, hparams.hidden_size, scaled)
+    return Embedding(vocab_size, hparams.hidden_size, scaled, hparams.embedding_stddev)
 
 
 def require_choice(hparams: BasicHParams, name: str, *choices: str) -> None:

@@ -19,6 +19,7 @@ from t2t_lite.layers import _private_api
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
 from t2t_lite.layers.base import default_policy
+from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 from t2t_lite.models.output_projection import OutputProjection
@@ -97,8 +98,12 @@ class Seq2Seq(HParamsModel, abc.ABC):
             else make_embedding(h, self.inputs_vocab_size)
         )
         self.softmax_embedding = (
-            self.targets_embedding if share_softmax else make_embedding(h, self.targets_vocab_size)
+            self.targets_embedding if share_softmax else self._make_softmax_embedding()
         )
+
+    def _make_softmax_embedding(self) -> Embedding:
+        """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
+        return make_embedding(self.hparams, self.targets_vocab_size)
 
     # ---- training
 
@@ -225,7 +230,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
         Args:
             ids: [B, K], the previous tokens; ignored at step 0, where the decoder starts
-                from a zero vector.
+                (by default from a zero vector, see `_embed_step`).
             step: position of the token to predict, a scalar counted from 0.
             state: from `start_decoding` or the previous step.
 
