@@ -237,10 +237,11 @@ class ConvS2S(Seq2Seq):
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""
         memory = self._encoder_view.encode(features["inputs"], training)
-        targets = features["targets"]
-        start = ops.full_like(targets[:, :1], EOS_ID)
-        embedded = self.targets_embedding(ops.concatenate([start, targets[:, :-1]], axis=1))
-        embedded = self.dropout(self.targets_position(embedded), training=training)
+        # Slices have no Keras mask: token 0, where a search outputs it, is no padding.
+        embedded = self.targets_embedding(features["targets"])[:, :-1]
+        start = self.targets_embedding(ops.full_like(features["targets"][:, :1], EOS_ID))
+        embedded = self.targets_position(ops.concatenate([start, embedded], axis=1))
+        embedded = self.dropout(embedded, training=training)
         outputs = [self.decoder_start(embedded)]
         for layer, residual in self._with_residuals(outputs):
             outputs.append(

@@ -19,6 +19,15 @@ _TRANSFORMER = {
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
 _EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 2, "num_decoder_layers": 2}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
+# Layers of unlike width and kernel, one without attention, one residual from further below.
+_CONV_S2S = {
+    "hidden_size": 16,
+    "encoder_layers": "12x3*2+16x4x2",
+    "decoder_layers": "12x3+16x2x2+16x1",
+    "decoder_attention": "1+0+1",
+    "dropout": 0.3,
+    "max_length": 32,
+}
 # By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
@@ -28,6 +37,7 @@ KINDS = {
     "evolved": ("evolved_transformer", "evolved_transformer_base", _EVOLVED),
     "bahdanau": ("lstm_seq2seq_attention", "lstm_bahdanau_attention", _LSTM),
     "luong": ("lstm_seq2seq_attention", "lstm_luong_attention", _LSTM),
+    "conv_s2s": ("conv_s2s", "conv_s2s_iwslt_de_en", _CONV_S2S),
 }
 # Kinds held to the contract by the plain test command; CI holds all of them.
 _QUICK = ("post_norm", "pre_norm", "bahdanau", "luong")

@@ -4,7 +4,6 @@ import json
 import math
 from typing import NamedTuple
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -83,7 +82,7 @@ def variables(model):
 
 
 def as_ours(name, array, shape):
-    """fairseq's array in the layout of our variable: linear maps are [out, in] there."""
+    """Fairseq's array in the layout of our variable: linear maps are [out, in] there."""
     if "embed_positions" in name:  # its first row is for padding
         return np.pad(array[1:], [(0, shape[0] - len(array) + 1), (0, 0)])
     linear = array.ndim == 2 and not name.startswith(("encoder.embed", "decoder.embed"))
@@ -166,3 +165,114 @@ def test_greedy_search_finds_the_ids_of_fairseq(recorded):
     np.testing.assert_allclose(scores[:, 0], decode["greedy/scores"], atol=1e-3)
     alone, _ = search(decode["inputs"][3:4, :6], wanted.shape[1])
     np.testing.assert_array_equal(alone[0, 0], wanted[3][: alone.shape[2]])
+
+
+# ---- sizes
+
+
+def test_layers_are_written_as_groups():
+    hparams = ConvS2SHParams(encoder_layers="512x3*2+ 1024x5 +8x1x0*1", num_hidden_layers=2)
+    assert hparams.encoder_sizes() == [*[LayerSize(512, 3)] * 2, LayerSize(1024, 5), (8, 1, 0)]
+    assert hparams.decoder_sizes() == [LayerSize(512, 3)] * 2  # of hidden_size
+    assert hparams.attends() == [True, True]
+    assert hparams.copy(decoder_attention="0+1").attends() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder_layers": "512,3"}, r"encoder_layers='512,3': expected groups.*got '512,3'"),
+        ({"decoder_layers": "512x3+"}, "decoder_layers='512x3.': expected groups.*got ''"),
+        ({"decoder_layers": "8x3+8x3x3"}, "layer 2 has no output 3 layers back"),
+        ({"decoder_attention": "1+1"}, "expected 1 .attention. or 0 for each of the 3 decoder"),
+        ({"decoder_attention": "0+0+0"}, "at least one 1"),
+        (
+            {"share_input_output_embed": True, "decoder_out_embed_dim": 8},
+            "decoder_out_embed_dim=8: a softmax that shares the embeddings has their 256 features",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit_are_the_users_error(changes, message):
+    with pytest.raises(UsageError, match=message):
+        ConvS2S("conv_s2s_iwslt_de_en", 13, 13, **changes)
+
+
+def weight_normed(inputs, outputs):
+    """Parameters of a linear map: directions, lengths, biases."""
+    return inputs * outputs + 2 * outputs
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("conv_s2s_wmt_en_de", [(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2),
+        (
+            "conv_s2s_wmt_en_fr",
+            [(512, 3)] * 6 + [(768, 3)] * 4 + [(1024, 3)] * 3 + [(2048, 1), (4096, 1)],
+        ),
+    ],
+)
+def test_published_sets_have_the_parameters_of_their_layers(name, sizes):
+    """And EN-DE the 216 million that Wu et al. (2019, "Pay Less Attention") give, table 1.
+
+    40,000 joint merges leave some 42,000 subwords in each language: 214 million; 216 are 43,137.
+    """
+    vocabulary, size, softmax = 42_000, 768, 512
+    layers = 0
+    below = sizes[0][0]
+    for width, kernel_size in sizes:
+        layers += weight_normed(kernel_size * below, 2 * width)
+        layers += weight_normed(below, width) if below != width else 0
+        below = width
+    start_and_end = 2 * weight_normed(size, sizes[0][0]) + sum(
+        weight_normed(below, end) for end in (size, softmax)
+    )
+    attention = sum(weight_normed(width, size) + weight_normed(size, width) for width, _ in sizes)
+    embeddings = 2 * (vocabulary + 1024) * size  # words and positions
+    wanted = 2 * layers + start_and_end + attention + embeddings
+    wanted += weight_normed(softmax, vocabulary)
+
+    with tf.Graph().as_default():  # variables without values
+        model = ConvS2S(name, vocabulary, vocabulary)
+    count = sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    assert count == wanted
+    if name == "conv_s2s_wmt_en_de":
+        assert round(count / 1e6) == 214
+        by_subword = 2 * size + softmax + 2
+        assert round(vocabulary + (216e6 - count) / by_subword) == 43_137
+
+
+def test_weights_start_with_the_variance_of_the_paper():
+    model = ConvS2S("conv_s2s_iwslt_de_en", 1000, 1000, dropout=0.2)
+    layer = model.decoder_layers[1]
+    for kernel, stddev in (
+        (model.inputs_embedding.matrix, 0.1),
+        (model.targets_position.table, 0.1),
+        (model.decoder_start.kernel, (0.8 / 256) ** 0.5),
+        (layer.convolution.kernel, (4 * 0.8 / (3 * 256)) ** 0.5),
+        (layer.attention.query.kernel, (1 / 256) ** 0.5),
+        (model.softmax_embedding.matrix, (0.8 / 256) ** 0.5),
+    ):
+        assert abs(np.std(kernel) / stddev - 1) < 0.02
+    lengths = np.linalg.norm(model.softmax_embedding.matrix, axis=1)
+    np.testing.assert_allclose(model.softmax_scale, lengths, rtol=1e-5)
+
+
+def test_the_gradient_is_scaled_and_the_value_is_not():
+    x = tf.constant([3e-8, 1.1, -7e20])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = scale_gradient(x, 0.3)
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(tape.gradient(y, x), np.full(3, np.float32(0.3)))
+
+
+def test_the_state_of_a_search_is_what_convolutions_see(make_model, features):
+    model = make_model("conv_s2s")
+    state = model.start_decoding(features["inputs"], 4, 100)
+    assert [window.shape for window in state.hypothesis] == [
+        (3, 4, 2, 12),
+        (3, 4, 1, 12),
+        (3, 4, 0, 16),
+    ]
+    assert model.grow(state, 200) is state
