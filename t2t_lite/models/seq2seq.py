@@ -194,7 +194,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """Calls `hook` with the attention to the source [B, N, S] in each call inside the block.
 
         N is T in a call of the model and K in a decoding step. A model with several attention
-        layers passes the mean over the heads of its last layer.
+        layers passes the mean over the heads of its last layer, or says what it passes instead.
 
         Raises:
             UsageError: the model has no attention to the source.

@@ -1,5 +1,7 @@
 """Maps hold the weights that the model attended with, and leave nothing behind."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,31 +12,52 @@ SOURCE, TARGET = [5, 9, 2, 12, 7, 1], [3, 10, 4, 1]
 S, T, HEADS, LAYERS = len(SOURCE), len(TARGET), 2, 2
 
 
-def test_maps_of_all_layers(model, kind):
+# What each kind of attention maps, [Q, N].
+SIZES = {"encoder": (S, S), "decoder": (T, T), "encoder_decoder": (T, S)}
+
+
+def test_maps_of_all_layers(model):
     maps = attention_maps(model, SOURCE, TARGET)
-    shapes = {name: [weights.shape for weights in layers] for name, layers in maps.items()}
-    if kind in ("bahdanau", "luong"):
-        assert shapes == {"encoder_decoder": [(1, T, S)]}
-    else:
-        layers = getattr(model.hparams, "max_steps", LAYERS)  # or the recurrent steps of one layer
-        wide = LAYERS if kind == "evolved" else 0  # layers below, the decoder's with more heads
-        assert shapes == {
-            "encoder": [(HEADS, S, S)] * layers,
-            "decoder": ([(2 * HEADS, T, T)] * bool(wide) + [(HEADS, T, T)]) * layers,
-            "encoder_decoder": [(HEADS, T, S)] * (layers + wide),
-        }
-        assert all(np.all(np.triu(weights, 1) == 0) for weights in maps["decoder"])
-        assert not np.array_equal(*maps["encoder_decoder"][-2:])
-    for layers in maps.values():
+    assert {*maps} == {*model.attention_layers()} <= {*SIZES}
+    for name, layers in maps.items():
+        assert len(layers) >= len(model.attention_layers()[name]) >= 1
         for weights in layers:
+            assert weights.shape[1:] == SIZES[name]
             np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-6)
+        assert all(not np.array_equal(*pair) for pair in itertools.pairwise(layers))
+    assert all(np.all(np.triu(weights, 1) == 0) for weights in maps.get("decoder", []))
 
 
-def test_the_last_layer_is_what_a_search_sees(model):
+@pytest.mark.parametrize(
+    ("model_kind", "heads"),
+    [
+        ("post_norm", {name: [HEADS] * LAYERS for name in SIZES}),
+        ("luong", {"encoder_decoder": [1]}),
+        pytest.param(
+            "universal", {name: [HEADS] * 2 for name in SIZES}, marks=pytest.mark.integration
+        ),
+        pytest.param(
+            "evolved",  # an additional layer of attention below, the decoder's with more heads
+            {
+                "encoder": [HEADS] * LAYERS,
+                "decoder": [2 * HEADS, HEADS] * LAYERS,
+                "encoder_decoder": [HEADS] * 2 * LAYERS,
+            },
+            marks=pytest.mark.integration,
+        ),
+    ],
+)
+def test_a_map_for_each_layer_or_step_and_each_head(models, model_kind, heads):
+    maps = attention_maps(models(model_kind), SOURCE, TARGET)
+    assert {name: [len(weights) for weights in layers] for name, layers in maps.items()} == heads
+
+
+def test_the_last_layer_is_what_a_search_sees(kind, model):
     features = {"inputs": np.array([SOURCE]), "targets": np.array([TARGET])}
     _, expected = with_attention(model, lambda: model(features))
     maps = attention_maps(model, SOURCE, TARGET)
-    found = maps["encoder_decoder"][-1].mean(axis=0)
+    layers = maps["encoder_decoder"] if kind == "conv_s2s" else maps["encoder_decoder"][-1:]
+    found = np.mean(layers, axis=(0, 1))
     np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-7)
 
 
