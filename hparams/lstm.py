@@ -1,4 +1,4 @@
-"""Hyperparameters of the LSTM with attention, and its registered sets under T2T's names."""
+"""Hyperparameters of the recurrent models, and their registered sets under T2T's names."""
 
 import dataclasses
 
@@ -8,10 +8,14 @@ from t2t_lite.hparams.basic import BasicHParams
 
 @dataclasses.dataclass
 class LSTMHParams(BasicHParams):
-    """Fields of the LSTM models in addition to those of every model."""
+    """Fields of the recurrent models in addition to those of every model."""
 
     dropout: float = 0.2  # dropout rate of the inputs of every LSTM layer
-    attention_mechanism: str = "bahdanau"  # bahdanau (additive) or luong (multiplicative)
+    cell: str = "lstm"  # lstm or gru
+    # bahdanau (additive), normed_bahdanau (with a normalised score vector), luong (the paper's
+    # "general": multiplicative, with a matrix), luong_dot or luong_concat
+    attention_mechanism: str = "bahdanau"
+    attention_window: int = 0  # D of Luong's local-p attention, positions on each side; 0: global
 
 
 @registry.register_hparams
@@ -32,3 +36,36 @@ def lstm_luong_attention() -> LSTMHParams:
 def lstm_attention() -> LSTMHParams:
     """The default LSTM with attention: `lstm_bahdanau_attention`."""
     return lstm_bahdanau_attention()
+
+
+@registry.register_hparams
+def lstm_seq2seq() -> LSTMHParams:
+    """T2T's set of this name: two layers of 128 features."""
+    return LSTMHParams(
+        batch_size=1024,
+        hidden_size=128,
+        num_hidden_layers=2,
+        optimizer_adam_beta1=0.85,
+        optimizer_adam_beta2=0.997,
+    )
+
+
+@registry.register_hparams
+def lstm_multi30k() -> LSTMHParams:
+    """For 29,000 captions: two layers of 256 features, dropout 0.3.
+
+    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
+    0.002 (0.0894 = 0.002 √2000), and the gradient's norm is clipped.
+    """
+    return LSTMHParams(
+        hidden_size=256,
+        num_hidden_layers=2,
+        dropout=0.3,
+        shared_embedding_and_softmax_weights=True,
+        optimizer_adam_beta2=0.98,
+        optimizer_adam_epsilon=1e-8,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.0894,
+        learning_rate_warmup_steps=2000,
+        batch_shuffle_size=64,
+    )

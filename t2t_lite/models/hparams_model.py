@@ -85,10 +85,13 @@ class HParamsModel(keras.Model):
         return model
 
 
-def make_embedding(hparams: BasicHParams, vocab_size: int) -> Embedding:
-    """Creates an embedding matrix [V, D] according to the hparams."""
+def make_embedding(
+    hparams: BasicHParams, vocab_size: int, channels: int | None = None
+) -> Embedding:
+    """Creates an embedding matrix [V, D] according to the hparams; D is `channels` if given."""
     scaled = hparams.multiply_embedding_mode == "sqrt_depth"
-    return Embedding(vocab_size, hparams.hidden_size, scaled, hparams.embedding_stddev)
+    channels = channels or hparams.hidden_size
+    return Embedding(vocab_size, channels, scaled, hparams.embedding_stddev)
 
 
 def require_choice(hparams: BasicHParams, name: str, *choices: str) -> None:

@@ -1,8 +1,10 @@
-"""An LSTM encoder and decoder with attention, behind the same protocol as the Transformer."""
+"""Recurrent encoders and decoders, with attention or without, under T2T's names."""
 
 import contextlib
+import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -10,20 +12,19 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
-from t2t_lite.layers.attention import MASKED, AttentionHook
+from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import Stack, default_policy
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.lstm import (
-    LSTM,
-    AdditiveAttention,
-    LSTMCell,
-    LSTMState,
-    MultiplicativeAttention,
-    SourceMemory,
-)
+from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.recurrent import CELLS, State, run_cell
+from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import require_choice
-from t2t_lite.models.model_part import Encoder
+from t2t_lite.models.hparams_model import make_embedding, require_choice
+from t2t_lite.models.lstm_encoder import (
+    BidirectionalLSTMEncoder,
+    LSTMEncoder,
+    ReversedLSTMEncoder,
+)
 from t2t_lite.models.seq2seq import (
     AttentionLayer,
     DecodeState,
@@ -33,68 +34,144 @@ from t2t_lite.models.seq2seq import (
 )
 
 
-class DecoderMemory(NamedTuple):
-    """The state that the decoder passes to its next step."""
-
-    layers: list[LSTMState]  # each [B, K, D]
-    attended: keras.KerasTensor  # [B, K, D], the attentional output
-
-
-_ATTENTION = {"bahdanau": AdditiveAttention, "luong": MultiplicativeAttention}
-
-
-def _dropout(hparams: LSTMHParams, seeds: keras.random.SeedGenerator) -> Dropout:
-    return Dropout(hparams.dropout, seeds)
-
-
-def _encoder_layers(hparams: LSTMHParams) -> Stack:
-    layers = range(hparams.num_hidden_layers)
-    return Stack(LSTM(hparams.hidden_size, hparams.initializer_gain) for _ in layers)
-
-
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class LSTMEncoder(Encoder):
-    """LSTM layers: ids [B, S] -> [B, S, D], with a mask that is False at padding (id 0).
+class LSTMSeq2Seq(Seq2Seq):
+    """An LSTM encoder that reads the source right to left, and an LSTM decoder (T2T).
+
+    Nothing but the encoder's final state reaches the decoder (Sutskever et al. 2014).
 
     Args:
         hparams: an `LSTMHParams`, or the name of a registered set.
-        embedding: V, or a layer to share.
-        layers_of: an `LSTMSeq2SeqAttention` whose layers it shares (default: new layers).
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
     hparams: LSTMHParams
-    shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "dropout", "encoder_layers")
+    encoder_class: ClassVar[type[LSTMEncoder]] = ReversedLSTMEncoder
 
-    def _make_layers(self) -> None:
-        self.dropout = _dropout(self.hparams, self.seeds)
-        self.encoder_layers = _encoder_layers(self.hparams)
+    def __init__(
+        self,
+        hparams: LSTMHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        require_choice(self.hparams, "cell", *CELLS)
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+        with default_policy(self.dtype_policy):
+            self.encoder_class.add_layers(self)
+            self._make_decoder()
 
-    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Encodes `inputs` [B, S]; returns [B, S, D]."""
-        return self.encode(inputs, training)[0]
+    @property
+    def channels(self) -> int:
+        """Features of the encoder's output and of the decoder's layers."""
+        return self.encoder_class.directions * self.hparams.hidden_size
 
-    def encode(
-        self, inputs: keras.KerasTensor, training: bool = False
-    ) -> tuple[keras.KerasTensor, list[LSTMState]]:
-        """Encodes `inputs` [B, S]; returns [B, S, D], and each layer's final state [B, D]."""
-        x = self.inputs_embedding(inputs)
-        present = ops.not_equal(inputs, 0)
-        # Padding comes last, so no token depends on it.
-        last = ops.maximum(ops.sum(ops.cast(present, "int32"), axis=1) - 1, 0)[:, None, None]
-        final = []
-        for layer in self.encoder_layers:
-            states = layer(self.dropout(x, training=training))
-            final.append(
-                LSTMState(*(ops.take_along_axis(part, last, axis=1)[:, 0] for part in states))
-            )
-            x = states.output
-        return x, final
+    def _make_softmax_embedding(self) -> Embedding:
+        return make_embedding(self.hparams, self.targets_vocab_size, self.channels)
+
+    def _make_decoder(self) -> None:
+        self.decoder_cells = self._cells(self.hparams.hidden_size)
+        narrow = self.softmax_embedding.channels
+        # Two directions are too wide for a softmax matrix that embeddings share.
+        self.output_layer = (
+            None
+            if narrow == self.channels
+            else Projection(self.channels, (narrow,), self.hparams.initializer_gain)
+        )
+
+    def _cells(self, inputs: int) -> Stack:
+        """Makes the decoder's cells; the first has that many inputs."""
+        make, wide, gain = CELLS[self.hparams.cell], self.channels, self.hparams.initializer_gain
+        layers = range(self.hparams.num_hidden_layers)
+        return Stack(make(wide if i else inputs, wide, gain) for i in layers)
+
+    @functools.cached_property
+    def encoder(self) -> LSTMEncoder:
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
+        return self._encoder_view
+
+    # A subclass may give `encoder` another meaning.
+    @functools.cached_property
+    def _encoder_view(self) -> LSTMEncoder:
+        return self.encoder_class(
+            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
+        )
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the decoder's output [B, T, D]."""
+        _, final = self._encoder_view.encode(features["inputs"], training)
+        x = shift_right(self.targets_embedding(features["targets"]))
+        for cell, state in zip(self.decoder_cells, final, strict=True):
+            x, _ = run_cell(cell, self.dropout(x, training=training), state=state)
+        return self._output(x)
+
+    def _output(self, x: keras.KerasTensor) -> keras.KerasTensor:
+        return x if self.output_layer is None else self.output_layer(x)
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        output = flops_per_token(self.softmax_embedding)
+        if self.output_layer is not None:
+            output += flops_per_token(self.output_layer)
+        return ForwardFlops(
+            source=self._encoder_view.flops_per_token(),
+            target=flops_per_token(self.decoder_cells) + output,
+        )
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
+        _, final = self._encoder_view.encode(inputs)
+        return DecodeState((), repeat_states(final, beams), self.output_projection.kernel())
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Returns `state`, whose size does not depend on the length."""
+        return state
+
+    def decode_step(
+        self,
+        ids: keras.KerasTensor,
+        step: keras.KerasTensor,
+        state: DecodeState,
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
+        x = self._embed_step(ids, step)
+        states: list[State] = []
+        for cell, before in zip(self.decoder_cells, state.hypothesis, strict=True):
+            states.append(cell(x, before))
+            x = states[-1].output
+        logits = self.output_projection(self._output(x), state.weights)
+        return logits, state._replace(hypothesis=states)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class LSTMSeq2SeqAttention(Seq2Seq):
+class LSTMSeq2SeqBidirectionalEncoder(LSTMSeq2Seq):
+    """Encoders of both directions; the decoder starts from both final states, side by side (T2T).
+
+    The decoder is twice as wide as the encoder of one direction.
+    """
+
+    encoder_class = BidirectionalLSTMEncoder
+
+
+def repeat_states(states: list[State], beams: int) -> list[State]:
+    """Gives each of K beams a copy of the states: [B, D] -> [B, K, D]."""
+    return keras.tree.map_structure(lambda part: ops.repeat(part[:, None], beams, axis=1), states)
+
+
+class DecoderMemory(NamedTuple):
+    """The state that a decoder with attention passes to its next step."""
+
+    layers: list[State]  # each [B, K, D]
+    attended: keras.KerasTensor  # [B, K, D], the attentional output
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LSTMSeq2SeqAttention(LSTMSeq2Seq):
     """An LSTM encoder that reads the source left to right, and an LSTM decoder with attention.
 
     The decoder starts from the encoder's state after the last token. Its first layer reads the
@@ -108,82 +185,90 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
-    hparams: LSTMHParams
+    encoder_class = LSTMEncoder
 
-    def __init__(
-        self,
-        hparams: LSTMHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_softmax_embedding(self) -> Embedding:
+        return make_embedding(self.hparams, self.targets_vocab_size)
+
+    def _make_decoder(self) -> None:
+        self.output_layer = None
         h = self.hparams
-        require_choice(h, "attention_mechanism", *_ATTENTION)
-        # TensorFlow's XLA cannot differentiate a loop of unknown length.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
-        d, gain = h.hidden_size, h.initializer_gain
-        with default_policy(self.dtype_policy):
-            self.dropout = _dropout(h, self.seeds)
-            self.encoder_layers = _encoder_layers(h)
-            self.decoder_cells = Stack(
-                LSTMCell(d if i else 2 * d, d, gain) for i in range(h.num_hidden_layers)
-            )
-            self.attention = _ATTENTION[h.attention_mechanism](d, gain)
-
-    @functools.cached_property
-    def encoder(self) -> LSTMEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> LSTMEncoder:
-        return LSTMEncoder(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
+        require_choice(h, "attention_mechanism", *ATTENTION)
+        self.decoder_cells = self._cells(2 * h.hidden_size)
+        self.attention = ATTENTION[h.attention_mechanism](
+            self.channels, h.initializer_gain, h.hidden_size, h.attention_window
         )
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
-    ) -> tuple[SourceMemory, list[LSTMState]]:
+    ) -> tuple[SourceMemory, list[State]]:
         """Encodes `inputs` [B, S]; returns what to attend to, and each layer's state [B, D]."""
         x, final = self._encoder_view.encode(inputs, training)
-        bias = ops.where(ops.not_equal(inputs, 0), 0.0, MASKED)[:, None]  # [B, 1, S]
-        return SourceMemory(x, self.attention.key(x), bias), final
+        return self.attention.memory(x, ops.not_equal(inputs, 0)), final
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the attentional output [B, T, D]."""
         # Training takes the steps of a search with one beam and known tokens.
         source, memory = self._start(features["inputs"], 1, training)
         x = shift_right(self.targets_embedding(features["targets"]))
-        x = ops.swapaxes(self.dropout(x, training=training), 0, 1)[:, None, :, None]
-        # Masks are drawn before the loop, because a compiled loop would not advance the seeds.
-        length, _, batch, _, channels = ops.shape(x)
-        masks = ops.ones((length, len(self.decoder_cells), batch, 1, channels), x.dtype)
-        masks = self.dropout(masks, training=training)
-        # One tensor [T, 1 + layers, B, 1, D]: `scan` takes only one tensor of unknown length.
-        steps = ops.concatenate([x, masks], axis=1)
+        x = ops.swapaxes(self.dropout(x, training=training), 0, 1)[:, :, None]  # [T, B, 1, D]
+        # The first cell's product with the embeddings needs no loop.
+        parts = [self.decoder_cells[0].project(x)]
+        if training:
+            # Masks are drawn before the loop, because a compiled loop would not advance the seeds.
+            ones = (ops.ones((*ops.shape(x)[:3], width), x.dtype) for width in self._fed_widths())
+            parts += [self.dropout(part, training=True) for part in ones]
+        advance = self._stepper(source)
+        borders = list(itertools.accumulate(part.shape[-1] for part in parts[:-1]))
 
         def step(
             memory: DecoderMemory, now: keras.KerasTensor
         ) -> tuple[DecoderMemory, DecoderMemory]:
-            x, *masks = ops.unstack(now, len(self.decoder_cells) + 1)
-            memory = self._step(x, memory, source, masks)
+            projected, *masks = ops.split(now, borders, axis=-1) if borders else [now]
+            memory = advance(projected, memory, masks)
             return memory, memory
 
-        _, memories = ops.scan(step, memory, steps)
+        # Packed: `scan` takes only one tensor of unknown length.
+        _, memories = ops.scan(step, memory, ops.concatenate(parts, axis=-1))
         self.attention.call_hook(ops.swapaxes(memories.layers[-1].output[:, :, 0], 0, 1), source)
         return ops.swapaxes(memories.attended[:, :, 0], 0, 1)  # [T, B, 1, D] -> [B, T, D]
 
+    def _fed_widths(self) -> list[int]:
+        """Returns the features that each layer reads from the one below, the embedding aside."""
+        return [self.hparams.hidden_size, *[self.channels] * (len(self.decoder_cells) - 1)]
+
+    def _stepper(self, source: SourceMemory) -> Callable[..., DecoderMemory]:
+        """Returns a function that processes one position of every hypothesis.
+
+        It takes the first cell's product with the embeddings, [B, K, gates · D], the state after
+        the previous position, and a dropout mask for each layer's other inputs, or none.
+        """
+        first, *others = self.decoder_cells
+        steps = [first.stepper(self.hparams.hidden_size), *(cell.stepper(0) for cell in others)]
+
+        def advance(
+            projected: keras.KerasTensor,
+            memory: DecoderMemory,
+            masks: Sequence[keras.KerasTensor] = (),
+        ) -> DecoderMemory:
+            layers: list[State] = []
+            fed = memory.attended
+            for i, (cell_step, state) in enumerate(zip(steps, memory.layers, strict=True)):
+                fed = fed * masks[i] if masks else fed
+                layers.append(cell_step(None if i else projected, state, fed))
+                fed = layers[-1].output
+            return DecoderMemory(layers, self.attention(fed, source))
+
+        return advance
+
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        flops = super().forward_flops()
         query = sum(map(flops_per_token, self.attention.query_layers()))
-        return ForwardFlops(
-            source=flops_per_token(self.encoder_layers) + flops_per_token(self.attention.key),
-            target=flops_per_token(self.decoder_cells)
-            + query
-            + flops_per_token(self.softmax_embedding),
+        return dataclasses.replace(
+            flops,
+            source=flops.source + sum(map(flops_per_token, self.attention.key_layers())),
+            target=flops.target + query,
             target_source=self.attention.flops_per_pair(),
         )
 
@@ -206,10 +291,6 @@ class LSTMSeq2SeqAttention(Seq2Seq):
             *self._start(inputs, beams, training=False), self.output_projection.kernel()
         )
 
-    def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`, whose size does not depend on the length."""
-        return state
-
     def decode_step(
         self,
         ids: keras.KerasTensor,
@@ -217,9 +298,8 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         state: DecodeState,
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        x = self._embed_step(ids, step)
-        no_masks = [1.0] * len(self.decoder_cells)
-        memory = self._step(x, state.hypothesis, state.sentence, no_masks)
+        projected = self.decoder_cells[0].project(self._embed_step(ids, step))
+        memory = self._stepper(state.sentence)(projected, state.hypothesis)
         self.attention.call_hook(memory.layers[-1].output, state.sentence)
         return self.output_projection(memory.attended, state.weights), state._replace(
             hypothesis=memory
@@ -229,32 +309,13 @@ class LSTMSeq2SeqAttention(Seq2Seq):
         self, inputs: keras.KerasTensor, beams: int, training: bool
     ) -> tuple[SourceMemory, DecoderMemory]:
         source, final = self.encode(inputs, training)
-        layers = keras.tree.map_structure(
-            lambda state: ops.repeat(state[:, None], beams, axis=1),
-            final,  # [B, K, D]
-        )
-        return source, DecoderMemory(layers, ops.zeros_like(layers[-1].output))
+        layers = repeat_states(final, beams)
+        nothing = ops.zeros_like(layers[-1].output[..., : self.hparams.hidden_size])
+        return source, DecoderMemory(layers, nothing)
 
-    def _step(
-        self,
-        x: keras.KerasTensor,
-        memory: DecoderMemory,
-        source: SourceMemory,
-        masks: list[Any],
-    ) -> DecoderMemory:
-        """Processes one position of every hypothesis.
 
-        Args:
-            x: [B, K, D], embeddings.
-            memory: the state after the previous step.
-            source: what to attend to.
-            masks: dropout factors for each layer's other inputs, which broadcast to [B, K, D].
-        """
-        layers: list[LSTMState] = []
-        fed = memory.attended
-        for cell, state, mask in zip(self.decoder_cells, memory.layers, masks, strict=True):
-            fed = fed * mask
-            below = fed if layers else ops.concatenate([x, fed], axis=-1)
-            layers.append(cell(below, state))
-            fed = layers[-1].output
-        return DecoderMemory(layers, self.attention(fed, source))
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LSTMSeq2SeqAttentionBidirectionalEncoder(LSTMSeq2SeqAttention):
+    """`LSTMSeq2SeqAttention` with encoders of both directions and a decoder twice as wide."""
+
+    encoder_class = BidirectionalLSTMEncoder

@@ -18,8 +18,14 @@ from t2t_lite.layers.evolved import (
     EvolvedFeedForward,
 )
 from t2t_lite.layers.feed_forward import FeedForward
-from t2t_lite.layers.lstm import LSTM, AdditiveAttention, LSTMCell, MultiplicativeAttention
 from t2t_lite.layers.position import Position
+from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent
+from t2t_lite.layers.recurrent_attention import (
+    AdditiveAttention,
+    DotAttention,
+    MultiplicativeAttention,
+    NormedAdditiveAttention,
+)
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
@@ -78,14 +84,18 @@ LAYERS = {
         (X,),
     ),
     "separable": (lambda **k: SeparableConvolution(8, 6, 3, causal=True, **k), (X,)),
+    "recurrent": (lambda **k: Recurrent(LSTMCell(8, 6, 0.5, **k), backward=True, **k), (X,)),
 }
 WITHOUT_CALL = {
     "stack": lambda **k: Stack([Projection(2, (3,)), Dropout(0.1)], **k),
     "residual": lambda **k: Residual(LayerSteps("n", 8), LayerSteps("da", 8, 0.5), **k),
-    "lstm_cell": lambda **k: LSTMCell(2, 3, **k),
+    "lstm_cell": lambda **k: LSTMCell(2, 3, forget_bias=0.0, second_bias=True, **k),
+    "gru_cell": lambda **k: GRUCell(2, 3, **k),
     "additive": lambda **k: AdditiveAttention(4, **k),
     "universal": lambda **k: UniversalSteps(4, 3, **k),
     "adaptive": lambda **k: AdaptiveSteps(4, 3, accumulate=True, bias=0.5, loss_weight=0.1, **k),
+    "normed": lambda **k: NormedAdditiveAttention(4, outputs=0, **k),
+    "dot": lambda **k: DotAttention(4, outputs=3, window=2, **k),
     "multiplicative": lambda **k: MultiplicativeAttention(4, 0.5, **k),
 }
 

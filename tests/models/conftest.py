@@ -38,6 +38,22 @@ KINDS = {
     "bahdanau": ("lstm_seq2seq_attention", "lstm_bahdanau_attention", _LSTM),
     "luong": ("lstm_seq2seq_attention", "lstm_luong_attention", _LSTM),
     "conv_s2s": ("conv_s2s", "conv_s2s_iwslt_de_en", _CONV_S2S),
+    "local_gru": (
+        "lstm_seq2seq_attention",
+        "lstm_luong_attention",
+        {**_LSTM, "cell": "gru", "attention_mechanism": "luong_dot", "attention_window": 2},
+    ),
+    "normed_bahdanau": (
+        "lstm_seq2seq_attention_bidirectional_encoder",
+        "lstm_bahdanau_attention",
+        {**_LSTM, "hidden_size": 8, "attention_mechanism": "normed_bahdanau"},
+    ),
+    "lstm": ("lstm_seq2seq", "lstm_seq2seq", _LSTM),
+    "bidirectional_lstm": (
+        "lstm_seq2seq_bidirectional_encoder",
+        "lstm_seq2seq",
+        {**_LSTM, "hidden_size": 8},
+    ),
 }
 # Kinds held to the contract by the plain test command; CI holds all of them.
 _QUICK = ("post_norm", "pre_norm", "bahdanau", "luong")

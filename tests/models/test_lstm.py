@@ -7,7 +7,12 @@ from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import MASKED
-from t2t_lite.models.lstm import LSTM, AdditiveAttention, MultiplicativeAttention, SourceMemory
+from t2t_lite.layers.recurrent import LSTMCell, Recurrent
+from t2t_lite.layers.recurrent_attention import (
+    AdditiveAttention,
+    MultiplicativeAttention,
+    SourceMemory,
+)
 
 D = 4
 
@@ -29,14 +34,14 @@ def _keras_lstm(layer):
 
 
 def test_layer_computes_what_keras_lstm_computes():
-    layer = LSTM(D, gain=1.0)
+    layer = Recurrent(LSTMCell(D, D, gain=1.0))
     layer.cell.gates.bias.assign(_random(4 * D))
     x = _random(3, 5, D, seed=1)
-    states = layer(x)
+    own_outputs, final = layer(x)
     outputs, last_output, last_cell = _keras_lstm(layer)(x)
-    np.testing.assert_allclose(states.output, outputs, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(states.output[:, -1], last_output, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(states.cell[:, -1], last_cell, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(own_outputs, outputs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(final.output, last_output, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(final.cell, last_cell, rtol=1e-5, atol=1e-6)
 
 
 def test_encoder_ends_in_the_state_after_the_last_token(make_model, features):

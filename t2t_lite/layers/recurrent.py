@@ -1,0 +1,282 @@
+"""Recurrent layers: LSTM and GRU cells, and a layer that runs one over a sequence."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite.layers.base import Layer
+from t2t_lite.layers.dense import Projection
+
+
+class LSTMState(NamedTuple):
+    """The state that an LSTM cell passes to its next step."""
+
+    output: keras.KerasTensor  # h, [..., D]
+    cell: keras.KerasTensor  # c, [..., D]
+
+
+class GRUState(NamedTuple):
+    """The state that a GRU cell passes to its next step."""
+
+    output: keras.KerasTensor  # h, [..., D]
+
+
+State = LSTMState | GRUState
+
+# Maps projected inputs [..., gates · D], the state and the other inputs to the next state; there
+# need not be inputs of both kinds.
+Step = Callable[[keras.KerasTensor | None, Any, keras.KerasTensor | None], Any]
+
+
+class Cell(Layer, abc.ABC):
+    """One step of a recurrent layer.
+
+    The rows of the kernel [inputs + D, gates · D] belong to the inputs, then to the previous
+    output. A loop multiplies the inputs that it knows in advance by their rows, in one product
+    over the whole sequence (`project`), and only the rest in every step (`stepper`).
+
+    Args:
+        inputs: features of the input.
+        channels: D, features of the output.
+        gain: scale of the initial variance.
+        **kwargs: see `Layer`.
+    """
+
+    gate_count: int
+
+    def __init__(self, inputs: int, channels: int, gain: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.inputs = inputs
+        self.channels = channels
+        self.gain = gain
+        self.gates = Projection(
+            inputs + channels,
+            [channels] * self.gate_count,
+            gain,
+            use_bias=True,
+            dtype=self.dtype_policy,
+        )
+
+    @abc.abstractmethod
+    def initial_state(self, zeros: keras.KerasTensor) -> Any:
+        """Returns the state before the first step, made of `zeros` [..., D]."""
+
+    @abc.abstractmethod
+    def stepper(self, known: int) -> Step:
+        """Returns the step of a loop, for inputs of which `project` takes the first `known`.
+
+        Call it outside the loop: slicing a kernel inside would cost a gradient of the whole
+        kernel's size in every step.
+        """
+
+    def project(self, x: keras.KerasTensor) -> keras.KerasTensor:
+        """Multiplies the first n inputs, `x` [..., n], by their rows; returns [..., gates · D]."""
+        return ops.matmul(self._cast(x), self._rows(0, x.shape[-1])) + self._bias()
+
+    def call(self, x: keras.KerasTensor, state: Any) -> Any:
+        """Maps `x` [..., inputs] and the previous state to the next state."""
+        return self.stepper(0)(None, state, x)
+
+    def _bias(self) -> keras.KerasTensor:
+        return self._cast(self.gates.bias)
+
+    def _rows(self, start: int, stop: int | None = None) -> keras.KerasTensor:
+        kernel = self._cast(ops.convert_to_tensor(self.gates.kernel))
+        return kernel if start == 0 and stop is None else kernel[start:stop]
+
+    def _cast(self, x: keras.KerasTensor) -> keras.KerasTensor:
+        return ops.cast(x, self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LSTMCell(Cell):
+    """A long short-term memory (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000).
+
+    The columns of the kernel: input gate, forget gate, candidate, output gate.
+
+    Args:
+        inputs: features of the input.
+        channels: D, features of output and cell.
+        gain: scale of the initial variance.
+        forget_bias: added to the forget gate; with 1, an untrained cell remembers (Jozefowicz et
+            al. 2015).
+        second_bias: whether there is another bias for the product with the previous output, as in
+            cuDNN and PyTorch; it is added to the first.
+        **kwargs: see `Layer`.
+    """
+
+    gate_count = 4
+
+    def __init__(
+        self,
+        inputs: int,
+        channels: int,
+        gain: float = 1.0,
+        forget_bias: float = 1.0,
+        second_bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(inputs, channels, gain, **kwargs)
+        self.forget_bias = forget_bias
+        self.second_bias = second_bias
+        if second_bias:
+            self.output_bias = self.add_weight((4 * channels,), "zeros", name="output_bias")
+
+    def initial_state(self, zeros: keras.KerasTensor) -> LSTMState:
+        """See `Cell.initial_state`."""
+        return LSTMState(zeros, zeros)
+
+    def stepper(self, known: int) -> Step:
+        """See `Cell.stepper`."""
+        kernel, bias = self._rows(known), self._bias()
+
+        def step(
+            projected: keras.KerasTensor | None, state: LSTMState, others: keras.KerasTensor | None
+        ) -> LSTMState:
+            x = state.output
+            if others is not None:
+                x = ops.concatenate([self._cast(others), x], axis=-1)
+            gates = ops.matmul(x, kernel) + (bias if projected is None else projected)  # [..., 4D]
+            write, forget, new, read = ops.split(gates, 4, axis=-1)
+            kept = ops.sigmoid(forget + self.forget_bias) * state.cell
+            cell = kept + ops.sigmoid(write) * ops.tanh(new)
+            return LSTMState(ops.sigmoid(read) * ops.tanh(cell), cell)
+
+        return step
+
+    def _bias(self) -> keras.KerasTensor:
+        bias = self.gates.bias
+        return self._cast(bias + self.output_bias if self.second_bias else bias)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class GRUCell(Cell):
+    """A gated recurrent unit (Cho et al. 2014).
+
+    The reset gate is applied after the product with the previous output, as in Keras and cuDNN,
+    so that a step has one product. The columns of the kernel: update gate, reset gate, candidate.
+
+    Args:
+        inputs: features of the input.
+        channels: D, features of the output.
+        gain: scale of the initial variance.
+        **kwargs: see `Layer`.
+    """
+
+    gate_count = 3
+
+    def __init__(self, inputs: int, channels: int, gain: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(inputs, channels, gain, **kwargs)
+        # Of the candidate's product with the previous output, before the reset gate.
+        self.output_bias = self.add_weight((channels,), "zeros", name="output_bias")
+
+    def initial_state(self, zeros: keras.KerasTensor) -> GRUState:
+        """See `Cell.initial_state`."""
+        return GRUState(zeros)
+
+    def stepper(self, known: int) -> Step:
+        """See `Cell.stepper`."""
+        other_rows = self._rows(known, self.inputs)
+        kernel, bias = self._rows(self.inputs), self._bias()
+        output_bias = self._cast(self.output_bias)
+
+        def step(
+            projected: keras.KerasTensor | None, state: GRUState, others: keras.KerasTensor | None
+        ) -> GRUState:
+            gates = bias if projected is None else projected
+            if others is not None:
+                gates = gates + ops.matmul(self._cast(others), other_rows)
+            update, reset, new = ops.split(gates, 3, axis=-1)
+            from_output = ops.split(ops.matmul(state.output, kernel), 3, axis=-1)
+            update = ops.sigmoid(update + from_output[0])
+            reset = ops.sigmoid(reset + from_output[1])
+            candidate = ops.tanh(new + reset * (from_output[2] + output_bias))
+            return GRUState(update * state.output + (1.0 - update) * candidate)
+
+        return step
+
+
+CELLS: dict[str, type[Cell]] = {"lstm": LSTMCell, "gru": GRUCell}
+
+
+def run_cell(
+    cell: Cell,
+    x: keras.KerasTensor,
+    mask: keras.KerasTensor | None = None,
+    state: Any = None,
+    backward: bool = False,
+) -> tuple[keras.KerasTensor, Any]:
+    """Runs `cell` over a sequence; see `Recurrent.call`."""
+    projected = ops.swapaxes(cell.project(x), 0, 1)  # [N, B, gates · D]
+    width = projected.shape[-1]
+    if state is None:
+        state = cell.initial_state(ops.zeros_like(projected[0, :, : cell.channels]))
+    if mask is not None:
+        # Packed with the inputs: `scan` takes only one tensor of unknown length.
+        present = ops.cast(ops.swapaxes(mask, 0, 1), projected.dtype)[..., None]  # [N, B, 1]
+        projected = ops.concatenate([projected, present], axis=-1)
+    advance = cell.stepper(cell.inputs)
+
+    def step(before: Any, now: keras.KerasTensor) -> tuple[Any, Any]:
+        if mask is None:
+            after = advance(now, before, None)
+            return after, after
+        gates, present = ops.split(now, [width], axis=-1)
+        after = advance(gates, before, None)
+        after = type(after)(
+            *(ops.where(present > 0, *parts) for parts in zip(after, before, strict=True))
+        )
+        return after, after
+
+    final, states = ops.scan(step, state, projected, reverse=backward)
+    output = ops.swapaxes(states.output, 0, 1)  # [B, N, D]
+    if mask is not None:
+        output = output * ops.cast(mask, output.dtype)[..., None]
+    return output, final
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class Recurrent(Layer):
+    """Runs a cell over sequences, forward or backward.
+
+    The state passes through padding unchanged. So a backward layer starts at each sentence's last
+    token, and the final state does not depend on padding on either side.
+
+    Args:
+        cell: an `LSTMCell` or a `GRUCell`.
+        backward: whether to read from the last token to the first.
+        **kwargs: see `Layer`.
+    """
+
+    def __init__(self, cell: Cell, backward: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cell = cell
+        self.backward = backward
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+
+    def call(
+        self,
+        x: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        initial_state: Any = None,
+    ) -> tuple[keras.KerasTensor, Any]:
+        """Reads `x` [B, N, inputs].
+
+        Args:
+            x: the inputs.
+            mask: [B, N], False at padding (default: no padding).
+            initial_state: the state before the first token read, [B, D] (default: zeros).
+
+        Returns:
+            The outputs [B, N, D], each at the position of its input and zero at padding, and the
+            state after the last token read, [B, D].
+        """
+        return run_cell(self.cell, x, mask, initial_state, self.backward)
+
+    def step(self, x: keras.KerasTensor, state: Any) -> Any:
+        """Maps one position `x` [..., inputs] and the previous state to the next state."""
+        return self.cell(x, state)

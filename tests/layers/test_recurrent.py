@@ -1,0 +1,162 @@
+"""The recurrent layer against Keras's own, and attention to the source against plain NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.layers.recurrent import CELLS, LSTMCell, Recurrent
+from t2t_lite.layers.recurrent_attention import (
+    AdditiveAttention,
+    DotAttention,
+    NormedAdditiveAttention,
+)
+
+INPUTS, D = 3, 4
+# Padding after the tokens, before them, and between them.
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1]]) > 0
+X = np.random.RandomState(0).normal(size=(*MASK.shape, INPUTS)).astype(np.float32)
+
+
+def make(cell="lstm", backward=False):
+    layer = Recurrent(CELLS[cell](INPUTS, D), backward)
+    for i, weight in enumerate(layer.trainable_weights):
+        weight.assign(np.random.RandomState(i).normal(size=weight.shape))
+    return layer
+
+
+def keras_layer(layer):
+    """Keras's layer with the same weights; it adds its forget bias to the variable."""
+    cell = layer.cell
+    kernel = ops.convert_to_numpy(cell.gates.kernel)
+    bias = ops.convert_to_numpy(cell.gates.bias)
+    if isinstance(cell, LSTMCell):
+        cls, biases = keras.layers.LSTM, bias + np.repeat([0.0, 1.0, 0.0, 0.0], D)
+    else:
+        of_output = np.concatenate([np.zeros(2 * D), ops.convert_to_numpy(cell.output_bias)])
+        cls, biases = keras.layers.GRU, np.stack([bias, of_output])
+    theirs = cls(D, return_sequences=True, return_state=True, go_backwards=layer.backward)
+    theirs.build((None, None, INPUTS))
+    theirs.set_weights([kernel[:INPUTS], kernel[INPUTS:], biases])
+    return theirs
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("cell", CELLS)
+def test_computes_what_keras_computes(cell, backward):
+    layer = make(cell, backward)
+    outputs, final = layer(X, MASK)
+    wanted, *state = keras_layer(layer)(X, mask=ops.convert_to_tensor(MASK))
+    wanted = ops.convert_to_numpy(wanted)
+    wanted = (wanted[:, ::-1] if backward else wanted) * MASK[..., None]
+    np.testing.assert_allclose(outputs, wanted, rtol=1e-5, atol=1e-6)
+    for part, other in zip(final, state, strict=True):
+        np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_state_passes_through_padding(backward):
+    """The sentence of two tokens ends in the same state wherever its padding is."""
+    layer = make(backward=backward)
+    _, alone = layer(X[1:2, :2])
+    for before, after in ((0, 3), (2, 1)):
+        x = np.pad(X[1:2, :2], [(0, 0), (before, after), (0, 0)], constant_values=9.0)
+        outputs, final = layer(x, _tokens(before))
+        for part, other in zip(final, alone, strict=True):
+            np.testing.assert_array_equal(part, other)
+        assert not np.any(ops.convert_to_numpy(outputs)[~_tokens(before)])
+
+
+def _tokens(before):
+    return (np.arange(5)[None] >= before) & (np.arange(5)[None] < before + 2)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_steps_are_those_of_the_sequence(cell):
+    """From a given state, and with only some of the inputs multiplied in advance."""
+    layer = make(cell)
+    state = layer.cell.initial_state(np.full((len(X), D), 0.5, np.float32))
+    outputs, final = layer(X, initial_state=state)
+    partly = layer.cell.stepper(known=2)
+    other = state
+    for position in range(X.shape[1]):
+        x = X[:, position]
+        state = layer.step(x, state)
+        other = partly(layer.cell.project(x[:, :2]), other, x[:, 2:])
+        np.testing.assert_allclose(state.output, outputs[:, position], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(other.output, outputs[:, position], rtol=1e-5, atol=1e-6)
+    for part, wanted in zip(state, final, strict=True):
+        np.testing.assert_allclose(part, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_second_bias_is_added_to_the_first():
+    cell = LSTMCell(INPUTS, D, forget_bias=0.0, second_bias=True)
+    state = cell.initial_state(np.zeros((len(X), D), np.float32))
+    before = cell(X[:, 0], state)
+    cell.gates.bias.assign(np.arange(4.0 * D))
+    cell.output_bias.assign(-np.arange(4.0 * D))
+    np.testing.assert_allclose(cell(X[:, 0], state).output, before.output, rtol=1e-5, atol=1e-6)
+
+
+# ---- attention
+
+
+def random(*shape, seed=0):
+    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
+
+
+def softmax(scores):
+    return np.exp(scores) / np.exp(scores).sum()
+
+
+def test_normed_scores_are_those_of_the_formula():
+    attention = NormedAdditiveAttention(D, outputs=0)
+    attention.scale.assign([0.7])
+    attention.bias.assign(random(D, seed=3))
+    query, values = random(1, 2, D), random(1, 5, D, seed=1)
+    memory = attention.memory(values, np.ones((1, 5), bool))
+    q, k, v = (
+        ops.convert_to_numpy(part.kernel)
+        for part in (attention.query, attention.key, attention.score)
+    )
+    for row, result in zip(
+        query[0], ops.convert_to_numpy(attention(query, memory))[0], strict=True
+    ):
+        hidden = np.tanh(row @ q + values[0] @ k + ops.convert_to_numpy(attention.bias))
+        scores = 0.7 * hidden @ v[:, 0] / np.linalg.norm(v)
+        np.testing.assert_allclose(result, softmax(scores) @ values[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_local_attention_is_that_of_the_formula(window):
+    """Luong et al. 2015, equations 9 and 10, with the sentence's own length."""
+    attention = DotAttention(D, outputs=0, window=window)
+    query, values = 2.0 * random(2, 3, D), random(2, 6, D, seed=1)
+    lengths = [6, 4]
+    memory = attention.memory(values, np.arange(6)[None] < np.array(lengths)[:, None])
+    weights = ops.convert_to_numpy(attention.attention_weights(query, memory))
+    inner, outer = (
+        ops.convert_to_numpy(part.kernel) for part in (attention.position, attention.position_score)
+    )
+    for b, length in enumerate(lengths):
+        for row, found in zip(query[b], weights[b], strict=True):
+            share = 1.0 / (1.0 + np.exp(-(np.tanh(row @ inner) @ outer)[0]))
+            distance = np.arange(length) - length * share
+            scores = np.where(np.abs(distance) <= window, values[b, :length] @ row, -np.inf)
+            wanted = softmax(scores) * np.exp(-(distance**2) / (2 * (window / 2) ** 2))
+            np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=1e-6)
+            assert not found[length:].any()
+
+
+def test_concat_is_the_additive_score():
+    """V · tanh(W [query; key]): the halves of W are the matrices of queries and keys."""
+    attention = AdditiveAttention(D, outputs=0)
+    query, values = random(1, 1, D), random(1, 5, D, seed=1)
+    q, k, v = (
+        ops.convert_to_numpy(part.kernel)
+        for part in (attention.query, attention.key, attention.score)
+    )
+    pairs = np.concatenate([np.repeat(query[0], 5, axis=0), values[0]], axis=1)
+    wanted = np.tanh(pairs @ np.concatenate([q, k])) @ v
+    found = attention.scores(query, attention.keys(values))
+    np.testing.assert_allclose(found[0, 0], wanted[:, 0], rtol=1e-5, atol=1e-6)
