@@ -19,3 +19,6 @@ __all__ = [
     "transformer_variations",
     "universal_transformer",
 ]
+from t2t_lite.hparams import gnmt
+
+__all__ = ["gnmt", "lstm", "transformer", "transformer_paper", "transformer_variations"]

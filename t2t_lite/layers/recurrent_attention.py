@@ -14,7 +14,7 @@ from t2t_lite.layers.dense import Projection
 class SourceMemory(NamedTuple):
     """What the decoder attends to, shared by all beams of a sentence."""
 
-    values: keras.KerasTensor  # [B, S, D], the encoder's output
+    values: keras.KerasTensor  # [B, S, M], the encoder's output
     keys: keras.KerasTensor  # [B, S, D], its projection
     bias: keras.KerasTensor  # [B, 1, S], hides padding
 
@@ -22,16 +22,16 @@ class SourceMemory(NamedTuple):
 class RecurrentAttention(Layer, abc.ABC):
     """The weighted mean of the encoder's output, joined with the query.
 
-    Queries and encoder output have the same width D. With a window, attention is local (Luong et
+    With a window, attention is local (Luong et
     al. 2015, section 3.2, local-p): a query predicts a position p of its sentence, sees the
     positions at most `window` from it, and prefers those near it.
 
     Args:
-        channels: D.
+        channels: D, features of queries and keys.
         gain: scale of the initial variance.
-        outputs: features of the result; 0: the result is the weighted mean itself, D features;
-            default: D.
+        outputs: features of the result; 0: the result is the weighted mean itself; default: D.
         window: positions visible on either side of the predicted one; 0: all positions.
+        memory_channels: features M of the encoder's output (default: D).
         **kwargs: see `Layer`.
     """
 
@@ -41,6 +41,7 @@ class RecurrentAttention(Layer, abc.ABC):
         gain: float = 1.0,
         outputs: int | None = None,
         window: int = 0,
+        memory_channels: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -48,27 +49,32 @@ class RecurrentAttention(Layer, abc.ABC):
         self.gain = gain
         self.outputs = channels if outputs is None else outputs
         self.window = window
+        self.memory_channels = channels if memory_channels is None else memory_channels
         self._make_key()
         if self.outputs:
-            self.join = self._projection(2 * channels, self.outputs)
+            self.join = self._projection(self.memory_channels + channels, self.outputs)
         if window:
             self.position = self._projection(channels, channels)
             self.position_score = self._projection(channels, 1)
+        self._make_score()
         self.attention_hook: AttentionHook | None = None  # receives the weights [B, 1, Q, S]
 
     def _projection(self, inputs: int, width: int) -> Projection:
         return Projection(inputs, (width,), self.gain, dtype=self.dtype_policy)
 
     def _make_key(self) -> None:
-        self.key = self._projection(self.channels, self.channels)
+        self.key = self._projection(self.memory_channels, self.channels)
+
+    def _make_score(self) -> None:
+        """Creates the layers of the score, if any."""
 
     def memory(self, values: keras.KerasTensor, present: keras.KerasTensor) -> SourceMemory:
-        """Prepares the encoder's output [B, S, D]; `present` [B, S] is False at padding."""
+        """Prepares the encoder's output [B, S, M]; `present` [B, S] is False at padding."""
         bias = ops.where(present, 0.0, MASKED)[:, None]  # [B, 1, S]
         return SourceMemory(values, self.keys(values), bias)
 
     def keys(self, values: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the keys [B, S, D] of the encoder's output [B, S, D]."""
+        """Returns the keys [B, S, D] of the encoder's output [B, S, M]."""
         return self.key(values)
 
     def key_layers(self) -> list[Projection]:
@@ -82,7 +88,7 @@ class RecurrentAttention(Layer, abc.ABC):
 
     def flops_per_pair(self) -> float:
         """Returns the operations for one query and one key: the score and the weighted mean."""
-        return 2.0 * self.channels + 2.0 * self.channels
+        return 2.0 * self.channels + 2.0 * self.memory_channels
 
     def attention_weights(
         self, query: keras.KerasTensor, memory: SourceMemory
@@ -132,17 +138,9 @@ class AdditiveAttention(RecurrentAttention):
     Luong's "concat", v · tanh(W [query; key]), is the same function (2015, equation 8).
     """
 
-    def __init__(
-        self,
-        channels: int,
-        gain: float = 1.0,
-        outputs: int | None = None,
-        window: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(channels, gain, outputs, window, **kwargs)
-        self.query = self._projection(channels, channels)
-        self.score = self._projection(channels, 1)
+    def _make_score(self) -> None:
+        self.query = self._projection(self.channels, self.channels)
+        self.score = self._projection(self.channels, 1)
 
     def query_layers(self) -> list[Projection]:
         """See `RecurrentAttention.query_layers`."""
@@ -163,18 +161,11 @@ class NormedAdditiveAttention(AdditiveAttention):
     The score vector is in weight normalisation (Salimans & Kingma 2016); g is √(1/D) at first.
     """
 
-    def __init__(
-        self,
-        channels: int,
-        gain: float = 1.0,
-        outputs: int | None = None,
-        window: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(channels, gain, outputs, window, **kwargs)
-        start = keras.initializers.Constant(channels**-0.5)
+    def _make_score(self) -> None:
+        super()._make_score()
+        start = keras.initializers.Constant(self.channels**-0.5)
         self.scale = self.add_weight((1,), start, name="scale")
-        self.bias = self.add_weight((channels,), "zeros", name="bias")
+        self.bias = self.add_weight((self.channels,), "zeros", name="bias")
 
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
         """See `RecurrentAttention.scores`."""
@@ -195,7 +186,10 @@ class MultiplicativeAttention(RecurrentAttention):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class DotAttention(MultiplicativeAttention):
-    """Scores query · key, where the key is the encoder's output (Luong et al. 2015, "dot")."""
+    """Scores query · key, where the key is the encoder's output (Luong et al. 2015, "dot").
+
+    Queries and encoder output have the same width.
+    """
 
     def _make_key(self) -> None:
         """There is nothing to project."""

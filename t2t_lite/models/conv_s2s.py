@@ -77,16 +77,8 @@ class _NormedProjection(OutputProjection):
     def __init__(
         self, embedding: Embedding, bias: keras.Variable, scale: keras.Variable | None
     ) -> None:
-        super().__init__(embedding)
-        self._bias = bias
+        super().__init__(embedding, bias)
         self._scale = scale
-
-    def __call__(
-        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | None = None
-    ) -> keras.KerasTensor:
-        """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
-        logits = super().__call__(hidden, kernel)
-        return logits + ops.cast(self._bias, logits.dtype)
 
     def kernel(self) -> keras.KerasTensor:
         """Returns the weights [D, V], normed."""
@@ -100,7 +92,7 @@ class _NormedProjection(OutputProjection):
     def variables(self) -> list[keras.Variable]:
         """The variables that a call reads."""
         scale = [] if self._scale is None else [self._scale]
-        return [*super().variables, self._bias, *scale]
+        return [*super().variables, *scale]
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

@@ -1,10 +1,8 @@
 """Recurrent encoders and decoders, with attention or without, under T2T's names."""
 
-import contextlib
 import dataclasses
-import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -12,7 +10,6 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
-from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import Stack, default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.embedding import Embedding
@@ -25,17 +22,12 @@ from t2t_lite.models.lstm_encoder import (
     LSTMEncoder,
     ReversedLSTMEncoder,
 )
-from t2t_lite.models.seq2seq import (
-    AttentionLayer,
-    DecodeState,
-    Features,
-    Seq2Seq,
-    shift_right,
-)
+from t2t_lite.models.recurrent import RecurrentSeq2Seq, WithAttention, repeat_states
+from t2t_lite.models.seq2seq import DecodeState, Features, shift_right
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class LSTMSeq2Seq(Seq2Seq):
+class LSTMSeq2Seq(RecurrentSeq2Seq):
     """An LSTM encoder that reads the source right to left, and an LSTM decoder (T2T).
 
     Nothing but the encoder's final state reaches the decoder (Sutskever et al. 2014).
@@ -60,8 +52,6 @@ class LSTMSeq2Seq(Seq2Seq):
     ) -> None:
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
         require_choice(self.hparams, "cell", *CELLS)
-        # TensorFlow's XLA cannot differentiate a loop of unknown length.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
         with default_policy(self.dtype_policy):
             self.encoder_class.add_layers(self)
             self._make_decoder()
@@ -90,18 +80,6 @@ class LSTMSeq2Seq(Seq2Seq):
         layers = range(self.hparams.num_hidden_layers)
         return Stack(make(wide if i else inputs, wide, gain) for i in layers)
 
-    @functools.cached_property
-    def encoder(self) -> LSTMEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> LSTMEncoder:
-        return self.encoder_class(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
-
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""
         _, final = self._encoder_view.encode(features["inputs"], training)
@@ -127,10 +105,6 @@ class LSTMSeq2Seq(Seq2Seq):
         """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
         _, final = self._encoder_view.encode(inputs)
         return DecodeState((), repeat_states(final, beams), self.output_projection.kernel())
-
-    def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`, whose size does not depend on the length."""
-        return state
 
     def decode_step(
         self,
@@ -158,11 +132,6 @@ class LSTMSeq2SeqBidirectionalEncoder(LSTMSeq2Seq):
     encoder_class = BidirectionalLSTMEncoder
 
 
-def repeat_states(states: list[State], beams: int) -> list[State]:
-    """Gives each of K beams a copy of the states: [B, D] -> [B, K, D]."""
-    return keras.tree.map_structure(lambda part: ops.repeat(part[:, None], beams, axis=1), states)
-
-
 class DecoderMemory(NamedTuple):
     """The state that a decoder with attention passes to its next step."""
 
@@ -171,7 +140,7 @@ class DecoderMemory(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class LSTMSeq2SeqAttention(LSTMSeq2Seq):
+class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
     """An LSTM encoder that reads the source left to right, and an LSTM decoder with attention.
 
     The decoder starts from the encoder's state after the last token. Its first layer reads the
@@ -271,19 +240,6 @@ class LSTMSeq2SeqAttention(LSTMSeq2Seq):
             target=flops.target + query,
             target_source=self.attention.flops_per_pair(),
         )
-
-    @contextlib.contextmanager
-    def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
-        """Hooks the attention to the source; see `Seq2Seq.hook_attention`."""
-        self.attention.attention_hook = lambda weights: hook(weights[:, 0])
-        try:
-            yield
-        finally:
-            self.attention.attention_hook = None
-
-    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
-        """Returns the only attention layer, which has one head."""
-        return {"encoder_decoder": [self.attention]}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""

@@ -11,16 +11,19 @@ class OutputProjection:
 
     Args:
         embedding: its rows are the softmax weights.
+        bias: [V], added to the logits (default: none).
     """
 
-    def __init__(self, embedding: Embedding) -> None:
+    def __init__(self, embedding: Embedding, bias: keras.Variable | None = None) -> None:
         self._embedding = embedding
+        self._bias = bias
 
     def __call__(
         self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | None = None
     ) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
-        return ops.matmul(hidden, self.kernel() if kernel is None else kernel)
+        logits = ops.matmul(hidden, self.kernel() if kernel is None else kernel)
+        return logits if self._bias is None else logits + ops.cast(self._bias, logits.dtype)
 
     def kernel(self) -> keras.KerasTensor:
         """Returns the weights [D, V].
@@ -33,4 +36,5 @@ class OutputProjection:
     @property
     def variables(self) -> list[keras.Variable]:
         """The variables that a call reads."""
-        return [self._embedding.matrix]
+        matrix = self._embedding.matrix
+        return [matrix] if self._bias is None else [matrix, self._bias]

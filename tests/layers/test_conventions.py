@@ -76,7 +76,6 @@ LAYERS = {
         ),
         (X, X),
     ),
-    "lstm": (lambda **k: LSTM(8, 0.5, **k), (X,)),
     "convolution": (
         lambda **k: Convolution(
             8, 6, 3, dilation=2, weight_norm=True, initializer=RandomNormal(stddev=0.1), **k

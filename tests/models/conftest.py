@@ -48,6 +48,8 @@ KINDS = {
         "lstm_bahdanau_attention",
         {**_LSTM, "hidden_size": 8, "attention_mechanism": "normed_bahdanau"},
     ),
+    "gnmt": ("gnmt", "gnmt_wu2016", {**_LSTM, "num_hidden_layers": 3}),
+    "gnmt_v2": ("gnmt", "gnmt_multi30k", {**_LSTM, "num_hidden_layers": 3}),
     "lstm": ("lstm_seq2seq", "lstm_seq2seq", _LSTM),
     "bidirectional_lstm": (
         "lstm_seq2seq_bidirectional_encoder",

@@ -1,5 +1,7 @@
 """The recurrent models against numbers recorded from their original implementations."""
 
+import contextlib
+import functools
 import json
 import pathlib
 
@@ -14,74 +16,135 @@ from t2t_lite.search.beam_search import BeamSearch, Penalty, greedy_search
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "compared"
 
 
-def t2t_lstm(name):
-    """T2T's model of that name, and where each of its weights comes from."""
-    settings = json.loads((GOLDEN / name / "config.json").read_text())
+def t2t_lstm(name, settings):
+    """T2T's model of that name, and how each of its weights is made of recorded ones."""
     hparams = registry.hparams(settings["hparams_set"]).copy(**settings["overrides"])
-    model = registry.model(name)(
-        hparams, settings["source_vocab_size"], settings["target_vocab_size"]
-    )
-    d = hparams.hidden_size
-    body = f"{name}/body/{'lstm_seq2seq' if name == 'lstm_seq2seq' else 'lstm_seq2seq_bid_encoder'}"
-    sources = {
-        f"{name}/symbol_modality_{settings['source_vocab_size']}_{d}/input_emb/weights_0": (
-            model.inputs_embedding.matrix
-        ),
-        f"{name}/symbol_modality_{settings['target_vocab_size']}_{d}/target_emb/weights_0": (
-            model.targets_embedding.matrix
-        ),
-        f"{name}/symbol_modality_{settings['target_vocab_size']}_{d}/softmax/weights_0": (
-            model.softmax_embedding.matrix
-        ),
-    }
+    sizes = settings["source_vocab_size"], settings["target_vocab_size"]
+    model = registry.model(name)(hparams, *sizes)
+    one_way = name == "lstm_seq2seq"
+    body = f"{name}/body/{name if one_way else 'lstm_seq2seq_bid_encoder'}"
     stacks = {f"{body}/decoder/rnn": model.decoder_cells}
-    if name == "lstm_seq2seq":
+    if one_way:
         stacks[f"{body}/encoder/rnn"] = [layer.cell for layer in model.encoder_layers]
     else:
         both = f"{body}/encoder/bidirectional_rnn"
         stacks[f"{both}/fw"] = [layer.cell for layer in model.encoder_layers]
         stacks[f"{both}/bw"] = [layer.cell for layer in model.backward_layers]
+
+    def gates(variable):
+        def build(recorded):  # TensorFlow's order of the gates
+            write, new, forget, read = np.split(recorded(variable), 4, axis=-1)
+            return np.concatenate([write, forget, new, read], axis=-1)
+
+        return build
+
+    made = []
+    for embedding, size, part in (
+        (model.inputs_embedding, sizes[0], "input_emb"),
+        (model.targets_embedding, sizes[1], "target_emb"),
+        (model.softmax_embedding, sizes[1], "softmax"),
+    ):
+        variable = f"{name}/symbol_modality_{size}_{hparams.hidden_size}/{part}/weights_0"
+        made.append((embedding.matrix, lambda recorded, variable=variable: recorded(variable)))
     for stack, cells in stacks.items():
         for i, cell in enumerate(cells):
-            for part in ("kernel", "bias"):
-                variable = f"{stack}/multi_rnn_cell/cell_{i}/lstm_cell/{part}"
-                sources[variable] = getattr(cell.gates, part)
-
-    def from_original(variable, array):
-        if "lstm_cell" not in variable:
-            return array
-        write, new, forget, read = np.split(array, 4, axis=-1)  # TensorFlow's order of the gates
-        return np.concatenate([write, forget, new, read], axis=-1)
-
-    return model, sources, from_original, settings
+            variable = f"{stack}/multi_rnn_cell/cell_{i}/lstm_cell"
+            made.append((cell.gates.kernel, gates(f"{variable}/kernel")))
+            made.append((cell.gates.bias, gates(f"{variable}/bias")))
+    return model, made
 
 
-@pytest.fixture(params=["lstm_seq2seq", "lstm_seq2seq_bidirectional_encoder"], scope="module")
-def t2t(request):
-    model, sources, from_original, settings = t2t_lstm(request.param)
-    recorded = np.load(GOLDEN / request.param / "weights.npz")
-    assert set(recorded) == set(sources)
-    assert {id(v) for v in sources.values()} == {id(v) for v in model.trainable_variables}
-    for name, variable in sources.items():
-        variable.assign(from_original(name, recorded[name]))
-    return model, sources, from_original, settings, GOLDEN / request.param
+def nvidia_gnmt(name, settings):
+    """NVIDIA's GNMT, and how each of its weights is made of recorded ones."""
+    model = registry.model("gnmt")(
+        "gnmt_mlperf",
+        settings["vocab_size"],
+        settings["vocab_size"],
+        hidden_size=settings["hidden_size"],
+        num_hidden_layers=settings["num_layers"],
+        shared_embedding=settings["share_embedding"],
+    )
+    cells = {
+        "encoder.rnn_layers.0.{}_l0_reverse": model.backward_layer.cell,
+        "encoder.rnn_layers.0.{}_l0": model.forward_layer.cell,
+        "decoder.att_rnn.rnn.{}_l0": model.decoder_cells[0],
+    }
+    for i, layer in enumerate(model.encoder_layers, start=1):
+        cells[f"encoder.rnn_layers.{i}.{{}}_l0"] = layer.cell
+    for i in range(1, len(model.decoder_cells)):
+        cells[f"decoder.rnn_layers.{i - 1}.{{}}_l0"] = model.decoder_cells[i]
+    attention = "decoder.att_rnn.attn."
+    classifier = "decoder.classifier.classifier."
+    made = [
+        (model.inputs_embedding.matrix, lambda r: r("encoder.embedder.weight")),
+        (model.softmax_embedding.matrix, lambda r: r(f"{classifier}weight")),
+        (model.softmax_bias, lambda r: r(f"{classifier}bias")),
+        (model.attention.query.kernel, lambda r: r(f"{attention}linear_q.weight").T),
+        (model.attention.key.kernel, lambda r: r(f"{attention}linear_k.weight").T),
+        (model.attention.score.kernel, lambda r: r(f"{attention}linear_att")[:, None]),
+        (model.attention.scale, lambda r: r(f"{attention}normalize_scalar")),
+        (model.attention.bias, lambda r: r(f"{attention}normalize_bias")),
+    ]
+    if not settings["share_embedding"]:
+        made.append((model.targets_embedding.matrix, lambda r: r("decoder.embedder.weight")))
+    for form, cell in cells.items():
+        made += [
+            (
+                cell.gates.kernel,
+                lambda r, form=form: np.concatenate(
+                    [r(form.format(part)).T for part in ("weight_ih", "weight_hh")]
+                ),
+            ),
+            (cell.gates.bias, lambda r, form=form: r(form.format("bias_ih"))),
+            (cell.output_bias, lambda r, form=form: r(form.format("bias_hh"))),
+        ]
+    return model, made
 
 
-def test_logits_are_those_of_t2t(t2t):
-    model, *_, folder = t2t
-    recorded = np.load(folder / "forward.npz")
+ORIGINALS = {
+    "lstm_seq2seq": t2t_lstm,
+    "lstm_seq2seq_bidirectional_encoder": t2t_lstm,
+    "gnmt": nvidia_gnmt,
+    "gnmt_unshared": nvidia_gnmt,
+}
+
+
+@functools.cache
+def load(name):
+    """The model with the recorded weights, how they were made, and the settings."""
+    settings = json.loads((GOLDEN / name / "config.json").read_text())
+    model, made = ORIGINALS[name](name, settings)
+    recorded = np.load(GOLDEN / name / "weights.npz")
+    assert {id(v) for v, _ in made} == {id(v) for v in model.trainable_variables}
+    for variable, build in made:
+        variable.assign(build(recorded.__getitem__))
+    assert sum(v.numpy().size for v in model.trainable_variables) == settings["parameters"]
+    return model, made, settings
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_logits_are_those_recorded(name):
+    model, _, _ = load(name)
+    recorded = np.load(GOLDEN / name / "forward.npz")
     for batch in ("a", *(f"b/{i}" for i in range(5))):
         features = {side: recorded[f"{batch}/{side}"] for side in ("inputs", "targets")}
         real = features["targets"] != 0
-        logits = keras.ops.convert_to_numpy(model(features))
-        np.testing.assert_allclose(
-            logits[real], recorded[f"{batch}/logits"][real], rtol=0, atol=1e-4
-        )
+        found = []
+        with model.hook_attention(found.append) if "gnmt" in name else contextlib.nullcontext():
+            logits = keras.ops.convert_to_numpy(model(features))
+        pairs = [(logits, recorded[f"{batch}/logits"])]
+        if "gnmt" in name:
+            pairs.append((keras.ops.convert_to_numpy(found[0]), recorded[f"{batch}/attention"]))
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(ours[real], theirs[real], rtol=0, atol=1e-4)
 
 
-def check_gradients(model, sources, from_original, folder):
-    """Compares the gradients of the mean token loss of batch a."""
-    forward, recorded = np.load(folder / "forward.npz"), np.load(folder / "gradients.npz")
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_gradients_are_those_recorded(name):
+    """Of the mean token loss of batch a."""
+    model, made, _ = load(name)
+    forward = np.load(GOLDEN / name / "forward.npz")
+    recorded = np.load(GOLDEN / name / "gradients.npz")
     features = {side: tf.constant(forward[f"a/{side}"]) for side in ("inputs", "targets")}
     weights = tf.cast(features["targets"] != 0, tf.float32)
     with tf.GradientTape() as tape:
@@ -90,19 +153,12 @@ def check_gradients(model, sources, from_original, folder):
         )
         loss = tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
     assert float(loss) == pytest.approx(float(recorded["loss"]), abs=1e-5)
-    names = [name for name in sources if f"grad/{name}" in recorded]
-    assert {id(sources[name]) for name in names} == {id(v) for v in model.trainable_variables}
-    for name, gradient in zip(
-        names, tape.gradient(loss, [sources[name].value for name in names]), strict=True
-    ):
-        wanted = from_original(name, recorded[f"grad/{name}"])
+    gradients = tape.gradient(loss, [variable.value for variable, _ in made])
+    for (variable, build), gradient in zip(made, gradients, strict=True):
+        wanted = build(lambda of: recorded[f"grad/{of}"])
         found = tf.convert_to_tensor(gradient).numpy()
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
-
-
-def test_gradients_are_those_of_t2t(t2t):
-    model, sources, from_original, _, folder = t2t
-    check_gradients(model, sources, from_original, folder)
+        error = np.abs(found - wanted).max() / np.abs(wanted).max()
+        assert error < 1e-4, variable.path
 
 
 def up_to_eos(ids):
@@ -110,10 +166,12 @@ def up_to_eos(ids):
     return ids[: ids.index(1) + 1] if 1 in ids else ids
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("variant", ["greedy", "beam4", "beam4_all"])
-def test_decodes_are_those_of_t2t(t2t, variant):
-    model, _, _, settings, folder = t2t
-    recorded, how = np.load(folder / "decode.npz"), settings["decode"][variant]
+@pytest.mark.parametrize("name", ["lstm_seq2seq", "lstm_seq2seq_bidirectional_encoder"])
+def test_decodes_are_those_of_t2t(name, variant):
+    model, _, settings = load(name)
+    recorded, how = np.load(GOLDEN / name / "decode.npz"), settings["decode"][variant]
     top, inputs = how["top_beams"], recorded["inputs"]
     search = (
         greedy_search(model)
@@ -128,3 +186,33 @@ def test_decodes_are_those_of_t2t(t2t, variant):
         assert up_to_eos(ids[b, k]) == up_to_eos(wanted[b, k, : how["decode_length"]])
     if variant == "beam4_all":
         np.testing.assert_allclose(scores, recorded["beam4_all/scores"], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["gnmt", "gnmt_unshared"])
+def test_decodes_are_those_of_nvidia(name):
+    """Greedy outputs and the log-probabilities of all; of beams, those that its flaw spares.
+
+    NVIDIA's search leaves the attention of a hypothesis with the beam when beams change places,
+    so that it penalises the coverage of another one (and its length counts BOS).
+    """
+    model, _, settings = load(name)
+    recorded, how = np.load(GOLDEN / name / "decode.npz"), settings["decode"]
+    inputs = recorded["inputs"]
+    limits = np.full(len(inputs), how["max_seq_len"] - 1)
+    penalty = Penalty(how["len_norm_factor"], coverage_penalty=how["cov_penalty_factor"])
+    searches = {"greedy": greedy_search(model)}
+    if name == "gnmt":
+        searches["beam4"] = BeamSearch(model, how["beam_size"], penalty, stop_early=False)
+    for variant in ("greedy", "beam4"):
+        wanted = [up_to_eos(row) for row in recorded[f"{variant}/outputs"]]
+        if variant in searches:
+            ids, _ = searches[variant](inputs, limits)
+            assert [up_to_eos(row) for row in ids[:, 0]] == wanted
+        targets = np.zeros((len(wanted), max(map(len, wanted))), np.int32)
+        for row, output in zip(targets, wanted, strict=True):
+            row[: len(output)] = output
+        logits = model({"inputs": inputs, "targets": targets})
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        log_probs = -np.sum(losses * (targets != 0), axis=1)
+        np.testing.assert_allclose(log_probs, recorded[f"{variant}/logprob"], atol=1e-4)

@@ -1,0 +1,120 @@
+"""Hyperparameters of Google's neural machine translation system, and its registered sets.
+
+Names are those of tf/nmt's standard hparams (github.com/tensorflow/nmt).
+"""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
+
+
+@dataclasses.dataclass
+class GNMTHParams(BasicHParams):
+    """Fields of GNMT in addition to those of every model."""
+
+    dropout: float = 0.2  # dropout rate of the inputs of every LSTM layer
+    attention_mechanism: str = "normed_bahdanau"  # or another; see LSTMHParams
+    # The context that the decoder's layers above the first read: gnmt_v2: of this step; gnmt: of
+    # the step before (paper).
+    attention_architecture: str = "gnmt_v2"
+    input_feeding: bool = True  # the first decoder layer reads the context of the step before
+    pass_hidden_state: bool = True  # the decoder starts from the encoder's final states
+    forget_bias: float = 1.0  # added to the forget gates
+    second_bias: bool = False  # two biases in each LSTM, as in cuDNN; only their sum matters
+    softmax_bias: bool = False  # add a bias to the logits
+    start_id: int = 0  # id that the decoder reads first; 0: a zero vector
+
+
+@registry.register_hparams
+def gnmt_8_layer() -> GNMTHParams:
+    """tf/nmt's `wmt16_gnmt_8_layer`: 8 + 8 layers of 1024 features, about 128 sentences per batch.
+
+    SGD at rate 1 for 340,000 steps, halved ten times in the second half. tf/nmt divides its loss by
+    the number of sentences, this one by that of subwords. Decode with
+    `beam_size=10,alpha=1.0,length_penalty=t2t`.
+    """
+    return GNMTHParams(
+        batch_size=4096,
+        max_length=50,
+        hidden_size=1024,
+        num_hidden_layers=8,
+        shared_embedding=True,
+        multiply_embedding_mode="none",
+        label_smoothing=0.0,
+        clip_grad_norm=5.0,
+        optimizer="sgd",
+        learning_rate_schedule="constant*exp_decay",
+        learning_rate_constant=1.0,
+        learning_rate_warmup_steps=170000,
+        learning_rate_decay_steps=17000,
+        learning_rate_decay_rate=0.5,
+        learning_rate_decay_staircase=True,
+    )
+
+
+@registry.register_hparams
+def gnmt_4_layer() -> GNMTHParams:
+    """tf/nmt's `wmt16_gnmt_4_layer`: `gnmt_8_layer` with 4 + 4 layers."""
+    return gnmt_8_layer().copy(num_hidden_layers=4)
+
+
+@registry.register_hparams
+def gnmt_wu2016() -> GNMTHParams:
+    """The paper's (Wu et al. 2016): layers read the context of the step before.
+
+    Adam at 0.0002; the paper goes on with SGD at rate 0.5 after 60,000 steps, and with
+    reinforcement learning after that. Decode with `alpha=0.2,coverage_penalty=0.2`.
+    """
+    return gnmt_8_layer().copy(
+        attention_mechanism="bahdanau",
+        attention_architecture="gnmt",
+        optimizer="adam",
+        learning_rate_schedule="constant",
+        learning_rate_constant=0.0002,
+    )
+
+
+@registry.register_hparams
+def gnmt_mlperf() -> GNMTHParams:
+    """NVIDIA's implementation for MLPerf: 160,671,297 parameters with V = 32,320.
+
+    No input feeding, a decoder that starts from zeros and from the id 2, biases as in cuDNN.
+    """
+    return gnmt_4_layer().copy(
+        input_feeding=False,
+        pass_hidden_state=False,
+        forget_bias=0.0,
+        second_bias=True,
+        softmax_bias=True,
+        start_id=2,
+        label_smoothing=0.1,
+        optimizer="adam",
+        learning_rate_schedule="constant*linear_warmup*exp_decay",
+        learning_rate_constant=0.001,
+        learning_rate_warmup_steps=200,
+        learning_rate_decay_steps=6453,
+        learning_rate_decay_rate=0.5,
+    )
+
+
+@registry.register_hparams
+def gnmt_multi30k() -> GNMTHParams:
+    """For 29,000 captions: 3 + 3 layers of 256 features, dropout 0.3.
+
+    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
+    0.002 (0.0894 = 0.002 √2000).
+    """
+    return GNMTHParams(
+        hidden_size=256,
+        num_hidden_layers=3,
+        dropout=0.3,
+        shared_embedding_and_softmax_weights=True,
+        clip_grad_norm=5.0,
+        optimizer_adam_beta2=0.98,
+        optimizer_adam_epsilon=1e-8,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.0894,
+        learning_rate_warmup_steps=2000,
+        batch_shuffle_size=64,
+    )

@@ -1,0 +1,81 @@
+"""What models with recurrent decoders have in common."""
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import keras
+from keras import ops
+
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.layers.attention import AttentionHook
+from t2t_lite.layers.recurrent_attention import RecurrentAttention
+from t2t_lite.models.model_part import Encoder
+from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Seq2Seq
+
+_States = TypeVar("_States")
+
+
+class RecurrentSeq2Seq(Seq2Seq):
+    """Base of models whose decoder passes a state of constant size from step to step.
+
+    Args:
+        hparams: an object of `hparams_class`, or the name of a registered set.
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    encoder_class: ClassVar[type[Encoder]]
+
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+
+    @functools.cached_property
+    def encoder(self) -> Encoder:
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
+        return self._encoder_view
+
+    # A subclass may give `encoder` another meaning.
+    @functools.cached_property
+    def _encoder_view(self) -> Any:
+        return self.encoder_class(
+            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
+        )
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Returns `state`, whose size does not depend on the length."""
+        return state
+
+
+class WithAttention:
+    """Hooks of a model with one attention layer, which has one head."""
+
+    attention: RecurrentAttention
+
+    @contextlib.contextmanager
+    def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
+        """Hooks the attention to the source; see `Seq2Seq.hook_attention`."""
+        self.attention.attention_hook = lambda weights: hook(weights[:, 0])
+        try:
+            yield
+        finally:
+            self.attention.attention_hook = None
+
+    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
+        """Returns the only attention layer."""
+        return {"encoder_decoder": [self.attention]}
+
+
+def repeat_states(states: _States, beams: int) -> _States:
+    """Gives each of K beams a copy of all states: [B, D] -> [B, K, D]."""
+    return keras.tree.map_structure(lambda part: ops.repeat(part[:, None], beams, axis=1), states)

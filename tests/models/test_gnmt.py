@@ -1,0 +1,72 @@
+"""GNMT's forms, and its size; its numbers stand in test_recurrent_golden.py."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+
+
+def parameters(hparams_set, vocabulary, **changes):
+    with tf.Graph().as_default():  # variables without values
+        model = registry.model("gnmt")(hparams_set, vocabulary, vocabulary, **changes)
+    return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+
+
+def test_size_is_that_of_mlperf():
+    assert parameters("gnmt_mlperf", 32320) == 160_671_297
+
+
+def test_size_is_that_of_the_paper():
+    """278 million in Shazeer et al. 2017, table 2, for an unknown vocabulary of about 32,000.
+
+    The count takes 2 embeddings and a softmax: 32,000 × 1,024 × 3 = 98.3 million. 17 LSTMs with
+    1,024 (2 encoder directions and 6 encoder layers), 2,048 (1 encoder and 8 decoder layers)
+    inputs: (8 × 2,048 + 9 × 3,072) × 4,096 + 17 × 4,096 = 180.4 million. Attention: 2.1 million.
+    """
+    count = parameters("gnmt_wu2016", 32000, shared_embedding=False)
+    assert count == pytest.approx(281e6, rel=0.01)
+
+
+def test_two_layers_at_least(make_model):
+    with pytest.raises(UsageError, match="num_hidden_layers=1: expected at least 2"):
+        make_model("gnmt", num_hidden_layers=1)
+
+
+def context_seen(model, features, step):
+    """How far logits of a step depend on the context of the step before."""
+    state = model.start_decoding(features["inputs"], 1, 3)
+    ids, step = np.full((3, 1), 5, np.int32), ops.convert_to_tensor(step)
+    logits, after = model.decode_step(ids, step, state)
+    other = state.hypothesis._replace(context=state.hypothesis.context + 1.0)
+    changed, _ = model.decode_step(ids, step, state._replace(hypothesis=other))
+    assert np.abs(after.hypothesis.context - state.hypothesis.context).max() > 1e-2
+    return float(np.abs(logits - changed).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "input_feeding", "seen"),
+    [
+        ("gnmt", True, True),
+        ("gnmt", False, True),
+        ("gnmt_v2", True, True),
+        ("gnmt_v2", False, False),
+    ],
+)
+def test_the_context_of_the_step_before(kind, input_feeding, seen, make_model, features):
+    """Gnmt's upper layers read it; those of gnmt_v2 do not, but the first one may."""
+    model = make_model(kind, input_feeding=input_feeding)
+    assert (context_seen(model, features, 1) > 1e-2) == seen
+
+
+def test_without_feeding_a_step_is_that_of_the_sequence(make_model, features):
+    """The first layer then reads whole sequences, and attends in one product."""
+    model = make_model("gnmt_v2", input_feeding=False, pass_hidden_state=False, start_id=3)
+    whole = model(features)
+    state = model.start_decoding(features["inputs"], 1, 6)
+    for step in range(6):
+        ids = features["targets"][:, step - 1 : step] if step else np.zeros((3, 1), np.int32)
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-5, atol=1e-5)
