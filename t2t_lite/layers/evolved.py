@@ -235,6 +235,7 @@ class EvolvedDecoderLayer(DecoderLayer):
         padding: keras.KerasTensor | None = None,
         training: bool = False,
         encoder_output_mask: keras.KerasTensor | None = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, T, D] to [B, T, D]; see `DecoderLayer.call`."""
         x = ops.cast(x, self.compute_dtype)
@@ -251,7 +252,7 @@ class EvolvedDecoderLayer(DecoderLayer):
             return self.joined(self._added(self.wide(y), self.narrow(y), training))
 
         x = self.branches_residual(x, sublayer=branches, training=training)
-        return super().call(x, memory.second, causal, padding, training)
+        return super().call(x, memory.second, causal, padding, training, x_mask=x_mask)
 
     def step(
         self,

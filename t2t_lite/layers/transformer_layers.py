@@ -1,5 +1,6 @@
 """A layer of the Transformer's encoder and of its decoder (paper, section 3.1)."""
 
+import inspect
 from typing import Any
 
 import keras
@@ -19,6 +20,8 @@ from t2t_lite.layers.residual import LayerSteps, Residual
 class TransformerLayer(Layer):
     """Base of both kinds of layer: the steps around each sub-layer.
 
+    A subclass has the layers `feed_forward` and `feed_forward_residual`.
+
     Args:
         before: steps before each sub-layer, see `LayerSteps`; "n": pre-norm, "none": post-norm.
         after: steps after each sub-layer; "da": pre-norm, "dan": post-norm.
@@ -26,6 +29,9 @@ class TransformerLayer(Layer):
         epsilon: added to the variance in step `n`.
         **kwargs: see `Layer`.
     """
+
+    feed_forward: keras.layers.Layer
+    feed_forward_residual: Residual
 
     def __init__(
         self,
@@ -49,6 +55,18 @@ class TransformerLayer(Layer):
             LayerSteps(steps, *sizes, dtype=policy) for steps in (self.before, self.after)
         )
         return Residual(before, after, dtype=policy)
+
+    def _feed_forward(
+        self, x: keras.KerasTensor, training: bool, **masks: keras.KerasTensor | None
+    ) -> keras.KerasTensor:
+        """Applies the feed-forward network, with those of the masks [B, L] that it takes."""
+        takes = inspect.signature(self.feed_forward.call).parameters
+        wanted = {name: mask for name, mask in masks.items() if name in takes}
+        return self.feed_forward_residual(
+            x,
+            sublayer=lambda y: self.feed_forward(y, training=training, **wanted),
+            training=training,
+        )
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -106,9 +124,7 @@ class EncoderLayer(TransformerLayer):
         x = self.attention_residual(
             x, sublayer=lambda y: self.attention(y, bias, training=training), training=training
         )
-        return self.feed_forward_residual(
-            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
-        )
+        return self._feed_forward(x, training, mask=mask)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -149,6 +165,7 @@ class DecoderLayer(TransformerLayer):
         padding: keras.KerasTensor | None = None,
         training: bool = False,
         encoder_output_mask: keras.KerasTensor | None = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, T, D] to [B, T, D].
 
@@ -159,6 +176,8 @@ class DecoderLayer(TransformerLayer):
             padding: [B, 1, 1, S], hides the source's padding (default: computed from its mask).
             training: whether dropout is on.
             encoder_output_mask: [B, S], False at padding; Keras passes it if there is one.
+            x_mask: [B, T], False at positions that predict padding, which auxiliary losses do not
+                count.
         """
         x = ops.cast(x, self.compute_dtype)
         causal = causal_bias(ops.shape(x)[1]) if causal is None else causal
@@ -168,7 +187,7 @@ class DecoderLayer(TransformerLayer):
         )
         is_memory = isinstance(encoder_output, KeysValues)
         memory = encoder_output if is_memory else self.memory(encoder_output)
-        return self._source_and_feed_forward(x, memory, padding, training)
+        return self._source_and_feed_forward(x, memory, padding, training, x_mask)
 
     @property
     def self_attentions(self) -> list[SelfAttention]:
@@ -212,12 +231,14 @@ class DecoderLayer(TransformerLayer):
         memory: KeysValues,
         padding: keras.KerasTensor,
         training: bool,
+        counted: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         x = self.source_residual(
             x,
             sublayer=lambda y: self.source_attention(y, memory, padding, training=training),
             training=training,
         )
-        return self.feed_forward_residual(
-            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
-        )
+        # Not the mask that Keras keeps with `x`: no output may depend on what its own position
+        # will hold, and in a search, an id of 0 is no padding.
+        everywhere = ops.ones_like(x[..., 0], dtype="bool")
+        return self._feed_forward(x, training, mask=everywhere, counted=counted)

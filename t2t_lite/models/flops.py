@@ -11,6 +11,9 @@ import math
 import keras
 from keras import ops
 
+from t2t_lite.layers import _private_api
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
+
 # The backward pass has two products for each one of the forward pass (Kaplan et al. 2020,
 # "Scaling Laws for Neural Language Models", section 2.1).
 _PRODUCTS_OF_TRAINING = 3
@@ -61,10 +64,15 @@ class ForwardFlops:
 def flops_per_token(layer: keras.layers.Layer) -> float:
     """Returns the operations of all kernels and embedding matrices in `layer` for one token.
 
-    Tables of relative distances are left out: they are multiplied once per pair.
+    Tables of relative distances are left out: they are multiplied once per pair. Of the experts of
+    a mixture, only those that a token goes to count.
     """
-    return 2.0 * sum(
+    matrices = sum(
         math.prod(weight.shape)
         for weight in layer.trainable_weights
         if len(weight.shape) == 2 and not weight.name.startswith("relative_")
     )
+    mixtures = [
+        part for part in _private_api.flattened(layer) if isinstance(part, MixtureOfExperts)
+    ]
+    return 2.0 * matrices + sum(mixture.flops_per_token() for mixture in mixtures)

@@ -7,8 +7,10 @@ import keras
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 
 # Keras's dtype policy for each value of the hparam `dtype`; variables are always float32.
 _POLICIES = {
@@ -92,6 +94,35 @@ def make_embedding(
     scaled = hparams.multiply_embedding_mode == "sqrt_depth"
     channels = channels or hparams.hidden_size
     return Embedding(vocab_size, channels, scaled, hparams.embedding_stddev)
+
+
+def make_mixture(
+    hparams: MixtureOfExpertsHParams,
+    channels: int,
+    dropout_rate: float,
+    seeds: keras.random.SeedGenerator,
+) -> MixtureOfExperts:
+    """Creates a mixture of experts on `channels` features according to the hparams.
+
+    Raises:
+        UsageError: `moe_hidden_sizes` is not one number, or there are fewer than `moe_k` experts.
+    """
+    if not hparams.moe_hidden_sizes.isdecimal():
+        raise UsageError(
+            f"hparam moe_hidden_sizes={hparams.moe_hidden_sizes!r}: expected one number, because "
+            "an expert has one hidden layer"
+        )
+    return MixtureOfExperts(
+        channels,
+        int(hparams.moe_hidden_sizes),
+        hparams.moe_num_experts,
+        hparams.moe_k,
+        loss_coef=hparams.moe_loss_coef,
+        gating_noise=hparams.moe_gating_noise,
+        dropout_rate=dropout_rate,
+        gain=hparams.initializer_gain,
+        seeds=seeds,
+    )
 
 
 def require_choice(hparams: BasicHParams, name: str, *choices: str) -> None:

@@ -21,11 +21,13 @@ from t2t_lite.layers.attention import (
 from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recomputation import recomputed
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.models.hparams_model import make_mixture, require_choice
 from t2t_lite.models.model_part import Encoder, ModelPart
 from t2t_lite.models.seq2seq import shift_right
 
@@ -124,23 +126,22 @@ class SublayerFactory:
         h = self.hparams
         return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention)
 
-    def _feed_forward(self) -> FeedForward | ParameterAttention:
+    def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
         h = self.hparams
+        require_choice(h, "ffn_layer", "dense_relu_dense", "parameter_attention", "local_moe")
         if h.ffn_layer == "dense_relu_dense":
             return FeedForward(
                 h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
             )
-        if h.ffn_layer == "parameter_attention":
-            sizes: dict[str, Any] = {
-                **self._attention,
-                "key_channels": h.parameter_attention_key_channels or h.hidden_size,
-                "value_channels": h.parameter_attention_value_channels or h.hidden_size,
-            }
-            heads = h.parameter_attention_heads or h.num_heads
-            return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
-        raise UsageError(
-            f"hparam ffn_layer={h.ffn_layer!r}: expected dense_relu_dense or parameter_attention"
-        )
+        if h.ffn_layer == "local_moe":
+            return make_mixture(h, h.hidden_size, h.relu_dropout, self.seeds)
+        sizes: dict[str, Any] = {
+            **self._attention,
+            "key_channels": h.parameter_attention_key_channels or h.hidden_size,
+            "value_channels": h.parameter_attention_value_channels or h.hidden_size,
+        }
+        heads = h.parameter_attention_heads or h.num_heads
+        return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
 
 
 class _TransformerPart(ModelPart):
@@ -150,9 +151,17 @@ class _TransformerPart(ModelPart):
     hparams: TransformerHParams
     sublayers: ClassVar[type[SublayerFactory]] = SublayerFactory
 
-    def _run(self, layer: keras.layers.Layer, training: bool) -> Callable[..., keras.KerasTensor]:
-        """Returns a function from the layer's input tensors to its output."""
-        run = functools.partial(layer, training=training)
+    def _run(
+        self, layer: keras.layers.Layer, training: bool, **mask: keras.KerasTensor
+    ) -> Callable[..., keras.KerasTensor]:
+        """Returns a function from the layer's input tensors to its output.
+
+        Args:
+            layer: of the encoder or decoder.
+            training: whether dropout is on.
+            **mask: [B, L], False at padding, by the name of the layer's argument for it.
+        """
+        run = functools.partial(layer, training=training, **mask)
         recompute = training and self.hparams.recompute_activations
         return recomputed(run, self.seeds) if recompute else run
 
@@ -224,7 +233,7 @@ class TransformerEncoder(_TransformerPart, Encoder):
             training: whether dropout is on.
         """
         for layer in self.encoder_layers:
-            x = self._run(layer, training)(x, padding)
+            x = self._run(layer, training, mask=mask)(x, padding)
         return x
 
 
@@ -310,5 +319,5 @@ class TransformerDecoder(_TransformerPart):
             training: whether dropout is on.
         """
         for layer in self.decoder_layers:
-            x = self._run(layer, training)(x, encoder_output, causal, padding)
+            x = self._run(layer, training, x_mask=mask)(x, encoder_output, causal, padding)
         return x

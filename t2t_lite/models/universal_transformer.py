@@ -53,7 +53,7 @@ class UniversalEncoder(TransformerEncoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.encoder_layers[0], training)
+        run = self._run(self.encoder_layers[0], training, mask=mask)
         return self.encoder_steps(
             x, transform=lambda y, step: run(y, padding), training=training, mask=mask
         )
@@ -80,7 +80,7 @@ class UniversalDecoder(TransformerDecoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.decoder_layers[0], training)
+        run = self._run(self.decoder_layers[0], training, x_mask=mask)
         memory = self.decoder_layers[0].memory(encoder_output)  # the same at every step
         return self.decoder_steps(
             x,

@@ -18,6 +18,7 @@ from t2t_lite.layers.evolved import (
     EvolvedFeedForward,
 )
 from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent
 from t2t_lite.layers.recurrent_attention import (
@@ -46,6 +47,7 @@ LAYERS = {
     "embedding": (lambda **k: Embedding(6, 8, scaled=False, **k), (IDS,)),
     "position": (lambda **k: Position("emb", 8, 4, **k), (X,)),
     "feed_forward": (lambda **k: FeedForward(8, 12, 0.5, **k), (X,)),
+    "experts": (lambda **k: MixtureOfExperts(8, 12, 4, 3, dropout_rate=0.5, **k), (X,)),
     "layer_steps": (lambda **k: LayerSteps("dan", 8, 0.5, **k), (X, X)),
     "self_attention": (lambda **k: attention(neighborhood=3, dropout_rate=0.5, **k), (X,)),
     "relative": (lambda **k: RelativeSelfAttention(8, 2, 3, value_channels=4, **k), (X,)),
@@ -86,6 +88,7 @@ LAYERS = {
     "recurrent": (lambda **k: Recurrent(LSTMCell(8, 6, 0.5, **k), backward=True, **k), (X,)),
 }
 WITHOUT_CALL = {
+    "gating": lambda **k: NoisyTopKGating(8, 4, 2, **k),
     "stack": lambda **k: Stack([Projection(2, (3,)), Dropout(0.1)], **k),
     "residual": lambda **k: Residual(LayerSteps("n", 8), LayerSteps("da", 8, 0.5), **k),
     "lstm_cell": lambda **k: LSTMCell(2, 3, forget_bias=0.0, second_bias=True, **k),

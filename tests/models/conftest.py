@@ -16,6 +16,7 @@ _TRANSFORMER = {
     "layer_prepostprocess_dropout": 0.3,
     "max_length": 32,
 }
+_EXPERTS = {**_TRANSFORMER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
 _EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 2, "num_decoder_layers": 2}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
@@ -32,6 +33,7 @@ _CONV_S2S = {
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
     "pre_norm": ("transformer", "transformer_base_v3", {**_TRANSFORMER, "pos": "emb"}),
+    "experts": ("transformer", "transformer_moe_base", _EXPERTS),
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),
     "evolved": ("evolved_transformer", "evolved_transformer_base", _EVOLVED),
@@ -122,8 +124,9 @@ def model(kind, models):
 
 @pytest.fixture
 def dropouts(kind):
-    """Names of the dropout hparams of a kind."""
+    """Names of the hparams of a kind that draw at random in training, and do not if they are 0."""
     names = [name for name in registry.hparams(KINDS[kind][1]).names() if name.endswith("dropout")]
+    names += ["moe_gating_noise"] if kind == "experts" else []
     # As in T2T, the Evolved Transformer's feed-forward layers have the layers' dropout inside, too.
     return [name for name in names if (kind, name) != ("evolved", "relu_dropout")]
 
