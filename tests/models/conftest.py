@@ -18,7 +18,7 @@ _TRANSFORMER = {
 }
 _EXPERTS = {**_TRANSFORMER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
-_EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 2, "num_decoder_layers": 2}
+_EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 0, "num_decoder_layers": 0}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
 # Layers of unlike width and kernel, one without attention, one residual from further below.
 _CONV_S2S = {
