@@ -2,7 +2,9 @@
 
 from t2t_lite.hparams import (
     conv_s2s,
+    deep_att,
     evolved_transformer,
+    gnmt,
     lstm,
     transformer,
     transformer_paper,
@@ -12,13 +14,12 @@ from t2t_lite.hparams import (
 
 __all__ = [
     "conv_s2s",
+    "deep_att",
     "evolved_transformer",
+    "gnmt",
     "lstm",
     "transformer",
     "transformer_paper",
     "transformer_variations",
     "universal_transformer",
 ]
-from t2t_lite.hparams import gnmt
-
-__all__ = ["gnmt", "lstm", "transformer", "transformer_paper", "transformer_variations"]

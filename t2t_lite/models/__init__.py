@@ -4,6 +4,7 @@ from t2t_lite import registry
 
 _MODELS = {
     "conv_s2s": "conv_s2s:ConvS2S",
+    "deep_att": "deep_att:DeepAtt",
     "evolved_transformer": "evolved_transformer:EvolvedTransformer",
     "gnmt": "gnmt:GNMT",
     "lstm_seq2seq": "lstm:LSTMSeq2Seq",

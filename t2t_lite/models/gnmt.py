@@ -82,11 +82,11 @@ class GNMTEncoder(Encoder):
         """
         present = ops.not_equal(inputs, 0)
         x = self.dropout(self.inputs_embedding(inputs), training=training)
-        forward, _ = self.forward_layer(x, present)
-        backward, state = self.backward_layer(x, present)
+        forward, _ = self.forward_layer(x, mask=present)
+        backward, state = self.backward_layer(x, mask=present)
         x, final = ops.concatenate([forward, backward], axis=-1), [state]
         for number, layer in enumerate(self.encoder_layers, start=1):
-            y, state = layer(self.dropout(x, training=training), present)
+            y, state = layer(self.dropout(x, training=training), mask=present)
             x = x + y if number >= _FIRST_RESIDUAL else y
             final.append(state)
         return x, final

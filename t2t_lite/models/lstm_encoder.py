@@ -59,7 +59,7 @@ class LSTMEncoder(Encoder):
         x, present = self.inputs_embedding(inputs), ops.not_equal(inputs, 0)
         final = []
         for layer in layers:
-            x, state = layer(self.dropout(x, training=training), present)
+            x, state = layer(self.dropout(x, training=training), mask=present)
             final.append(state)
         return x, final
 

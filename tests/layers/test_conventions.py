@@ -17,6 +17,7 @@ from t2t_lite.layers.evolved import (
     EvolvedEncoderLayer,
     EvolvedFeedForward,
 )
+from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
 from t2t_lite.layers.position import Position
@@ -85,6 +86,7 @@ LAYERS = {
         (X,),
     ),
     "separable": (lambda **k: SeparableConvolution(8, 6, 3, causal=True, **k), (X,)),
+    "fast_forward": (lambda **k: FastForward(8, 6, 4, True, 0.5, **k), (X,)),
     "recurrent": (lambda **k: Recurrent(LSTMCell(8, 6, 0.5, **k), backward=True, **k), (X,)),
 }
 WITHOUT_CALL = {

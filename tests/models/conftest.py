@@ -52,6 +52,19 @@ KINDS = {
     ),
     "gnmt": ("gnmt", "gnmt_wu2016", {**_LSTM, "num_hidden_layers": 3}),
     "gnmt_v2": ("gnmt", "gnmt_multi30k", {**_LSTM, "num_hidden_layers": 3}),
+    "deep_att": (
+        "deep_att",
+        "deep_att_multi30k",
+        {
+            "hidden_size": 16,
+            "multiply_embedding_mode": "none",
+            "lstm_size": 8,
+            "fast_forward_size": 12,
+            "attention_size": 16,
+            "num_encoder_layers": 2,
+            "dropout": 0.3,
+        },
+    ),
     "lstm": ("lstm_seq2seq", "lstm_seq2seq", _LSTM),
     "bidirectional_lstm": (
         "lstm_seq2seq_bidirectional_encoder",

@@ -1,0 +1,65 @@
+"""Hyperparameters of Deep-Att, and its registered sets."""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
+
+
+@dataclasses.dataclass
+class DeepAttHParams(BasicHParams):
+    """Fields of Deep-Att in addition to those of every model.
+
+    `hidden_size` is the width of embeddings, and of the softmax.
+    """
+
+    lstm_size: int = 512  # features of each LSTM
+    fast_forward_size: int = 2048  # features of f, the path around the LSTMs
+    attention_size: int = 1280  # features of the source that the decoder attends to
+    num_encoder_layers: int = 9  # in each of the two columns
+    num_decoder_layers: int = 7
+    dropout: float = 0.1  # dropout rate of the inputs of every LSTM
+
+
+@registry.register_hparams
+def deep_att() -> DeepAttHParams:
+    """Zhou et al. 2016: embeddings of 256 features, LSTMs of 512, 9 + 7 layers.
+
+    f is as wide as the four gates, and the source's f and h, 2 × (2,048 + 512) features, are
+    reduced to a quarter for attention. The learning rate is not the paper's: Adam at 0.0004.
+    """
+    return DeepAttHParams(
+        batch_size=4096,
+        max_length=80,
+        hidden_size=256,
+        multiply_embedding_mode="none",
+        label_smoothing=0.0,
+        learning_rate_schedule="constant*linear_warmup",
+        learning_rate_constant=0.0004,
+        learning_rate_warmup_steps=1000,
+    )
+
+
+@registry.register_hparams
+def deep_att_multi30k() -> DeepAttHParams:
+    """For 29,000 captions: LSTMs of 128 features, 3 + 2 layers, dropout 0.3.
+
+    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
+    0.002 (0.0894 = 0.002 √2000), and the gradient's norm is clipped.
+    """
+    return DeepAttHParams(
+        hidden_size=128,
+        lstm_size=128,
+        fast_forward_size=256,
+        attention_size=192,
+        num_encoder_layers=3,
+        num_decoder_layers=2,
+        dropout=0.3,
+        shared_embedding_and_softmax_weights=True,
+        optimizer_adam_beta2=0.98,
+        optimizer_adam_epsilon=1e-8,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.0894,
+        learning_rate_warmup_steps=2000,
+        batch_shuffle_size=64,
+    )

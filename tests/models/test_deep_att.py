@@ -1,0 +1,66 @@
+"""Deep-Att's columns, linear paths and size."""
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.layers.fast_forward import FastForward
+from t2t_lite.layers.recurrent import Recurrent
+
+
+def test_columns_take_turns_in_direction(make_model):
+    model = make_model("deep_att", num_encoder_layers=3)
+    assert [layer.recurrent.backward for layer in model.first_column] == [False, True, False]
+    assert [layer.recurrent.backward for layer in model.second_column] == [True, False, True]
+    assert not any(layer.recurrent.backward for layer in model.decoder_layers)
+
+
+def test_a_layer_is_that_of_the_formula():
+    """f = W x; h = LSTM(first half of f)."""
+    layer = FastForward(3, 4, 6, backward=True)
+    x = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]) > 0
+    f = x @ ops.convert_to_numpy(layer.linear.kernel)
+    h, _ = Recurrent(layer.recurrent.cell, backward=True)(f[:, :, :3], mask)
+    result = ops.convert_to_numpy(layer(x, mask))
+    np.testing.assert_allclose(result[:, :, :6], f, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result[:, :, 6:], h, rtol=1e-5, atol=1e-6)
+
+
+def test_the_query_is_of_the_step_before(make_model, features):
+    """At the first step it is zero, whatever the token."""
+    model = make_model("deep_att")
+    state = model.start_decoding(features["inputs"], 1, 3)
+    seen = []
+    with model.hook_attention(seen.append):
+        for step in range(3):
+            _, state = model.decode_step(
+                features["targets"][:, step : step + 1], ops.convert_to_tensor(step), state
+            )
+        model(features)
+    stepwise, whole = np.concatenate(seen[:3], axis=1), seen[3]
+    changed = {**features, "targets": features["targets"] + 0}
+    changed["targets"][:, 0] = 9
+    with model.hook_attention(seen.append):
+        model(changed)
+    # The token read at step 1 is seen by the query of step 2.
+    difference = np.abs(np.asarray(seen[-1]) - np.asarray(whole)).max(axis=(0, 2))
+    assert not difference[:2].any()
+    assert difference[2] > 1e-3
+    assert stepwise.shape == (3, 3, 7)
+    np.testing.assert_allclose(np.asarray(whole)[:, 0], stepwise[:, 0], rtol=1e-5, atol=1e-6)
+
+
+def test_size_is_that_of_the_arithmetic():
+    """No figure is published; with V = 30,000 it is 229 million."""
+    vocabulary, e, d, f, a = 30000, 256, 512, 2048, 1280
+    with tf.Graph().as_default():  # variables without values
+        model = registry.model("deep_att")("deep_att", vocabulary, vocabulary)
+    lstm = (f // 2 + d) * 4 * d + 4 * d
+    encoder = 2 * (e * f + 8 * (f + d) * f + 9 * lstm) + 2 * (f + d) * a
+    decoder = (e + a) * f + 6 * (f + d) * f + 7 * lstm + (f + d) * e
+    attention = d * d + a * d + d
+    wanted = encoder + decoder + attention + 3 * vocabulary * e
+    assert sum(int(np.prod(v.shape)) for v in model.trainable_variables) == wanted
+    assert round(wanted / 1e6) == 229
