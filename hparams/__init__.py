@@ -1,6 +1,7 @@
 """Hyperparameters: typed fields and registered sets, one module per model family."""
 
 from t2t_lite.hparams import (
+    byte_net,
     conv_s2s,
     deep_att,
     evolved_transformer,
@@ -13,6 +14,7 @@ from t2t_lite.hparams import (
 )
 
 __all__ = [
+    "byte_net",
     "conv_s2s",
     "deep_att",
     "evolved_transformer",

@@ -100,6 +100,7 @@ class ConvS2SAttention(Layer):
             kernels: the result of `step_kernels` (default: computed here).
         """
         for_query, for_output = kernels
+        x, embedded = (ops.cast(part, self.compute_dtype) for part in (x, embedded))
         query = (self.query(x, kernel=for_query) + embedded) * HALVED
         scores = ops.matmul(query, ops.transpose(memory.keys, (0, 2, 1)))  # [B, N, S]
         weights = ops.softmax(ops.cast(scores, "float32") + memory.bias)
@@ -233,4 +234,4 @@ class ConvS2SLayer(Layer):
             y = self.attention(y, embedded, memory, for_attention)
         if self.shortcut is not None:
             residual = self.shortcut(residual, kernel=for_shortcut)
-        return (y + residual) * HALVED if self.residual else y
+        return (y + ops.cast(residual, y.dtype)) * HALVED if self.residual else y

@@ -8,6 +8,8 @@ from keras.initializers import RandomNormal
 
 from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
 from t2t_lite.layers.base import Stack
+from t2t_lite.layers.byte_net import BottleneckBlock, ResidualChain
+from t2t_lite.layers.conv_s2s import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
 from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
@@ -85,6 +87,20 @@ LAYERS = {
         ),
         (X,),
     ),
+    "conv_s2s": (
+        lambda **k: ConvS2SLayer(
+            8, 6, 3, residual=8, attention=ConvS2SAttention(6, 8, **k), dropout_rate=0.5, **k
+        ),
+        (
+            X,
+            X,
+            None,
+            X,
+            ConvS2SMemory(X, X, np.zeros((2, 1, 3), "float32"), np.ones((2, 1, 1), "float32")),
+        ),
+    ),
+    "residual_chain": (lambda **k: ResidualChain(8, 3, (1, 2), causal=True, **k), (X,)),
+    "bottleneck": (lambda **k: BottleneckBlock(8, 3, 2, dropout_rate=0.5, **k), (X,)),
     "separable": (lambda **k: SeparableConvolution(8, 6, 3, causal=True, **k), (X,)),
     "fast_forward": (lambda **k: FastForward(8, 6, 4, True, 0.5, **k), (X,)),
     "recurrent": (lambda **k: Recurrent(LSTMCell(8, 6, 0.5, **k), backward=True, **k), (X,)),

@@ -29,6 +29,7 @@ _CONV_S2S = {
     "dropout": 0.3,
     "max_length": 32,
 }
+_BYTE_NET = {"hidden_size": 16, "num_hidden_layers": 2, "num_block_repeat": 1, "dropout": 0.3}
 # By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
@@ -39,6 +40,8 @@ KINDS = {
     "evolved": ("evolved_transformer", "evolved_transformer_base", _EVOLVED),
     "bahdanau": ("lstm_seq2seq_attention", "lstm_bahdanau_attention", _LSTM),
     "luong": ("lstm_seq2seq_attention", "lstm_luong_attention", _LSTM),
+    "byte_net": ("byte_net", "bytenet_multi30k", _BYTE_NET),
+    "byte_net_t2t": ("byte_net", "bytenet_base", _BYTE_NET),
     "conv_s2s": ("conv_s2s", "conv_s2s_iwslt_de_en", _CONV_S2S),
     "local_gru": (
         "lstm_seq2seq_attention",

@@ -1,0 +1,81 @@
+"""Hyperparameters of ByteNet, and its registered sets: T2T's and the paper's."""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
+
+
+@dataclasses.dataclass
+class ByteNetHParams(BasicHParams):
+    """Fields of ByteNet in addition to those of every model.
+
+    As in T2T, `num_hidden_layers` is the number of dilations: 1, 2, 4 and so on.
+    """
+
+    # bottleneck: each convolution in a residual block, on half the features (paper); chain: all
+    # dilations in a row within one residual connection (T2T).
+    residual_block: str = "bottleneck"
+    num_block_repeat: int = 6  # how often the dilations are repeated, in each of the two stacks
+    kernel_height: int = 3  # k: positions that a convolution sees
+    unfolding: float = 1.2  # encoder positions per source token, to hundredths (paper: a)
+    dropout: float = 0.1  # dropout rate of residual blocks' outputs
+    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
+
+
+@registry.register_hparams
+def bytenet_base() -> ByteNetHParams:
+    """The values of T2T: 4 chains of dilations 1, 2, 4 and 8 in each stack, 768 features.
+
+    T2T has `symbol_dropout` (0.2) and L2 regularisation (`weight_decay`), too.
+    """
+    return ByteNetHParams(
+        residual_block="chain",
+        batch_size=2048,
+        hidden_size=768,
+        num_hidden_layers=4,
+        num_block_repeat=4,
+        unfolding=1.5,
+        dropout=0.2,
+        optimizer_adam_beta1=0.85,
+        optimizer_adam_beta2=0.997,
+        learning_rate=0.05,
+        learning_rate_decay_scheme="exp",
+        learning_rate_warmup_steps=3000,
+    )
+
+
+@registry.register_hparams
+def bytenet_paper() -> ByteNetHParams:
+    """The paper's model for characters: 30 blocks of dilations 1 to 16 in each stack, d = 800.
+
+    Adam with a learning rate of 0.0003; no dropout or label smoothing.
+    """
+    return ByteNetHParams(
+        hidden_size=1600,
+        num_hidden_layers=5,
+        max_length=512,
+        dropout=0.0,
+        label_smoothing=0.0,
+        learning_rate_schedule="constant",
+        learning_rate_constant=0.0003,
+    )
+
+
+@registry.register_hparams
+def bytenet_multi30k() -> ByteNetHParams:
+    """For 29,000 captions: 8 blocks in each stack, d = 128, trained as `transformer_multi30k`."""
+    return ByteNetHParams(
+        hidden_size=256,
+        num_hidden_layers=4,
+        num_block_repeat=2,
+        dropout=0.3,
+        shared_embedding_and_softmax_weights=True,
+        clip_grad_norm=0.0,
+        optimizer_adam_beta2=0.98,
+        optimizer_adam_epsilon=1e-8,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.0894,
+        learning_rate_warmup_steps=2000,
+        batch_shuffle_size=64,
+    )

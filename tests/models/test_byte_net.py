@@ -1,0 +1,109 @@
+"""ByteNet against T2T's recorded numbers, and what its state and its unfolding are."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.models.byte_net import ByteNet
+from t2t_lite.models.seq2seq import shift_right
+
+UNIT = "bytenet_internal"
+
+
+def assign_chain(chain, units, prefix):
+    """Sets a `ConvolutionChain` to the recorded weights of T2T's `conv_block`."""
+    for i, (convolution, norm) in enumerate(zip(chain.convolutions, chain.norms, strict=True)):
+        kernel = units[f"{prefix}/conv_block_{i}_single/kernel"]
+        convolution.kernel.assign(kernel.reshape(convolution.kernel.shape))
+        assign_norm(norm, units, f"{prefix}/conv_block_norm_{i}")
+
+
+def assign_norm(norm, units, prefix):
+    norm.gamma.assign(units[f"{prefix}/layer_norm_scale"])
+    norm.beta.assign(units[f"{prefix}/layer_norm_bias"])
+
+
+def test_layers_compute_what_those_of_t2t_do(golden):
+    """T2T pads both sides to 50 positions, all of which its encoder sees."""
+    units = np.load(golden / "compared/units/units_conv.npz")
+    model = ByteNet("bytenet_base", 3, 3, hidden_size=9, num_hidden_layers=2, num_block_repeat=1)
+    weights = f"{UNIT}/weights/bytenet"
+    for side in ("encoder", "decoder"):
+        (block,) = getattr(model, f"{side}_blocks")
+        assign_norm(block.norm, units, f"{weights}/{side}/repeat_0/lnorm")
+        assign_chain(block.chain, units, f"{weights}/{side}/repeat_0/residual_conv")
+    assign_chain(model.decoder_start, units, f"{weights}/conv_block")
+
+    x, targets = (units[f"{UNIT}/{name}"][:, :, 0] for name in ("x", "targets"))
+    x, targets = (np.pad(a, [(0, 0), (0, 50 - a.shape[1]), (0, 0)]) for a in (x, targets))
+    encoded = model.encoder_blocks[0](x)
+    y = model.decoder_start(ops.concatenate([encoded, shift_right(targets)], axis=-1))
+    y = model.decoder_blocks[0](y)
+    wanted = units[f"{UNIT}/out"][:, :, 0]
+    np.testing.assert_allclose(y, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("kind", ["byte_net", "byte_net_t2t"])
+def test_a_sentence_is_unfolded_by_its_own_length(kind, make_model):
+    """Not by the batch's longest; its positions beyond the source are in use."""
+    model = make_model(kind, unfolding=1.5)
+    inputs = np.array([[5, 9, 2, 12, 7, 1], [8, 4, 3, 1, 0, 0]], np.int32)
+    encoded = ops.convert_to_numpy(model.encoder.encode(inputs))
+    assert encoded.shape == (2, 9, 16)
+    used = np.abs(encoded).max(axis=2) > 1e-3
+    assert used.sum(axis=1).tolist() == [9, 6]
+    alone = model.encoder.encode(inputs[1:, :4])
+    np.testing.assert_allclose(encoded[1, :6], alone[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(model.encoder(inputs), encoded[:, :6])
+
+
+def test_targets_beyond_the_unfolding_see_zeros(make_model):
+    model = make_model("byte_net")
+    features = {"inputs": np.array([[5, 1]]), "targets": np.array([[3, 4, 5, 6, 7, 1]])}
+    logits = ops.convert_to_numpy(model(features))
+    encoded = np.zeros((1, 6, 16), np.float32)
+    encoded[:, :2] = model.encoder.encode(features["inputs"])
+    x = shift_right(model.targets_embedding(features["targets"])) + encoded
+    for block in model.decoder_blocks:
+        x = block(x)
+    wanted = model.output_projection(ops.relu(model.head(x)))
+    np.testing.assert_allclose(logits, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_sizes_of_the_paper_set():
+    """No count is published; 30 blocks in each stack have 269 million parameters.
+
+    A hypothesis has 372 d numbers: (k - 1) times the dilations, which sum up to 186.
+    """
+    d, repeats = 800, 6
+    norms = 2 * (2 * d + d + d)
+    block = norms + (2 * d * d + d) + (3 * d * d + d) + (d * 2 * d + 2 * d)
+    head = 2 * d * 2 * d + 2 * d
+    embeddings = (323 + 2 * 296) * 2 * d
+    assert registry.hparams("bytenet_paper").num_block_repeat == repeats
+    with tf.Graph().as_default():  # variables without values
+        model = ByteNet("bytenet_paper", 323, 296, num_block_repeat=1)
+        state = model.start_decoding(ops.ones((2, 10), "int32"), 3, 100)
+    count = sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    assert count == 10 * block + head + embeddings
+    assert round(repeats * 10 * block / 1e6) == 269
+    numbers = sum(math.prod(window[0].shape[2:]) for window in state.hypothesis)
+    assert repeats * numbers == 372 * d
+    assert state.sentence.shape == (2, 13, 2 * d)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"unfolding": 0.9}, "unfolding=0.9: expected at least 1"),
+        ({"residual_block": "dense"}, "residual_block='dense': expected bottleneck or chain"),
+    ],
+)
+def test_wrong_values_are_the_users_error(changes, message):
+    with pytest.raises(UsageError, match=message):
+        ByteNet("bytenet_multi30k", 13, 13, **changes)
