@@ -22,6 +22,8 @@ from t2t_lite.layers.evolved import (
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
+from t2t_lite.layers.lstm import LSTM, AdditiveAttention, LSTMCell, MultiplicativeAttention
+from t2t_lite.layers.neural_gpu import CGRU
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent
 from t2t_lite.layers.recurrent_attention import (
@@ -112,6 +114,7 @@ WITHOUT_CALL = {
     "lstm_cell": lambda **k: LSTMCell(2, 3, forget_bias=0.0, second_bias=True, **k),
     "gru_cell": lambda **k: GRUCell(2, 3, **k),
     "additive": lambda **k: AdditiveAttention(4, **k),
+    "cgru": lambda **k: CGRU(4, 2, width=2, gain=0.5, **k),
     "universal": lambda **k: UniversalSteps(4, 3, **k),
     "adaptive": lambda **k: AdaptiveSteps(4, 3, accumulate=True, bias=0.5, loss_weight=0.1, **k),
     "normed": lambda **k: NormedAdditiveAttention(4, outputs=0, **k),

@@ -20,6 +20,7 @@ _EXPERTS = {**_TRANSFORMER, "moe_num_experts": 4, "moe_hidden_sizes": "12"}
 _UNIVERSAL = {**_TRANSFORMER, "num_rec_steps": 2, "act_max_steps": 3}
 _EVOLVED = {**_TRANSFORMER, "num_encoder_layers": 0, "num_decoder_layers": 0}
 _LSTM = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3}
+_NEURAL_GPU = {"num_hidden_layers": 2, "hidden_size": 16, "dropout": 0.3, "tape_extra": 5}
 # Layers of unlike width and kernel, one without attention, one residual from further below.
 _CONV_S2S = {
     "hidden_size": 16,
@@ -38,6 +39,12 @@ KINDS = {
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),
     "evolved": ("evolved_transformer", "evolved_transformer_base", _EVOLVED),
+    "neural_gpu": ("neural_gpu", "neural_gpu", _NEURAL_GPU),
+    "extended_neural_gpu": (
+        "extended_neural_gpu",
+        "extended_neural_gpu",
+        {**_NEURAL_GPU, "tape_width": 2},
+    ),
     "bahdanau": ("lstm_seq2seq_attention", "lstm_bahdanau_attention", _LSTM),
     "luong": ("lstm_seq2seq_attention", "lstm_luong_attention", _LSTM),
     "byte_net": ("byte_net", "bytenet_multi30k", _BYTE_NET),

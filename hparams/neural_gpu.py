@@ -1,0 +1,82 @@
+"""Hyperparameters of the Neural GPUs, and their registered sets."""
+
+import dataclasses
+
+from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.transformer import transformer_multi30k
+
+
+@dataclasses.dataclass
+class NeuralGPUHParams(BasicHParams):
+    """Fields of the Neural GPUs in addition to those of every model.
+
+    `num_hidden_layers` is the number of convolutional gated recurrent units in each step.
+    """
+
+    dropout: float = 0.1  # dropout rate of the tape before every step
+    kernel_height: int = 3  # cells that a convolution sees along the positions
+    kernel_width: int = 1  # cells that it sees across them
+
+    # The tape of a sentence; source and output must fit.
+    tape_width: int = 1  # cells across (paper: w)
+    tape_ratio: float = 1.0  # cells along for each token of the source (to 0.01), ...
+    tape_extra: int = 0  # ... and in addition
+
+
+@registry.register_hparams
+def neural_gpu() -> NeuralGPUHParams:
+    """T2T's set for algorithmic problems: one unit of 256 features."""
+    return NeuralGPUHParams(
+        batch_size=1024,
+        num_hidden_layers=1,
+        hidden_size=256,
+        dropout=0.1,
+        label_smoothing=0.0,
+        clip_grad_norm=10.0,
+        learning_rate_decay_scheme="exp",
+        learning_rate=0.02,
+        learning_rate_warmup_steps=3000,
+        optimizer_adam_epsilon=1e-6,
+        optimizer_adam_beta1=0.85,
+        optimizer_adam_beta2=0.997,
+    )
+
+
+@registry.register_hparams
+def extended_neural_gpu() -> NeuralGPUHParams:
+    """For translation, on a tape 4 cells wide: two units of 512 features in each step.
+
+    The paper leaves the sizes open; width, kernels and the number of units are those of its
+    authors' program (tensorflow/models, research/neural_gpu).
+    """
+    return neural_gpu().copy(
+        num_hidden_layers=2,
+        hidden_size=512,
+        kernel_width=3,
+        tape_width=4,
+        tape_ratio=1.5,
+        tape_extra=10,
+        label_smoothing=0.1,
+    )
+
+
+@registry.register_hparams
+def extended_neural_gpu_multi30k() -> NeuralGPUHParams:
+    """For 29,000 captions: a tape 1 cell wide, with the schedule of `transformer_multi30k`."""
+    other = transformer_multi30k()
+    return extended_neural_gpu().copy(
+        batch_size=other.batch_size,
+        batch_shuffle_size=other.batch_shuffle_size,
+        num_hidden_layers=1,
+        hidden_size=128,
+        kernel_width=1,
+        tape_width=1,
+        optimizer_adam_beta1=other.optimizer_adam_beta1,
+        optimizer_adam_beta2=other.optimizer_adam_beta2,
+        optimizer_adam_epsilon=other.optimizer_adam_epsilon,
+        shared_embedding_and_softmax_weights=True,
+        learning_rate_schedule=other.learning_rate_schedule,
+        learning_rate_constant=other.learning_rate_constant,
+        learning_rate_warmup_steps=other.learning_rate_warmup_steps,
+    )

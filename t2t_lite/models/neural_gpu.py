@@ -1,0 +1,297 @@
+"""The Neural GPU (Kaiser & Sutskever 2016), and its extended form (Kaiser & Bengio 2016).
+
+Their state is a tape of cells: each step changes all of it by the same convolutions. The tape's
+length depends on the sentence's own source alone, and cells beyond it stay 0, so that neither
+padding nor the rest of a batch matters. (In T2T, convolutions read across padding.)
+"""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.neural_gpu import NeuralGPUHParams
+from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.neural_gpu import CGRU, step_dropout, through
+from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import make_embedding
+from t2t_lite.models.model_part import Encoder
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
+
+
+def _units(hparams: NeuralGPUHParams, others: int = 0) -> Stack:
+    """Makes the units of one step."""
+    return Stack(
+        CGRU(
+            hparams.hidden_size,
+            others,
+            height=hparams.kernel_height,
+            width=hparams.kernel_width,
+            gain=hparams.initializer_gain,
+        )
+        for _ in range(hparams.num_hidden_layers)
+    )
+
+
+def _fitted(x: keras.KerasTensor, length: keras.KerasTensor | int) -> keras.KerasTensor:
+    """Cuts `x` [B, N, D] to `length` positions, or appends zeros."""
+    return ops.pad(x, [[0, 0], [0, length], [0, 0]])[:, :length]
+
+
+def _first_row(x: keras.KerasTensor, width: int) -> keras.KerasTensor:
+    """Puts `x` [B, N, D] into the first row of a tape [B, N, W, D]."""
+    return ops.pad(x[:, :, None], [[0, 0], [0, 0], [0, width - 1], [0, 0]])
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class NeuralGPUEncoder(Encoder):
+    """As many steps as the source is long: ids [B, S] -> [B, S, D], with a mask at padding.
+
+    Args:
+        hparams: a `NeuralGPUHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        layers_of: a `NeuralGPU` whose layers it shares (default: new layers).
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
+    hparams: NeuralGPUHParams
+    shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "dropout", "encoder_units")
+
+    def _make_layers(self) -> None:
+        self.dropout = Dropout(self.hparams.dropout, self.seeds)
+        self.encoder_units = _units(self.hparams)
+
+    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Encodes `inputs` [B, S]; returns the tape's first row at the source's positions."""
+        return _fitted(self.encode(inputs, training)[0][:, :, 0], ops.shape(inputs)[1])
+
+    def encode(
+        self, inputs: keras.KerasTensor, training: bool = False
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Encodes `inputs` [B, S]; returns the tape [B, N, W, D], and its mask [B, N]."""
+        h = self.hparams
+        sources = ops.sum(ops.cast(ops.not_equal(inputs, 0), "int32"), axis=1)  # [B]
+        longest = ops.shape(inputs)[1]
+        length = self._tape_lengths(longest)  # N
+        mask = ops.arange(length)[None] < self._tape_lengths(sources)[:, None]
+        tape = _first_row(_fitted(self.inputs_embedding(inputs), length), h.tape_width)
+
+        dropped = step_dropout(self.dropout, tape, longest, training)
+
+        def step(number: keras.KerasTensor, tape: keras.KerasTensor) -> keras.KerasTensor:
+            new = through(self.encoder_units, dropped(tape, number), mask)
+            # Each sentence takes as many steps as its own source is long.
+            return ops.where((number < sources)[:, None, None, None], new, tape)
+
+        return ops.fori_loop(0, longest, step, tape), mask
+
+    def _tape_lengths(self, sources: Any) -> Any:
+        """Returns the number of cells along the tape for a number of source tokens."""
+        # In integers: float32 and float64 might round to different sides.
+        hundredths = sources * round(100 * self.hparams.tape_ratio)
+        return (hundredths + 99) // 100 + self.hparams.tape_extra
+
+
+class _Tape(NamedTuple):
+    """What a hypothesis of the extended Neural GPU keeps: the whole tape."""
+
+    cells: keras.KerasTensor  # [B, K, N, W, D]
+    written: keras.KerasTensor  # [B, K, N, D], embeddings of the tokens before
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class NeuralGPU(Seq2Seq):
+    """T2T's Neural GPU, for algorithmic problems: token i is read from cell i of the last tape.
+
+    There is no decoder, so that no token depends on those before it, and search just takes the
+    likeliest of each. After the end of the tape, all tokens are equally likely.
+
+    Args:
+        hparams: a `NeuralGPUHParams`, or the name of a registered set.
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
+    hparams: NeuralGPUHParams
+
+    def __init__(
+        self,
+        hparams: NeuralGPUHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+        with default_policy(self.dtype_policy):
+            self.dropout = Dropout(self.hparams.dropout, self.seeds)
+            self.encoder_units = _units(self.hparams)
+
+    def _make_embeddings(self) -> None:
+        """Creates one or two matrices: targets are not embedded."""
+        h = self.hparams
+        share = h.shared_embedding_and_softmax_weights
+        share &= self.inputs_vocab_size == self.targets_vocab_size
+        self.inputs_embedding = make_embedding(h, self.inputs_vocab_size)
+        self.softmax_embedding = self.inputs_embedding if share else self._make_softmax_embedding()
+        self.targets_embedding = self.softmax_embedding
+
+    @functools.cached_property
+    def encoder(self) -> NeuralGPUEncoder:
+        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
+        return self._encoder_view
+
+    # A subclass may give `encoder` another meaning.
+    @functools.cached_property
+    def _encoder_view(self) -> NeuralGPUEncoder:
+        return NeuralGPUEncoder(
+            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
+        )
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the first row of the last tape, [B, T, D]; 0 after its end."""
+        tape, _ = self._encoder_view.encode(features["inputs"], training)
+        return _fitted(tape[:, :, 0], ops.shape(features["targets"])[1])
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        h = self.hparams
+        along = h.tape_width * flops_per_token(self.encoder_units)  # for each position of the tape
+        return ForwardFlops(
+            source=along * h.tape_extra,
+            target=flops_per_token(self.softmax_embedding),
+            source_source=along * h.tape_ratio,
+        )
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; a hypothesis has nothing of its own."""
+        tape, _ = self._encoder_view.encode(inputs)
+        nothing = ops.zeros((ops.shape(inputs)[0], beams, 0), tape.dtype)
+        return DecodeState(tape[:, :, 0], nothing, self.output_projection.kernel())
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Returns `state`, whose size does not depend on the length."""
+        return state
+
+    def decode_step(
+        self,
+        ids: keras.KerasTensor,
+        step: keras.KerasTensor,
+        state: DecodeState,
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
+        hidden = _cell(state.sentence, step)[:, None]  # [B, 1, D]
+        logits = self.output_projection(hidden, state.weights)
+        beams = ops.ones((1, ids.shape[1], 1), logits.dtype)
+        return logits * beams, state
+
+
+def _cell(row: keras.KerasTensor, number: keras.KerasTensor) -> keras.KerasTensor:
+    """Returns cell `number` of `row` [..., N, D]; 0 after its end."""
+    last = ops.shape(row)[-2] - 1
+    cell = ops.take(row, ops.minimum(number, last), axis=-2)
+    return ops.where(number <= last, cell, ops.zeros_like(cell))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class ExtendedNeuralGPU(NeuralGPU):
+    """A Neural GPU with a decoder: step i sees the tokens before it, on another tape.
+
+    The decoder goes on with the encoder's tape, by units of its own. Token i is read from cell i
+    after step i. Hence a hypothesis keeps the whole tape, and a step of the search is as much work
+    as the tape is long.
+
+    Args:
+        hparams: a `NeuralGPUHParams`, or the name of a registered set.
+        inputs_vocab_size: V of the source.
+        targets_vocab_size: V of the target.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    def __init__(
+        self,
+        hparams: NeuralGPUHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+        with default_policy(self.dtype_policy):
+            self.decoder_units = _units(self.hparams, others=self.hparams.hidden_size)
+
+    def _make_embeddings(self) -> None:
+        Seq2Seq._make_embeddings(self)
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns cell i of the tape's first row after step i, [B, T, D]; 0 after its end."""
+        tape, mask = self._encoder_view.encode(features["inputs"], training)
+        targets = self.targets_embedding(features["targets"])  # [B, T, D]
+        length = ops.shape(targets)[1]
+        dropped = step_dropout(self.dropout, tape, length, training)
+        written = _fitted(targets, ops.shape(tape)[1])
+        cells, positions = ops.arange(ops.shape(tape)[1]), ops.arange(length)
+
+        def step(
+            number: keras.KerasTensor, state: tuple[keras.KerasTensor, keras.KerasTensor]
+        ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+            tape, outputs = state
+            before = ops.where((cells < number)[None, :, None], written, ops.zeros_like(written))
+            tape = self._step(dropped(tape, number), mask, before)
+            now = (positions == number)[None, :, None]
+            return tape, ops.where(now, _cell(tape[:, :, 0], number)[:, None], outputs)
+
+        return ops.fori_loop(0, length, step, (tape, ops.zeros_like(targets)))[1]
+
+    def _step(
+        self, tape: keras.KerasTensor, mask: keras.KerasTensor, written: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Takes a decoder step on a tape [B, N, W, D], whose rows all see `written` [B, N, D]."""
+        rows = ops.ones((1, 1, self.hparams.tape_width, 1), written.dtype)
+        return through(self.decoder_units, tape, mask, written[:, :, None] * rows)
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        h = self.hparams
+        along = h.tape_width * flops_per_token(self.decoder_units)
+        encoder = super().forward_flops()
+        return dataclasses.replace(
+            encoder,
+            target=encoder.target + along * h.tape_extra,
+            target_source=along * h.tape_ratio,
+        )
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; every hypothesis gets a tape of its own."""
+        tape, mask = self._encoder_view.encode(inputs)
+        cells = ops.repeat(tape[:, None], beams, axis=1)  # [B, K, N, W, D]
+        written = ops.zeros_like(cells[:, :, :, 0])
+        return DecodeState(mask, _Tape(cells, written), self.output_projection.kernel())
+
+    def decode_step(
+        self,
+        ids: keras.KerasTensor,
+        step: keras.KerasTensor,
+        state: DecodeState,
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
+        cells, written = state.hypothesis
+        last = ops.arange(ops.shape(written)[2]) == step - 1  # [N]; none at step 0
+        token = self.targets_embedding(ids)[:, :, None]  # [B, K, 1, D]
+        written = ops.where(last[None, None, :, None], token, written)
+        batch, beams = ops.shape(ids)[0], ids.shape[1]
+        flat, before = (
+            ops.reshape(part, (-1, *ops.shape(part)[2:])) for part in (cells, written)
+        )  # [B·K, ...]
+        new = self._step(flat, ops.repeat(state.sentence, beams, axis=0), before)
+        hidden = ops.reshape(_cell(new[:, :, 0], step), (batch, beams, new.shape[-1]))
+        logits = self.output_projection(hidden, state.weights)
+        tape = _Tape(ops.reshape(new, ops.shape(cells)), written)
+        return logits, state._replace(hypothesis=tape)
