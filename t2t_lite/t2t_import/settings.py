@@ -43,8 +43,9 @@ _ONLY = {
     "unidirectional_encoder": "0",
     "vocab_divisor": "1",
 }
-# Initialisation does not matter for trained weights, and we support only one.
-_NOT_READ = ("initializer",)
+# Initialisation does not matter for trained weights, and we support only one. Models with experts
+# are not imported; others have a list of sizes here, too.
+_NOT_READ = ("initializer", "moe_hidden_sizes")
 
 
 def read_flags(folder: pathlib.Path) -> dict[str, str]:

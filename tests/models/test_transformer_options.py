@@ -59,3 +59,19 @@ def test_padding_does_not_reach_real_positions(make_model):
 def test_an_unknown_ffn_layer_is_the_users_error(make_model):
     with pytest.raises(UsageError, match="ffn_layer='conv': expected dense_relu_dense or"):
         make_model("pre_norm", ffn_layer="conv")
+
+
+def test_experts_count_as_many_operations_as_a_feed_forward_layer(make_model):
+    """A token's two experts have half of the filter's 24 features each; its gates are small."""
+    dense = make_model("pre_norm").forward_flops()
+    experts = make_model("experts").forward_flops()
+    gates = 2 * 2 * 2 * 16 * 4  # of two layers, for logits and noise
+    assert experts.source == dense.source + gates
+    assert experts.target == dense.target + gates
+
+
+def test_wrong_sizes_of_experts_are_the_users_error(make_model):
+    with pytest.raises(UsageError, match=r"moe_hidden_sizes='8,9': expected one number"):
+        make_model("experts", moe_hidden_sizes="8,9")
+    with pytest.raises(UsageError, match="k=5 experts for each token: expected 1 to 4"):
+        make_model("experts", moe_k=5)
