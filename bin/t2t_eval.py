@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "t2t-eval",
-    "scores checkpoints: loss, perplexity, accuracy, BLEU or other metrics of their outputs.\n"
-    "Several are compared with the first by paired bootstrap resampling.",
+    "scores checkpoints: loss, perplexity, accuracy, BLEU or other metrics of their outputs,\n"
+    "with confidence intervals and comparisons to the first by paired bootstrap resampling.",
     [
         "t2t-eval --output_dir=runs/base --checkpoint_path=best --eval_use_test_set",
         "t2t-eval --output_dir=runs/base --checkpoint_path=newest,averaged",
@@ -117,8 +117,9 @@ def _table(scored: Sequence["CheckpointScores"]) -> str:
     for resampled in _bootstraps(scored):
         title = f"{resampled[0].metric} bootstrap"
         rows.append([f"{title} mean", *map(_interval, resampled)])
-        p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
-        rows.append([f"{title} p-value", *p_values])
+        if len(scored) > 1:
+            p_values = ("baseline" if r.p_value is None else f"{r.p_value:.4f}" for r in resampled)
+            rows.append([f"{title} p-value", *p_values])
         notes[f"{title} signature"] = resampled[0].signature
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

@@ -11,6 +11,7 @@ from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:
     from t2t_lite.paper.experiment_queue import Folders
+    from t2t_lite.paper.seeds import Row
     from t2t_lite.paper.table import Table
 
 Number = TypeVar("Number", int, float)
@@ -25,6 +26,10 @@ _USES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "table1": ((), ()),
     "table1 --scale": (("output_dir",), ("scale",)),
     "table2": ((), ()),
+    "table2 --scale": (
+        ("output_dir", "problem", "data_dir"),
+        ("scale", "minutes", "steps", "rows", "seeds", *_CHANGES),
+    ),
     "table3": ((), ("params",)),
     "table3 --scale": (_TRAININGS, ("scale", "rows", "seeds", *_CHANGES)),
     "table4": ((), ()),
@@ -38,6 +43,8 @@ COMMAND = Command(
     [
         "t2t-paper table3 --params",
         "t2t-paper table1 --scale=full --output_dir=table1",
+        "t2t-paper table2 --problem=translate_ende_multi30k --scale=tiny --minutes=20 \\",
+        "    --data_dir=data --output_dir=table2",
         "t2t-paper table3 --problem=translate_ende_multi30k --scale=tiny --steps=3000 \\",
         "    --data_dir=data --output_dir=table3 --rows=base,a1,c1 --seeds=2",
         "t2t-paper parsing-search --problem=parsing_wsj_16k --steps=100000 \\",
@@ -60,19 +67,19 @@ COMMAND = Command(
                 str,
                 "",
                 "Measure Table 1 or train Table 3, at full size or in a tiny form with the same "
-                "ratios for two cores (default: measure nothing). Charts need: pip install "
-                "'t2t_lite[plots]'.",
+                "ratios for two cores, or train the systems of Table 2 in a tiny form (default: "
+                "measure nothing). Charts need: pip install 't2t_lite[plots]'.",
                 choices=("tiny", "full"),
             ),
             Flag(
                 "output_dir",
                 pathlib.Path,
                 "",
-                "Folder for measurements: JSON and charts, and a run folder for each training of "
-                "Table 3 and parsing-search. A restart resumes with what is missing.",
+                "Folder for measurements: JSON and charts, and a run folder for each training. "
+                "A restart resumes with what is missing.",
             ),
         ),
-        "Training, for Table 3 and parsing-search": (
+        "Training, for Tables 2 and 3 and parsing-search": (
             Flag("problem", str, "", "Name of the problem to train on."),
             Flag("data_dir", pathlib.Path, "", "Folder of t2t-datagen's files."),
             Flag("steps", int, None, "Updates per training.", minimum=1),
@@ -83,7 +90,14 @@ COMMAND = Command(
                 "Changes to the hyperparameters of each training: NAME=VALUE,...",
             ),
         ),
-        "Training, for Table 3": (
+        "Training, for Tables 2 and 3": (
+            Flag(
+                "minutes",
+                float,
+                0.0,
+                "Minutes of training for each system of Table 2, instead of --steps.",
+                minimum=0,
+            ),
             Flag("rows", str, "", "Names of rows, such as base,a1,big (default: all)."),
             Flag("seeds", int, 1, "Trainings per row, with different seeds.", minimum=1),
         ),
@@ -122,9 +136,14 @@ def _run(args: types.SimpleNamespace) -> None:
         given = " ".join(args.words) or "nothing"
         raise UsageError(f"which table? Write one of {', '.join(TABLES)}; got {given}")
     name = args.words[0]
-    if args.scale and name not in ("table1", "table3"):
-        raise UsageError(f"--scale has no effect on {name}: it goes with table1 and table3")
     use = f"{name} --scale" if args.scale else name
+    if use not in _USES:
+        raise UsageError(f"--scale has no effect on {name}: it goes with table1, table2 and table3")
+    if name == "table2" and args.scale == "full":
+        raise UsageError(
+            "--scale=full has no effect on table2, whose systems are trained with --scale=tiny; "
+            "train a published set with t2t-trainer"
+        )
     _refuse_unused_flags(args, use)
     COMMAND.require(args, *_USES[use][0])
     if args.scale:
@@ -159,10 +178,17 @@ def _table1(args: types.SimpleNamespace) -> "Table":
     return table1.table(measured)
 
 
-def _table2(_: types.SimpleNamespace) -> "Table":
+def _table2(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
-        from t2t_lite.paper import table2
-    return table2.table()
+        from t2t_lite.paper import table2, table2_training
+    if not args.scale:
+        return table2.table()
+    settings = table2_training.Table2Settings(
+        args.problem, args.scale, args.minutes, args.steps or 0, args.hparams
+    )
+    rows = _rows(args, table2_training.SYSTEMS)
+    results = table2_training.train(rows, args.seeds, settings, _folders(args))
+    return table2_training.table(results)
 
 
 def _table3(args: types.SimpleNamespace) -> "Table":
@@ -171,7 +197,7 @@ def _table3(args: types.SimpleNamespace) -> "Table":
         from t2t_lite.paper.published import TABLE_3
     if not args.scale:
         return parameter_counts.table() if args.params else table3.table()
-    rows = args.rows.split(",") if args.rows else [row.name for row in TABLE_3]
+    rows = _rows(args, TABLE_3)
     settings = table3_training.Table3Settings(args.problem, args.scale, args.steps, args.hparams)
     results = table3_training.train(rows, args.seeds, settings, _folders(args))
     return table3_training.table(results)
@@ -196,6 +222,11 @@ def _parsing_search(args: types.SimpleNamespace) -> "Table":
     )
     results = parsing_search.search(settings, grid, _folders(args))
     return parsing_search.table(results)
+
+
+def _rows(args: types.SimpleNamespace, rows: Sequence["Row"]) -> list[str]:
+    """Returns the names of the rows to train."""
+    return args.rows.split(",") if args.rows else [row.name for row in rows]
 
 
 def _folders(args: types.SimpleNamespace) -> "Folders":

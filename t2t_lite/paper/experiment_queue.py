@@ -2,15 +2,22 @@
 
 import dataclasses
 import json
+import logging
 import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.runs import run_folder
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,22 +40,54 @@ class Folders:
         return [f"--data_dir={self.data_dir}", *usr_dir]
 
 
-def read_results(
-    path: pathlib.Path, settings: Mapping[str, Any], sections: Sequence[str]
-) -> dict[str, Any]:
-    """Returns the existing results, or empty ones.
+class Queue:
+    """Experiments that share their settings, each run once.
 
     Args:
-        path: the JSON file.
-        settings: the settings shared by all experiments of the queue.
+        file: name of the JSON file of the results, which is in `folders.output_dir`.
+        settings: what all experiments share.
+        folders: where the experiments read and write.
         sections: names of the sections that hold results.
+
+    Attributes:
+        results: the content of the file.
 
     Raises:
         UsageError: the results are from other settings.
     """
+
+    def __init__(
+        self, file: str, settings: "DataclassInstance", folders: Folders, sections: Sequence[str]
+    ) -> None:
+        self.folders = folders
+        self._path = pathlib.Path(folders.output_dir, file)
+        self.results = _read_results(self._path, dataclasses.asdict(settings), sections)
+
+    def path(self, name: str) -> pathlib.Path:
+        """Returns the path of a file of results, or of a training's run folder."""
+        return self._path.parent / name
+
+    def once(self, section: str, name: str, run: Callable[[], Mapping[str, Any]]) -> None:
+        """Runs an experiment and records its result, unless that is recorded already."""
+        if name in self.results[section]:
+            log.info("%s is already done", name)
+        else:
+            self.record(section, {name: run()})
+
+    def record(self, section: str, found: Mapping[str, Mapping[str, Any]]) -> None:
+        """Adds results by name to a section, and writes all results, whole or not at all."""
+        self.results[section].update(found)
+        text = json.dumps(self.results, indent=1, ensure_ascii=False) + "\n"
+        files.write_text(self._path, text)
+
+
+def _read_results(
+    path: pathlib.Path, settings: Mapping[str, Any], sections: Sequence[str]
+) -> dict[str, Any]:
+    """Returns the existing results, or empty ones."""
     if not path.is_file():
         return {"settings": dict(settings), **{section: {} for section in sections}}
-    results = json.loads(path.read_text(encoding="utf-8"))
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for name, value in settings.items():
         there = results["settings"].get(name)
         if there != value:
@@ -59,28 +98,82 @@ def read_results(
     return results
 
 
-def write_results(path: pathlib.Path, results: Mapping[str, Any]) -> None:
-    """Writes results as JSON, whole or not at all."""
-    files.write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+def paper_command(use: str, settings: "DataclassInstance") -> str:
+    """Returns the t2t-paper command that makes a table with these settings."""
+    given = dataclasses.asdict(settings).items()
+    return " ".join(["t2t-paper", use, *(f"--{name}={value}" for name, value in given if value)])
 
 
 def trainer_flags(
-    problem: str, hparams_set: str, hparams: str, steps: int, folders: Folders, name: str
+    problem: str, model: str, hparams_set: str, hparams: str, folders: Folders, name: str
 ) -> list[str]:
-    """Returns the flags of t2t-trainer for an unattended training of that name."""
+    """Returns the flags of t2t-trainer for a training of that name, but not its length."""
     return [
         f"--problem={problem}",
-        "--model=transformer",
+        f"--model={model}",
         f"--hparams_set={hparams_set}",
         f"--hparams={hparams}",
         *folders.flags(),
         f"--output_dir={pathlib.Path(folders.output_dir, name)}",
+    ]
+
+
+def length_flags(steps: int) -> list[str]:
+    """Returns the flags of t2t-trainer for an unattended training of so many updates."""
+    return [
         f"--train_steps={steps}",
         # At most one evaluation, at the end; more frequent checkpoints, to resume from.
         f"--local_eval_frequency={steps}",
         "--save_checkpoints_secs=300",
         "--keep_checkpoint_max=1",
     ]
+
+
+def train(name: str, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
+    """Trains in a separate process; returns the training time, and the command to record.
+
+    Args:
+        name: the training's name, for error messages.
+        flags: of t2t-trainer.
+        folder: the run folder that they name.
+
+    Raises:
+        UserError: the training failed.
+    """
+    run_command("t2t-trainer", flags, name)
+    return {
+        "seconds": run_folder.read_summary(folder)["train_seconds"],
+        "command": " ".join(["t2t-trainer", *flags]),
+    }
+
+
+def evaluate(
+    name: str, checkpoints: Sequence[str], decode_hparams: str, folders: Folders, *others: str
+) -> tuple[list[dict[str, Any]], str]:
+    """Scores checkpoints in a separate process.
+
+    Args:
+        name: the experiment's name, for error messages.
+        checkpoints: flags of t2t-eval that say which.
+        decode_hparams: changes to the problem's search settings.
+        folders: the folders of the queue.
+        *others: other flags of t2t-eval.
+
+    Returns:
+        The scores of each, as t2t-eval writes them in JSON; the command to record.
+
+    Raises:
+        UserError: the evaluation failed.
+    """
+    flags = [
+        *checkpoints,
+        *folders.flags(),
+        f"--decode_hparams={decode_hparams}",
+        "--output_format=json",
+        *others,
+    ]
+    printed = run_command("t2t-eval", flags, name, capture=True)
+    return json.loads(printed)["checkpoints"], " ".join(["t2t-eval", *flags])
 
 
 def run_command(name: str, flags: Sequence[str], experiment: str, capture: bool = False) -> str:

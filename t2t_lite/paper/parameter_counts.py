@@ -10,16 +10,18 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.paper.published import TABLE_3, VOCABULARY, Variation
 from t2t_lite.paper.table import Column, Table
 
 
-def abstract_model(hparams: TransformerHParams, vocabulary: int) -> Transformer:
-    """Builds a model whose variables have shapes but no values, for counting."""
+def abstract_model(hparams: BasicHParams, vocabulary: int, name: str = "transformer") -> Seq2Seq:
+    """Builds a registered model whose variables have shapes but no values, for counting."""
     with tf.Graph().as_default():  # a graph's variables have no values before a session runs
-        return Transformer(hparams, vocabulary, vocabulary)
+        return registry.model(name)(hparams, vocabulary, vocabulary)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,13 +39,14 @@ class ParameterCount:
         """
         small = hparams.copy(num_hidden_layers=1, num_encoder_layers=0, num_decoder_layers=0)
         model = abstract_model(small, 1)
+        assert isinstance(model, Transformer)
         encoder, decoder = (
-            _size(stack[0]) for stack in (model.encoder_layers, model.decoder_layers)
+            size(stack[0]) for stack in (model.encoder_layers, model.decoder_layers)
         )
         embeddings = (model.inputs_embedding, model.targets_embedding, model.softmax_embedding)
-        by_subword = sum({id(one): _size(one) for one in embeddings}.values())
+        by_subword = sum({id(one): size(one) for one in embeddings}.values())
         layers = (hparams.encoder_layers - 1) * encoder + (hparams.decoder_layers - 1) * decoder
-        return cls(_size(model) + layers - by_subword, by_subword)
+        return cls(size(model) + layers - by_subword, by_subword)
 
     def at(self, vocabulary: int) -> int:
         """Returns the number of parameters for a vocabulary size."""
@@ -54,7 +57,8 @@ class ParameterCount:
         return (parameters - self.fixed) / self.by_subword
 
 
-def _size(layer: keras.layers.Layer) -> int:
+def size(layer: keras.layers.Layer) -> int:
+    """Returns the number of a layer's or model's parameters."""
     return sum(math.prod(weight.shape) for weight in layer.weights)
 
 

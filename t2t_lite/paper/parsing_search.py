@@ -5,10 +5,9 @@ are recorded in parsing_search.json as soon as they exist, so that a killed sear
 """
 
 import dataclasses
-import json
+import functools
 import logging
 import math
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,9 +16,8 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.paper import experiment_queue, table4
-from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.table import CellValue, Column, Table
-from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 log = logging.getLogger(__name__)
@@ -123,11 +121,15 @@ def _decode_hparams(beam_size: int) -> str:
 
 def trainer_flags(trial: Trial, settings: SearchSettings, folders: Folders) -> list[str]:
     """Returns the flags of t2t-trainer for a training."""
-    hparams = _hparams(trial, settings)
-    common = experiment_queue.trainer_flags(
-        settings.problem, settings.hparams_set, hparams, settings.steps, folders, trial.name
-    )
-    return [*common, "--schedule=train", f"--random_seed={_SEED}"]
+    sets = settings.hparams_set, _hparams(trial, settings)
+    return [
+        *experiment_queue.trainer_flags(
+            settings.problem, "transformer", *sets, folders, trial.name
+        ),
+        *experiment_queue.length_flags(settings.steps),
+        "--schedule=train",
+        f"--random_seed={_SEED}",
+    ]
 
 
 def search(settings: SearchSettings, grid: SearchGrid, folders: Folders) -> dict[str, Any]:
@@ -152,79 +154,53 @@ def search(settings: SearchSettings, grid: SearchGrid, folders: Folders) -> dict
             f"--problem={settings.problem} is not a parsing problem: its outputs are scored by "
             f"{', '.join(problem.metrics)}, not by {_METRIC}"
         )
-    queue = _Queue(settings, folders)
+    queue = Queue(RESULTS, settings, folders, ["cells", DatasetSplit.EVAL, DatasetSplit.TEST])
     for beam_size in grid.beam_sizes:
         DecodeHParams.of(problem, _decode_hparams(beam_size))
     found = trials(settings, grid)
     for number, trial in enumerate(found, 1):
         log.info("%s, %d of %d", trial.name, number, len(found))
-        queue.train(trial)
+        queue.once("cells", trial.name, functools.partial(_train, trial, settings, queue))
         for beam_size in grid.beam_sizes:
-            queue.score(trial, beam_size, DatasetSplit.EVAL)
+            _score(trial, beam_size, DatasetSplit.EVAL, queue)
     best = chosen(queue.results)
     log.info("chosen: %s", best)
     if any(entry["split"] == DatasetSplit.TEST for entry in problem.dataset_splits):
         tried = queue.results[DatasetSplit.EVAL][best]
         trial = Trial(tried["dropout"], tried["learning_rate"])
-        queue.score(trial, tried["beam_size"], DatasetSplit.TEST)
+        _score(trial, tried["beam_size"], DatasetSplit.TEST, queue)
     return queue.results
 
 
-class _Queue:
-    """The trainings and decodings of a search, each run once."""
+def _train(trial: Trial, settings: SearchSettings, queue: Queue) -> dict[str, Any]:
+    """Trains in a separate process; returns the result to record."""
+    flags = trainer_flags(trial, settings, queue.folders)
+    trained = experiment_queue.train(trial.name, flags, queue.path(trial.name))
+    return dataclasses.asdict(trial) | trained
 
-    def __init__(self, settings: SearchSettings, folders: Folders) -> None:
-        self._settings = settings
-        self._folders = folders
-        self._folder = pathlib.Path(folders.output_dir)
-        self._path = self._folder / RESULTS
-        self.results = experiment_queue.read_results(
-            self._path,
-            dataclasses.asdict(settings),
-            ["cells", DatasetSplit.EVAL, DatasetSplit.TEST],
-        )
 
-    def train(self, trial: Trial) -> None:
-        if trial.name in self.results["cells"]:
-            log.info("%s is already trained", trial.name)
-            return
-        flags = trainer_flags(trial, self._settings, self._folders)
-        experiment_queue.run_command("t2t-trainer", flags, trial.name)
-        trained = {
-            **dataclasses.asdict(trial),
-            "seconds": run_folder.read_summary(self._folder / trial.name)["train_seconds"],
-            "command": " ".join(["t2t-trainer", *flags]),
-        }
-        self._record("cells", trial.name, trained)
+def _score(trial: Trial, beam_size: int, split: str, queue: Queue) -> None:
+    """Decodes a split with a trained model in a separate process, unless that was done."""
+    name = f"{trial.name}-beam{beam_size}"
+    queue.once(split, name, functools.partial(_score_one, trial, beam_size, split, name, queue))
 
-    def score(self, trial: Trial, beam_size: int, split: str) -> None:
-        name = f"{trial.name}-beam{beam_size}"
-        if name in self.results[split]:
-            log.info("%s is already decoded on %s", name, split)
-            return
-        flags = [
-            f"--output_dir={self._folder / trial.name}",
-            *self._folders.flags(),
-            f"--decode_hparams={_decode_hparams(beam_size)}",
-            "--output_format=json",
-        ]
-        if split == DatasetSplit.TEST:
-            flags.append("--eval_use_test_set")
-        printed = experiment_queue.run_command("t2t-eval", flags, f"{name}, {split}", capture=True)
-        (checkpoint,) = json.loads(printed)["checkpoints"]
-        scores = checkpoint["values"]
-        log.info("%s on %s: F1 %.2f, of all sentences %.2f", name, split, *_f1(scores))
-        scored = {
-            **dataclasses.asdict(trial),
-            "beam_size": beam_size,
-            "scores": scores,
-            "command": " ".join(["t2t-eval", *flags]),
-        }
-        self._record(split, name, scored)
 
-    def _record(self, section: str, name: str, result: Mapping[str, Any]) -> None:
-        self.results[section][name] = result
-        experiment_queue.write_results(self._path, self.results)
+def _score_one(trial: Trial, beam_size: int, split: str, name: str, queue: Queue) -> dict[str, Any]:
+    (checkpoint,), command = experiment_queue.evaluate(
+        f"{name}, {split}",
+        [f"--output_dir={queue.path(trial.name)}"],
+        _decode_hparams(beam_size),
+        queue.folders,
+        *(["--eval_use_test_set"] if split == DatasetSplit.TEST else []),
+    )
+    scores = checkpoint["values"]
+    log.info("%s on %s: F1 %.2f, of all sentences %.2f", name, split, *_f1(scores))
+    return {
+        **dataclasses.asdict(trial),
+        "beam_size": beam_size,
+        "scores": scores,
+        "command": command,
+    }
 
 
 def _f1(scores: Mapping[str, float]) -> tuple[float, float]:
@@ -249,11 +225,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of parsing_search.json.
     """
     settings = SearchSettings(**results["settings"])
-    command = (
-        f"t2t-paper parsing-search --problem={settings.problem} "
-        f"--hparams_set={settings.hparams_set} --steps={settings.steps}"
-        + (f" --hparams={settings.hparams}" if settings.hparams else "")
-    )
+    command = experiment_queue.paper_command("parsing-search", settings)
     columns = [
         Column("split"),
         Column("dropout"),

@@ -57,10 +57,27 @@ TABLE_2 = (
 
 
 @dataclasses.dataclass(frozen=True)
+class PublishedModel:
+    """A system of Table 2 as a registered model."""
+
+    model: str
+    hparams_set: str  # with the published sizes
+    vocabulary: int  # of sources and targets each, as published
+    # Tokens of a sentence per subword of the Transformer's; 5 for characters. The operations of an
+    # update are those of the same text.
+    tokens_per_subword: float = 1.0
+
+
+MODELS = {
+    "Transformer (base model)": PublishedModel("transformer", "transformer_paper_base", VOCABULARY),
+    "Transformer (big)": PublishedModel("transformer", "transformer_paper_big", VOCABULARY),
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Training:
     """How a Transformer of Table 2 was trained (section 5.2)."""
 
-    hparams_set: str
     hours: float
     steps: int
     gpus: int = 8
@@ -68,8 +85,8 @@ class Training:
 
 
 TRAININGS = {
-    "Transformer (base model)": Training("transformer_paper_base", 12, 100_000),
-    "Transformer (big)": Training("transformer_paper_big", 3.5 * 24, 300_000),
+    "Transformer (base model)": Training(12, 100_000),
+    "Transformer (big)": Training(3.5 * 24, 300_000),
 }
 
 

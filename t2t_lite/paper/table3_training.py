@@ -1,20 +1,19 @@
 """Trains the rows of Table 3, at full or tiny size; resumes after a kill."""
 
 import dataclasses
+import functools
 import logging
-import math
 import pathlib
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_lite import files, registry
-from t2t_lite.errors import UsageError
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.paper import experiment_queue
-from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper import experiment_queue, seeds
+from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.parameter_counts import ParameterCount
 from t2t_lite.paper.published import TABLE_3, Variation
+from t2t_lite.paper.seeds import Cell
 from t2t_lite.paper.table import Column, Table
 from t2t_lite.reporting.line_plot import Curve, line_plot
 from t2t_lite.runs import metrics_file, run_folder
@@ -34,10 +33,6 @@ _DIVISORS = {
     "parameter_attention_value_channels": 4,
 }
 
-# Student's t at 97.5 % for 1, 2, ... degrees of freedom; n seeds have n - 1.
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-MOST_SEEDS = len(_STUDENT) + 1
-
 
 @dataclasses.dataclass(frozen=True)
 class Table3Settings:
@@ -49,30 +44,13 @@ class Table3Settings:
     hparams: str = ""  # changes for all trainings: "name=value,..."
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """One training: a row of Table 3 and a seed."""
-
-    row: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of its run folder, and its key in table3.json."""
-        return f"{self.row}-seed{self.seed}"
-
-
 def variation(name: str) -> Variation:
     """Returns the row of Table 3 of that name.
 
     Raises:
         UsageError: there is no such row.
     """
-    for row in TABLE_3:
-        if row.name == name:
-            return row
-    names = ", ".join(row.name for row in TABLE_3)
-    raise UsageError(f"Table 3 has no row {name!r}: its rows are {names}")
+    return seeds.find_row("Table 3", TABLE_3, name)
 
 
 def hparams_flags(row: str, settings: Table3Settings) -> tuple[str, str]:
@@ -101,26 +79,25 @@ def _shrunk(name: str, value: Any) -> Any:
 
 def trainer_flags(cell: Cell, settings: Table3Settings, folders: Folders) -> list[str]:
     """Returns the flags of t2t-trainer for a cell."""
-    hparams_set, hparams = hparams_flags(cell.row, settings)
+    sets = hparams_flags(cell.row, settings)
     return [
-        *experiment_queue.trainer_flags(
-            settings.problem, hparams_set, hparams, settings.steps, folders, cell.name
-        ),
+        *experiment_queue.trainer_flags(settings.problem, "transformer", *sets, folders, cell.name),
+        *experiment_queue.length_flags(settings.steps),
         "--keep_best_max=0",
         f"--random_seed={cell.seed}",
         "--eval_steps=1000000",
-        "--decode_hparams=beam_size=4,alpha=0.6,extra_length=50",
+        f"--decode_hparams={seeds.DECODE_HPARAMS}",
     ]
 
 
 def train(
-    rows: Sequence[str], seeds: int, settings: Table3Settings, folders: Folders
+    rows: Sequence[str], number_of_seeds: int, settings: Table3Settings, folders: Folders
 ) -> dict[str, Any]:
     """Trains all missing cells, beginning with the first seed of every row.
 
     Args:
         rows: names of rows of Table 3.
-        seeds: number of trainings per row, with seeds 1 to `seeds`.
+        number_of_seeds: number of trainings per row, with seeds from 1.
         settings: the settings of all trainings.
         folders: `output_dir` receives table3.json, table3.svg and a run folder per cell.
 
@@ -132,56 +109,35 @@ def train(
             is not scored by BLEU.
         UserError: a training failed.
     """
-    if "bleu" not in registry.problem(settings.problem).metrics:
-        raise UsageError(f"--problem={settings.problem} is not scored by BLEU, as Table 3 is")
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise UsageError(f"--seeds={seeds}: expected 1 to {MOST_SEEDS}")
-    folder = pathlib.Path(folders.output_dir)
-    path = folder / RESULTS
-    results = experiment_queue.read_results(path, dataclasses.asdict(settings), ["cells"])
-    cells = [Cell(row, seed) for seed in range(1, seeds + 1) for row in rows]
+    cells = seeds.make_cells("Table 3", settings.problem, rows, number_of_seeds)
+    queue = Queue(RESULTS, settings, folders, ["cells"])
     for cell in cells:
         hparams_flags(cell.row, settings)  # finds mistakes before hours of training
     for number, cell in enumerate(cells, 1):
-        if cell.name in results["cells"]:
-            log.info("%s is already done", cell.name)
-            continue
-        log.info("training %s, %d of %d", cell.name, number, len(cells))
+        log.info("%s, %d of %d", cell.name, number, len(cells))
         flags = trainer_flags(cell, settings, folders)
-        results["cells"][cell.name] = _train_one(cell, flags, folder / cell.name)
-        experiment_queue.write_results(path, results)
-        files.write_text(folder / CHART, chart(results) + "\n")
-    files.write_text(folder / CHART, chart(results) + "\n")  # redrawn even if all cells were done
-    return results
+        training = functools.partial(_train_one, cell, flags, queue.path(cell.name))
+        queue.once("cells", cell.name, training)
+        # Also if it was done already: another release may draw it differently.
+        files.write_text(queue.path(CHART), chart(queue.results) + "\n")
+    return queue.results
 
 
 def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
     """Trains a cell in a separate process; returns its results."""
-    experiment_queue.run_command("t2t-trainer", flags, cell.name)
+    trained = experiment_queue.train(cell.name, flags, folder)
     evaluations = [record for _, record in metrics_file.read_metrics(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
     run = run_folder.open_run(str(folder))
     sizes = {encoder.vocab_size for encoder in run.encoders.values()}
     assert isinstance(run.hparams, TransformerHParams)
     return {
-        "row": cell.row,
-        "seed": cell.seed,
+        **dataclasses.asdict(cell),
         "parameters": ParameterCount.of(run.hparams).at(max(sizes)),
         "perplexity": last["perplexity"],
         "bleu": last["bleu"],
-        "seconds": run_folder.read_summary(folder)["train_seconds"],
-        "command": " ".join(["t2t-trainer", *flags]),
+        **trained,
     }
-
-
-def interval(values: Sequence[float]) -> float | None:
-    """Returns half the width of the 95 % confidence interval of the mean; None for one value.
-
-    Uses Student's t, treating the seeds as a sample of normally distributed results.
-    """
-    if len(values) < 2:
-        return None
-    return _STUDENT[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def table(results: Mapping[str, Any]) -> Table:
@@ -191,10 +147,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of table3.json.
     """
     settings = Table3Settings(**results["settings"])
-    command = (
-        f"t2t-paper table3 --problem={settings.problem} --scale={settings.scale} "
-        f"--steps={settings.steps}" + (f" --hparams={settings.hparams}" if settings.hparams else "")
-    )
+    command = experiment_queue.paper_command("table3", settings)
     columns = [
         Column("variation"),
         Column("PPL", "published", ".2f"),
@@ -209,24 +162,19 @@ def table(results: Mapping[str, Any]) -> Table:
     ]
     rows = []
     for row in TABLE_3:
-        cells = [cell for cell in results["cells"].values() if cell["row"] == row.name]
+        cells = seeds.of_row(results, row.name)
         if not cells:
             continue
-        perplexities, scores, seconds = (
-            [cell[what] for cell in cells] for what in ("perplexity", "bleu", "seconds")
-        )
         rows.append(
             [
                 row.label,
                 row.perplexity,
                 row.bleu,
-                statistics.fmean(perplexities),
-                interval(perplexities),
-                statistics.fmean(scores),
-                interval(scores),
+                *seeds.mean_and_interval(cells, "perplexity"),
+                *seeds.mean_and_interval(cells, "bleu"),
                 len(cells),
                 cells[0]["parameters"],
-                statistics.fmean(seconds) / 60.0,
+                seeds.mean(cells, "seconds") / 60.0,
             ]
         )
     notes = [
@@ -241,8 +189,8 @@ def chart(results: Mapping[str, Any]) -> str:
     """Plots BLEU against the number of parameters, one point per row; returns an SVG."""
     curves = []
     for style, row in enumerate(TABLE_3):
-        cells = [cell for cell in results["cells"].values() if cell["row"] == row.name]
+        cells = seeds.of_row(results, row.name)
         if cells:
-            score = statistics.fmean(cell["bleu"] for cell in cells)
-            curves.append(Curve(row.label, [(cells[0]["parameters"] / 1e6, score)], style))
+            point = (cells[0]["parameters"] / 1e6, seeds.mean(cells, "bleu"))
+            curves.append(Curve(row.label, [point], style))
     return line_plot("BLEU, dev set", "10⁶ parameters", curves, standalone=True)

@@ -33,9 +33,9 @@ class CheckpointScores:
         checkpoint: its prefix.
         step: number of updates before it.
         values: scores over all examples, named as in metrics.jsonl.
-        resampled: comparison with the other checkpoints by the first output metric; None if this is
-            the only one.
-        other_resampled: comparisons by the other output metrics, by name.
+        resampled: its confidence interval, and comparison with the first checkpoint, by the first
+            output metric; None if that has only one value for all outputs.
+        other_resampled: the same by the other output metrics, by name.
     """
 
     checkpoint: str
@@ -64,8 +64,8 @@ def score_checkpoints(
         metrics: names of registered metrics; none: those of the first run's problem.
 
     Returns:
-        The scores in the order of `checkpoints`; if there are several, with paired bootstrap
-        resampling of each against the first.
+        The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
+        the first.
 
     Raises:
         UserError: a checkpoint or the data is missing, or the checkpoints are of different tasks.
@@ -82,7 +82,7 @@ def score_checkpoints(
             f"the {split} sets of {', '.join(dict.fromkeys(folders))} differ: name one --data_dir "
             "for all runs"
         )
-    return _compared(scored) if len(scored) > 1 else [one.scores for one in scored]
+    return _compared(scored)
 
 
 class _Scored(NamedTuple):

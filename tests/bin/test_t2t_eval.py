@@ -88,6 +88,13 @@ def test_the_table_of_two():
     ]
 
 
+def test_the_table_of_one_has_an_interval_but_no_comparison():
+    worth = BootstrapResult(20.0, 20.1, 0.5, None, "bs:1000", "bleu")
+    table = t2t_eval._table([CheckpointScores("run/model.ckpt-5", 5, {"bleu": 20.0}, worth)])
+    assert "bleu bootstrap mean  20.10 ± 0.50" in table
+    assert "p-value" not in table
+
+
 def test_the_table_by_two_metrics():
     worth = BootstrapResult(20.0, 20.1, 0.5, None, "bs:1000", "bleu")
     other = dataclasses.replace(worth, mean=60.0, metric="ter")

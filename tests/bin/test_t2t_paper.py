@@ -15,6 +15,8 @@ SEARCH = [
     "--steps=1",
 ]
 
+TABLE_2 = ["table2", "--output_dir=x", "--problem=translate_ende_multi30k", "--data_dir=x"]
+
 
 def run(*argv: str) -> int:
     with pytest.raises(SystemExit) as end:
@@ -44,7 +46,13 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
             "which table? Write one of table1, table2, table3, table4, parsing-search; got nothing",
         ),
         (["table5"], "got table5"),
-        (["table2", "--scale=tiny"], "--scale has no effect on table2"),
+        (["table4", "--scale=tiny"], "--scale has no effect on table4"),
+        (["table2", "--scale=tiny"], "--output_dir is missing"),
+        ([*TABLE_2, "--scale=tiny"], "how long? Give either --minutes or --steps"),
+        ([*TABLE_2, "--scale=tiny", "--minutes=2", "--steps=9"], "Give either --minutes or --ste"),
+        ([*TABLE_2, "--scale=full", "--steps=9"], "--scale=full has no effect on table2"),
+        ([*TABLE_2, "--steps=9"], "--output_dir has no effect on table2: it goes with"),
+        ([*TABLE_2, "--scale=tiny", "--steps=9", "--rows=gru"], "Table 2 has no row 'gru'"),
         (["table1", "--scale=tiny"], "--output_dir is missing"),
         (["table3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
         (
@@ -59,14 +67,14 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
             "did you mean 'translate_ende_multi30k'",
         ),
         (["parsing-search", "--output_dir=x", "--problem=parsing_craft"], "--data_dir is missing"),
-        (["table1", "--rows=base"], "--rows has no effect on table1: it goes with table3 --scale"),
-        (["table3", "--output_dir=x"], "it goes with table1 --scale, table3 --scale, parsing"),
+        (["table1", "--rows=base"], "--rows has no effect on table1: it goes with table2 --scale"),
+        (["table3", "--output_dir=x"], "it goes with table1 --scale, table2 --scale, table3 --s"),
         (
             ["table3", "--params", "--scale=full"],
             "no effect on table3 --scale: it goes with table3",
         ),
         (["table4", "--beam_sizes=4"], "no effect on table4: it goes with parsing-search"),
-        (["parsing-search", "--seeds=2"], "no effect on parsing-search: it goes with table3 --sc"),
+        (["parsing-search", "--seeds=2"], "no effect on parsing-search: it goes with table2 --sc"),
         ([*SEARCH, "--beam_sizes=4,2.5"], "--beam_sizes=4,2.5: expected whole numbers"),
         ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers separated by commas"),
         ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not at least 0 and below 1"),
@@ -81,10 +89,10 @@ def test_mistakes_are_told_in_a_line(
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("table", ["table1", "table3"])
+@pytest.mark.parametrize("table", ["table1", "table2", "table3"])
 def test_a_missing_package_is_named_before_anything_is_measured(capsys, monkeypatch, table):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     flags = ["--problem=translate_ende_locale", "--data_dir=x", "--steps=1"]
-    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table == "table3" else []))
+    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table != "table1" else []))
     assert code == 1
     assert f"{table} --scale needs more packages: pip install" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.paper.parameter_counts import abstract_model
 from t2t_lite.paper.published import TABLE_2, VOCABULARY
-from t2t_lite.paper.table2 import SENTENCE_LENGTH, cost, table
+from t2t_lite.paper.table2 import SENTENCE_LENGTH, model_cost, table, training_cost
 from t2t_lite.training.optimizers import make_optimizer
 
 
@@ -17,7 +17,7 @@ from t2t_lite.training.optimizers import make_optimizer
     [("Transformer (base model)", 512, 2048, 1e5), ("Transformer (big)", 1024, 4096, 3e5)],
 )
 def test_cost_of_the_transformers(system: str, d: int, d_ff: int, steps: float):
-    found = cost(system)
+    found = training_cost(system)
     published = next(row.ende_flops for row in TABLE_2 if row.name == system)
     assert f"{found.by_time:.1e}" == f"{published:.1e}"
 
@@ -33,8 +33,10 @@ def test_cost_of_the_transformers(system: str, d: int, d_ff: int, steps: float):
 
 
 def test_an_update_and_what_a_device_keeps():
-    base = cost("Transformer (base model)")
-    assert base.by_update * 100_000 == pytest.approx(base.by_count)
+    base = model_cost("Transformer (base model)")
+    trained = training_cost("Transformer (base model)")
+    assert base.by_update * 100_000 == pytest.approx(trained.by_count)
+    assert base.by_token * 25_000 == pytest.approx(base.by_update)
     hparams = registry.hparams("transformer_paper_base")
     weights = abstract_model(hparams, VOCABULARY).trainable_variables
     with tf.Graph().as_default():
@@ -45,7 +47,7 @@ def test_an_update_and_what_a_device_keeps():
 
 
 def test_other_systems_have_no_computed_cost():
-    assert cost("ConvS2S") is None
+    assert training_cost("ConvS2S") is None
     shown = table()
     assert [row[0] for row in shown.rows if row[-1]] == [
         "Transformer (base model)",

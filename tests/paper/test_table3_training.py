@@ -11,12 +11,11 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.paper import table3_training
 from t2t_lite.paper.experiment_queue import Folders
 from t2t_lite.paper.published import TABLE_3
+from t2t_lite.paper.seeds import Cell, interval
 from t2t_lite.paper.table3_training import (
-    Cell,
     Table3Settings,
     chart,
     hparams_flags,
-    interval,
     table,
     train,
 )
