@@ -1,7 +1,9 @@
-"""t2t-paper trains a row of Table 3, and searches a parser's settings."""
+"""t2t-paper trains rows of Tables 2 and 3, and searches a parser's settings."""
 
 import json
+import os
 import pathlib
+import signal
 import time
 
 import pytest
@@ -20,9 +22,9 @@ class MyLines(Text2textTmpdir):
 """
 
 
-@pytest.mark.slow
-def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path: pathlib.Path):
-    text, data, out, mine = (tmp_path / name for name in ("text", "data", "out", "mine"))
+def _make_problem(command, tmp_path: pathlib.Path) -> list[str]:
+    """Generates the data of a user's problem; returns the flags that name it."""
+    text, data, mine = (tmp_path / name for name in ("text", "data", "mine"))
     text.mkdir()
     mine.mkdir()
     (mine / "__init__.py").write_text(_MINE, "utf-8")
@@ -33,6 +35,48 @@ def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path:
             path.write_text("\n".join(lines[:: 1 if split == "train" else 50]) + "\n", "utf-8")
     own = ["--problem=my_lines", f"--t2t_usr_dir={mine}", f"--data_dir={data}"]
     command("t2t-datagen", f"--tmp_dir={text}", *own)
+    return own
+
+
+@pytest.mark.slow
+def test_a_miniature_table_2_goes_on_after_a_kill(command, start, tmp_path: pathlib.Path):
+    own, out = _make_problem(command, tmp_path), tmp_path / "out"
+    flags = [
+        "table2",
+        *own,
+        "--scale=tiny",
+        "--steps=40",
+        "--hparams=batch_size=256,max_length=32",
+        f"--output_dir={out}",
+        "--rows=transformer,transformer_prenorm",
+        "--format=json",
+    ]
+    queue = start("t2t-paper", *flags)
+    path, second = out / "table2.json", out / "transformer_prenorm-seed1"
+    while not list(second.glob("model.ckpt-*.index")):
+        assert queue.poll() is None
+        time.sleep(0.1)
+    (trainer,) = pathlib.Path(f"/proc/{queue.pid}/task/{queue.pid}/children").read_text().split()
+    os.kill(int(trainer), signal.SIGKILL)
+    assert "transformer_prenorm-seed1: t2t-trainer ended with code -9" in queue.communicate()[0]
+    summary = out / "transformer-seed1" / "summary.json"
+    trained = summary.stat()
+    post, pre = json.loads(command("t2t-paper", *flags))["rows"]
+    assert summary.stat() == trained
+    assert (post["BLEU EN-DE"], pre["BLEU EN-DE"]) == (27.3, None)
+    assert post["updates"] == pre["updates"] == 40
+    assert post["FLOPs"] / 40 == post["FLOPs an update"] > 0
+    # The same data and matrix products: the batches differ only by chance.
+    assert 0.9 < post["FLOPs there"] / pre["FLOPs there"] < 1.1
+    cell = json.loads(path.read_text("utf-8"))["cells"]["transformer-seed1"]
+    assert list(cell["checkpoints"]) == [str(step) for step in range(2, 41, 2)]
+    assert cell["checkpoints"]["40"] == cell["operations"]
+    assert (out / "table2.svg").read_text("utf-8").startswith("<svg")
+
+
+@pytest.mark.slow
+def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path: pathlib.Path):
+    own, out = _make_problem(command, tmp_path), tmp_path / "out"
     flags = [
         "table3",
         *own,
