@@ -50,6 +50,10 @@ class SmallSystem:
 SYSTEMS = (
     SmallSystem("transformer", "transformer_multi30k", "Transformer (base model)"),
     SmallSystem("transformer", "transformer_multi30k_prenorm"),
+    SmallSystem("conv_s2s", "conv_s2s_multi30k", "ConvS2S"),
+    SmallSystem("universal_transformer", "universal_transformer_multi30k"),
+    SmallSystem("universal_transformer", "adaptive_universal_transformer_multi30k"),
+    SmallSystem("evolved_transformer", "evolved_transformer_multi30k"),
 )
 
 

@@ -6,9 +6,11 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.models.flops import ForwardFlops
+from t2t_lite.models.transformer import Transformer
 from t2t_lite.paper.parameter_counts import abstract_model
-from t2t_lite.paper.published import TABLE_2, VOCABULARY
-from t2t_lite.paper.table2 import SENTENCE_LENGTH, model_cost, table, training_cost
+from t2t_lite.paper.published import MODELS, TABLE_2, VOCABULARY, PublishedModel
+from t2t_lite.paper.table2 import SENTENCE_LENGTH, ModelCost, model_cost, table, training_cost
 from t2t_lite.training.optimizers import make_optimizer
 
 
@@ -46,9 +48,30 @@ def test_an_update_and_what_a_device_keeps():
     assert base.state == pytest.approx(4 * numbers, abs=16)  # a counter and the learning rate
 
 
-def test_other_systems_have_no_computed_cost():
+@pytest.mark.parametrize("system", MODELS)
+def test_each_set_is_one_of_the_models(system: str):
+    found = MODELS[system]
+    hparams = registry.hparams(found.hparams_set)
+    assert isinstance(hparams, registry.model(found.model).hparams_class)
+    assert system in [row.name for row in TABLE_2]
+
+
+def test_a_system_of_longer_tokens_is_counted_on_the_same_text(monkeypatch):
+    """Characters: five for each subword, and a number of operations linear in both lengths."""
+    flops = ForwardFlops(source=3.0, target=4.0)
+    monkeypatch.setattr(Transformer, "forward_flops", lambda self: flops)
+    small = PublishedModel("transformer", "transformer_test", 9, tokens_per_subword=5.0)
+    found = ModelCost.of(small)
+    assert found.by_token == 3 * (3.0 + 4.0)
+    assert found.by_update == pytest.approx(5 * 25_000 * found.by_token)
+
+
+def test_other_systems_have_no_computed_cost_of_training():
     assert training_cost("ConvS2S") is None
     shown = table()
+    parameters = {row[0]: row[5] for row in shown.rows}
+    assert parameters["ConvS2S"] == pytest.approx(216, rel=0.011)  # 216 million are V=43,137
+    assert parameters["ConvS2S Ensemble"] is None
     assert [row[0] for row in shown.rows if row[-1]] == [
         "Transformer (base model)",
         "Transformer (big)",
