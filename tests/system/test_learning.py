@@ -1,4 +1,4 @@
-"""A model that learns must copy and reverse; with a fresh seed each run, through the commands."""
+"""Models that learn must copy and reverse; with a fresh seed each run, through the commands."""
 
 import random
 import textwrap
@@ -36,18 +36,50 @@ class ReverseShort(Short, algorithmic.AlgorithmicReverseDecimal40):
 '''
 
 HPARAMS = (
-    "batch_size=1024,num_hidden_layers=1,hidden_size=64,filter_size=128,num_heads=4,"
+    "batch_size=1024,num_hidden_layers=1,hidden_size=64,batch_shuffle_size=8,max_length=16,"
     "learning_rate_schedule=constant*linear_warmup*rsqrt_normalized_decay,"
-    "learning_rate_constant=0.004,learning_rate_warmup_steps=100,batch_shuffle_size=8,"
-    "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,max_length=16"
+    "learning_rate_constant=0.004,learning_rate_warmup_steps=100,"
 )
+TRANSFORMER = (
+    "filter_size=128,num_heads=4,layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+)
+# By any name: a registered model, a set of its hparams, and what makes it small.
+KINDS = {
+    "transformer": ("transformer", "transformer_tiny", TRANSFORMER),
+    "moe": ("transformer", "transformer_moe_multi30k", TRANSFORMER),
+    "universal": ("universal_transformer", "universal_transformer_multi30k", TRANSFORMER),
+    "adaptive": ("universal_transformer", "adaptive_universal_transformer_multi30k", TRANSFORMER),
+    "evolved": ("evolved_transformer", "evolved_transformer_multi30k", TRANSFORMER),
+    "lstm": ("lstm_seq2seq", "lstm_multi30k", "dropout=0"),
+    "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", "dropout=0"),
+    "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", "dropout=0"),
+    "lstm_attention_both_ways": (
+        "lstm_seq2seq_attention_bidirectional_encoder",
+        "lstm_multi30k",
+        "dropout=0",
+    ),
+    "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
+    "conv_s2s": (
+        "conv_s2s",
+        "conv_s2s_multi30k",
+        "dropout=0,encoder_layers=64x3*2,decoder_layers=64x3*2",
+    ),
+}
+# A minute for the integration tests; the others take up to three each.
+_QUICK = ("transformer", "copy")
 
 
 @pytest.mark.parametrize(
-    ("problem", "solve"),
-    [("copy", list), pytest.param("reverse", reversed, marks=pytest.mark.slow)],
+    ("kind", "problem"),
+    [
+        pytest.param(kind, problem, marks=() if (kind, problem) == _QUICK else pytest.mark.slow)
+        for kind in KINDS
+        for problem in ("copy", "reverse")
+    ],
 )
-def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
+def test_learns_in_under_three_minutes(kind, problem, command, tmp_path):
+    model, hparams_set, hparams = KINDS[kind]
+    solve = {"copy": list, "reverse": reversed}[problem]
     seed = random.randrange(2**31)
     print(f"seed {seed}")
     usr_dir = tmp_path / "short_problems"
@@ -58,9 +90,9 @@ def test_learns_in_under_two_minutes(problem, solve, command, tmp_path):
         "--generate_data",
         f"--t2t_usr_dir={usr_dir}",
         f"--problem={problem}_short",
-        "--model=transformer",
-        "--hparams_set=transformer_tiny",
-        f"--hparams={HPARAMS}",
+        f"--model={model}",
+        f"--hparams_set={hparams_set}",
+        f"--hparams={HPARAMS}{hparams}",
         f"--data_dir={tmp_path / 'data'}",
         f"--tmp_dir={tmp_path}",
         f"--output_dir={tmp_path / 'run'}",
