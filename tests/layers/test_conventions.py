@@ -22,7 +22,6 @@ from t2t_lite.layers.evolved import (
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
-from t2t_lite.layers.lstm import LSTM, AdditiveAttention, LSTMCell, MultiplicativeAttention
 from t2t_lite.layers.neural_gpu import CGRU
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent

@@ -17,7 +17,7 @@ def test_columns_take_turns_in_direction(make_model):
 
 
 def test_a_layer_is_that_of_the_formula():
-    """f = W x; h = LSTM(first half of f)."""
+    """The layer computes f = W x and h = LSTM(first half of f)."""
     layer = FastForward(3, 4, 6, backward=True)
     x = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]) > 0
