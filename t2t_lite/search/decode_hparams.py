@@ -51,8 +51,7 @@ class DecodeHParams(HParams):
     )
     replace_unk: bool = option(
         False,
-        "Replace each unknown token of an output by the source token that it attends to most, for "
-        "vocabularies of whole words.",
+        "Replace unknown tokens by the source tokens that they attend to.",
     )
     extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
     well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")

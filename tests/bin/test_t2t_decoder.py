@@ -92,6 +92,7 @@ def test_t2ts_search_defaults():
         "sampling_keep_top_k": -1,
         "sampling_keep_top_p": 1.0,
         "seed": 0,
+        "replace_unk": False,
         "extra_length": 100,
         "well_formed": False,
         "batch_size": 0,
