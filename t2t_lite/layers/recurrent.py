@@ -9,6 +9,7 @@ from keras import ops
 
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.lstm_scan import lstm_scan
 
 
 class LSTMState(NamedTuple):
@@ -80,6 +81,41 @@ class Cell(Layer, abc.ABC):
         """Maps `x` [..., inputs] and the previous state to the next state."""
         return self.stepper(0)(None, state, x)
 
+    def scan(
+        self,
+        projected: keras.KerasTensor,
+        state: Any,
+        present: keras.KerasTensor | None,
+        backward: bool,
+    ) -> tuple[keras.KerasTensor, Any]:
+        """Takes the steps of a sequence; the state passes through padding unchanged.
+
+        Args:
+            projected: [N, B, gates · D], all inputs, projected.
+            state: the initial state, [B, D].
+            present: [N, B, 1], 0 at padding; None: no padding.
+            backward: whether to read from the last position to the first.
+
+        Returns:
+            The outputs [N, B, D], and the final state [B, D].
+        """
+        width, advance = projected.shape[-1], self.stepper(self.inputs)
+
+        def step(before: Any, now: keras.KerasTensor) -> tuple[Any, Any]:
+            if present is None:
+                after = advance(now, before, None)
+                return after, after
+            gates, here = ops.split(now, [width], axis=-1)
+            after = advance(gates, before, None)
+            pairs = zip(after, before, strict=True)
+            after = type(after)(*(ops.where(here > 0, *pair) for pair in pairs))
+            return after, after
+
+        if present is not None:  # packed: `scan` takes only one tensor of unknown length
+            projected = ops.concatenate([projected, present], axis=-1)
+        final, states = ops.scan(step, state, projected, reverse=backward)
+        return states.output, final
+
     def _bias(self) -> keras.KerasTensor:
         return self._cast(self.gates.bias)
 
@@ -147,6 +183,18 @@ class LSTMCell(Cell):
 
         return step
 
+    def scan(
+        self,
+        projected: keras.KerasTensor,
+        state: LSTMState,
+        present: keras.KerasTensor | None,
+        backward: bool,
+    ) -> tuple[keras.KerasTensor, LSTMState]:
+        """See `Cell.scan`; faster in training."""
+        kernel = self._rows(self.inputs)
+        outputs, cell = lstm_scan(projected, kernel, *state, present, self.forget_bias, backward)
+        return outputs, LSTMState(outputs[0 if backward else -1], cell)
+
     def _bias(self) -> keras.KerasTensor:
         bias = self.gates.bias
         return self._cast(bias + self.output_bias if self.second_bias else bias)
@@ -211,31 +259,24 @@ def run_cell(
 ) -> tuple[keras.KerasTensor, Any]:
     """Runs `cell` over a sequence; see `Recurrent.call`."""
     projected = ops.swapaxes(cell.project(x), 0, 1)  # [N, B, gates · D]
-    width = projected.shape[-1]
     if state is None:
         state = cell.initial_state(ops.zeros_like(projected[0, :, : cell.channels]))
+    present = None
     if mask is not None:
-        # Packed with the inputs: `scan` takes only one tensor of unknown length.
         present = ops.cast(ops.swapaxes(mask, 0, 1), projected.dtype)[..., None]  # [N, B, 1]
-        projected = ops.concatenate([projected, present], axis=-1)
-    advance = cell.stepper(cell.inputs)
-
-    def step(before: Any, now: keras.KerasTensor) -> tuple[Any, Any]:
-        if mask is None:
-            after = advance(now, before, None)
-            return after, after
-        gates, present = ops.split(now, [width], axis=-1)
-        after = advance(gates, before, None)
-        after = type(after)(
-            *(ops.where(present > 0, *parts) for parts in zip(after, before, strict=True))
-        )
-        return after, after
-
-    final, states = ops.scan(step, state, projected, reverse=backward)
-    output = ops.swapaxes(states.output, 0, 1)  # [B, N, D]
+    outputs, final = cell.scan(projected, state, present, backward)
+    output = ops.swapaxes(outputs, 0, 1)  # [B, N, D]
     if mask is not None:
         output = output * ops.cast(mask, output.dtype)[..., None]
     return output, final
+
+
+def supports_jit(cell: Cell) -> bool:
+    """Returns whether XLA can compile a training step with `cell` in a loop of `run_cell`.
+
+    TensorFlow's XLA cannot differentiate a loop of unknown length; the LSTM's needs not be.
+    """
+    return keras.backend.backend() != "tensorflow" or isinstance(cell, LSTMCell)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -255,8 +296,7 @@ class Recurrent(Layer):
         super().__init__(**kwargs)
         self.cell = cell
         self.backward = backward
-        # TensorFlow's XLA cannot differentiate a loop of unknown length.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
+        self.supports_jit = supports_jit(cell)
 
     def call(
         self,

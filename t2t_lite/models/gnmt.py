@@ -10,7 +10,7 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.gnmt import GNMTHParams
 from t2t_lite.layers.base import Stack, default_policy
 from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell
+from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import HParamsModel, require_choice
@@ -146,6 +146,8 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
             widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]
             self.decoder_cells = Stack(_cell(h, width) for width in widths)
             self.attention = ATTENTION[h.attention_mechanism](d, h.initializer_gain, outputs=0)
+        if not h.input_feeding:
+            self.supports_jit = supports_jit(self.decoder_cells[0])
         if h.softmax_bias:
             self.softmax_bias = self.add_weight((targets_vocab_size,), "zeros", name="softmax_bias")
             self.output_projection = OutputProjection(self.softmax_embedding, self.softmax_bias)

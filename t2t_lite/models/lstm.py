@@ -13,7 +13,7 @@ from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.layers.base import Stack, default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.recurrent import CELLS, State, run_cell
+from t2t_lite.layers.recurrent import CELLS, State, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_embedding, require_choice
@@ -66,6 +66,7 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
 
     def _make_decoder(self) -> None:
         self.decoder_cells = self._cells(self.hparams.hidden_size)
+        self.supports_jit = supports_jit(self.decoder_cells[0])
         narrow = self.softmax_embedding.channels
         # Two directions are too wide for a softmax matrix that embeddings share.
         self.output_layer = (

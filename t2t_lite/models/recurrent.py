@@ -37,7 +37,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
-        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"
 
     @functools.cached_property

@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
-from t2t_lite.layers.recurrent import CELLS, LSTMCell, Recurrent
+from t2t_lite.layers.recurrent import CELLS, Cell, LSTMCell, LSTMState, Recurrent, run_cell
 from t2t_lite.layers.recurrent_attention import (
     AdditiveAttention,
     DotAttention,
@@ -16,6 +17,10 @@ INPUTS, D = 3, 4
 # Padding after the tokens, before them, and between them.
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1]]) > 0
 X = np.random.RandomState(0).normal(size=(*MASK.shape, INPUTS)).astype(np.float32)
+
+
+def random(*shape, seed=0):
+    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
 
 
 def make(cell="lstm", backward=False):
@@ -89,6 +94,44 @@ def test_steps_are_those_of_the_sequence(cell):
         np.testing.assert_allclose(part, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("mask", [None, MASK], ids=["tokens", "padding"])
+def test_the_gradient_is_that_of_automatic_differentiation(mask, backward):
+    """Of outputs and final state, by inputs, initial state and weights."""
+    cell = make(backward=backward).cell
+    targets = [tf.constant(random(*MASK.shape, D)), *map(tf.constant, random(2, len(X), D, seed=1))]
+    sources = [tf.constant(X), *map(tf.constant, random(2, len(X), D, seed=2))]
+    weights = [weight.value for weight in cell.trainable_weights]
+    gradients = []
+    for scan in (type(cell).scan, Cell.scan):
+        with tf.GradientTape() as tape, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(cell), "scan", scan)
+            tape.watch(sources)
+            outputs, final = run_cell(cell, sources[0], mask, LSTMState(*sources[1:]), backward)
+            loss = sum(
+                tf.reduce_sum(part * target)
+                for part, target in zip((outputs, *final), targets, strict=True)
+            )
+        gradients.append(tape.gradient(loss, sources + weights))
+    for own, automatic in zip(*gradients, strict=True):
+        np.testing.assert_allclose(own, automatic, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.integration
+def test_xla_compiles_the_gradient():
+    cell = make().cell
+
+    def gradient(x, mask):
+        with tf.GradientTape() as tape:
+            outputs, _ = run_cell(cell, x, mask)
+            loss = tf.reduce_sum(outputs**2)
+        return tape.gradient(loss, [weight.value for weight in cell.trainable_weights])
+
+    compiled = tf.function(gradient, jit_compile=True)(tf.constant(X), tf.constant(MASK))
+    for found, wanted in zip(compiled, gradient(X, MASK), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_a_second_bias_is_added_to_the_first():
     cell = LSTMCell(INPUTS, D, forget_bias=0.0, second_bias=True)
     state = cell.initial_state(np.zeros((len(X), D), np.float32))
@@ -99,10 +142,6 @@ def test_a_second_bias_is_added_to_the_first():
 
 
 # ---- attention
-
-
-def random(*shape, seed=0):
-    return np.random.RandomState(seed).normal(size=shape).astype(np.float32)
 
 
 def softmax(scores):

@@ -244,6 +244,15 @@ def test_xla_computes_the_same(strategy_over, caplog):
     assert caplog.text.count("XLA compiles the step for batches of 2 × 3 × 7 subwords (1 of") == 1
 
 
+@pytest.mark.integration
+def test_xla_compiles_an_lstm(strategy_over):
+    lstm = {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}
+    batches = ragged_batches(2, parts=2)
+    _, plain = train(strategy_over(1), batches, "dropout=0", **lstm)
+    _, compiled = train(strategy_over(1), batches, "dropout=0,xla_compile=true", **lstm)
+    np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-5)
+
+
 def test_what_xla_cannot_do_is_refused(strategy_over):
     xla = "xla_compile=true"
     with pytest.raises(UsageError, match="several logical CPU devices"):
