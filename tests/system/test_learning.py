@@ -59,6 +59,7 @@ KINDS = {
         "dropout=0",
     ),
     "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
+    "byte_net": ("byte_net", "bytenet_multi30k", "dropout=0,num_block_repeat=6"),
     "conv_s2s": (
         "conv_s2s",
         "conv_s2s_multi30k",
