@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 import pairing
@@ -72,10 +73,29 @@ DROPOUT = SMOOTHING = 0.1
 
 
 def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
-    """Our model and training step, as the trainer sets them up.
+    """Our Transformer and training step, as the trainer sets them up.
 
     Args:
         shape: the sizes; the batch is divided evenly among the devices.
+        logical_devices: as the trainer's `--simulate_devices`.
+    """
+    return prepare_model("transformer", "transformer_base", shape.hparams, shape, logical_devices)
+
+
+def prepare_model(
+    name: str,
+    hparams_set: str,
+    changes: dict[str, Any],
+    shape: Shape,
+    logical_devices: int = 0,
+) -> pairing.Step:
+    """Any of our models and our training step, as the trainer sets them up.
+
+    Args:
+        name: the registered model.
+        hparams_set: the registered set of its hparams.
+        changes: hparams to change.
+        shape: the sizes of vocabulary and batches.
         logical_devices: as the trainer's `--simulate_devices`.
     """
     import tensorflow as tf
@@ -85,11 +105,11 @@ def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
     from t2t_lite.training.optimizers import make_optimizer
     from t2t_lite.training.train_step import TrainStep
 
-    hparams = registry.hparams("transformer_base").copy(**shape.hparams)
+    hparams = registry.hparams(hparams_set).copy(**changes)
     strategy = devices.make_strategy(None, logical_devices)
     parts = strategy.num_replicas_in_sync
     with strategy.scope():
-        model = registry.model("transformer")(hparams, shape.vocabulary, shape.vocabulary)
+        model = registry.model(name)(hparams, shape.vocabulary, shape.vocabulary)
         optimizer = make_optimizer(hparams)
         optimizer.build(model.trainable_variables)
     train_step = TrainStep(strategy, model, optimizer, parts, seed=1)
