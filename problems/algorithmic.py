@@ -1,9 +1,11 @@
-"""T2T's algorithmic tasks: copying and reversing random symbols, a basic test of learning.
+"""T2T's algorithmic tasks: what a model can learn of them, and whether it works on longer inputs.
 
 A sample's text is its symbols as numbers separated by spaces, such as `3 1 4`.
 """
 
 import abc
+import functools
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -64,6 +66,10 @@ class AlgorithmicProblem(Text2TextProblem):
     def solve(self, symbols: list[int]) -> list[int]:
         """Returns the targets of these inputs."""
 
+    def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
+        """Returns the inputs of a sample, drawn evenly: their number first, then each symbol."""
+        return draw.choices(range(self.num_symbols), k=draw.randint(1, max_length))
+
     @property
     def train_length(self) -> int:
         """Greatest length of training inputs; lengths are drawn from 1 to this."""
@@ -95,7 +101,7 @@ class AlgorithmicProblem(Text2TextProblem):
         max_length = self.train_length if is_training else self.dev_length
         draw = random.Random(f"{self.base_name}/{dataset_split}")
         for _ in range(self.train_size if is_training else self.dev_size):
-            symbols = draw.choices(range(self.num_symbols), k=draw.randint(1, max_length))
+            symbols = self.draw_inputs(draw, max_length)
             yield {
                 "inputs": " ".join(map(str, symbols)),
                 "targets": " ".join(map(str, self.solve(symbols))),
@@ -163,5 +169,198 @@ class AlgorithmicReverseDecimal40(AlgorithmicReverseBinary40):
 
     @property
     def num_symbols(self) -> int:
+        """Ten."""
+        return 10
+
+
+@registry.register_problem
+class AlgorithmicShiftDecimal40(AlgorithmicProblem):
+    """Replacing each of ten symbols by another symbol of its own."""
+
+    shift = 10
+
+    @property
+    def num_symbols(self) -> int:
+        """Ten that are read, and ten that are written."""
+        return 20
+
+    @property
+    def dev_length(self) -> int:
+        """Greatest length of evaluation and test inputs: twice that of training."""
+        return 80
+
+    def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
+        """Returns symbols of the lower half."""
+        return draw.choices(range(self.num_symbols - self.shift), k=draw.randint(1, max_length))
+
+    def solve(self, symbols: list[int]) -> list[int]:
+        """Returns the counterparts of the inputs, in the upper half."""
+        return [symbol + self.shift for symbol in symbols]
+
+
+@registry.register_problem
+class AlgorithmicSortProblem(AlgorithmicProblem):
+    """Sorting up to 10 numbers in training, and up to 20 in evaluation."""
+
+    @property
+    def can_split_sources(self) -> bool:
+        """No: pieces would be sorted by themselves."""
+        return False
+
+    @property
+    def num_symbols(self) -> int:
+        """As many as the longest input has."""
+        return max(self.train_length, self.dev_length)
+
+    @property
+    def train_length(self) -> int:
+        """Greatest length of training inputs."""
+        return 10
+
+    @property
+    def dev_length(self) -> int:
+        """Greatest length of evaluation and test inputs: twice that of training."""
+        return 2 * self.train_length
+
+    def solve(self, symbols: list[int]) -> list[int]:
+        """Returns the inputs in ascending order."""
+        return sorted(symbols)
+
+
+@registry.register_problem
+class AlgorithmicReverseNlplike8k(AlgorithmicReverseBinary40):
+    """Reversing sequences with lengths and frequencies like those of words in sentences."""
+
+    zipf_exponent = 1.3  # the frequency of the n-th symbol is in proportion to n^-zipf_exponent
+
+    @property
+    def num_symbols(self) -> int:
+        """8,000."""
+        return 8_000
+
+    @property
+    def train_length(self) -> int:
+        """Twice the mean length of the inputs, which are normally distributed."""
+        return 70
+
+    @property
+    def dev_length(self) -> int:
+        """As in training."""
+        return 70
+
+    def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
+        """Returns symbols by Zipf's law; the deviation of the length is a tenth of `max_length`."""
+        length = int(abs(draw.gauss(max_length / 2, max_length / 10)) + 1)
+        return draw.choices(range(self.num_symbols), cum_weights=self._frequencies, k=length)
+
+    @functools.cached_property
+    def _frequencies(self) -> list[float]:
+        ranks = range(1, self.num_symbols + 1)
+        return list(itertools.accumulate(rank**-self.zipf_exponent for rank in ranks))
+
+
+@registry.register_problem
+class AlgorithmicReverseNlplike32k(AlgorithmicReverseNlplike8k):
+    """The same with 32,000 symbols, of which rare ones occur more often."""
+
+    zipf_exponent = 1.05
+
+    @property
+    def num_symbols(self) -> int:
+        """32,000."""
+        return 32_000
+
+
+class ArithmeticProblem(AlgorithmicProblem):
+    """Two numbers, each from its lowest digit to its highest, with a separator between them.
+
+    The separator is the symbol after the highest digit. T2T has the same symbols, but a vocabulary
+    without the separator.
+    """
+
+    @property
+    def can_split_sources(self) -> bool:
+        """No: the result follows from both numbers."""
+        return False
+
+    @property
+    @abc.abstractmethod
+    def base(self) -> int:
+        """Base of the numbers: 2 or 10."""
+
+    @abc.abstractmethod
+    def calculate(self, one: int, other: int) -> int:
+        """Returns the result."""
+
+    @property
+    def num_symbols(self) -> int:
+        """The digits and the separator."""
+        return self.base + 1
+
+    def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
+        """Returns two numbers without leading zeros; the first has at most half of the length."""
+        one = draw.randint(1, max_length // 2)
+        other = draw.randint(1, max_length - one - 1)
+        return [*self._draw_number(draw, one), self.base, *self._draw_number(draw, other)]
+
+    def _draw_number(self, draw: random.Random, length: int) -> list[int]:
+        highest = draw.randrange(1 if length > 1 else 0, self.base)
+        return [*draw.choices(range(self.base), k=length - 1), highest]
+
+    def solve(self, symbols: list[int]) -> list[int]:
+        """Returns the digits of the result, from the lowest."""
+        border = symbols.index(self.base)
+        one, other = (
+            int("".join(map(str, reversed(digits))), self.base)
+            for digits in (symbols[:border], symbols[border + 1 :])
+        )
+        digits = format(self.calculate(one, other), "b" if self.base == 2 else "d")
+        return [int(digit) for digit in reversed(digits)]
+
+
+@registry.register_problem
+class AlgorithmicAdditionBinary40(ArithmeticProblem):
+    """Adding binary numbers."""
+
+    @property
+    def base(self) -> int:
+        """Two."""
+        return 2
+
+    def calculate(self, one: int, other: int) -> int:
+        """Returns the sum."""
+        return one + other
+
+
+@registry.register_problem
+class AlgorithmicAdditionDecimal40(AlgorithmicAdditionBinary40):
+    """Adding decimal numbers."""
+
+    @property
+    def base(self) -> int:
+        """Ten."""
+        return 10
+
+
+@registry.register_problem
+class AlgorithmicMultiplicationBinary40(ArithmeticProblem):
+    """Multiplying binary numbers."""
+
+    @property
+    def base(self) -> int:
+        """Two."""
+        return 2
+
+    def calculate(self, one: int, other: int) -> int:
+        """Returns the product."""
+        return one * other
+
+
+@registry.register_problem
+class AlgorithmicMultiplicationDecimal40(AlgorithmicMultiplicationBinary40):
+    """Multiplying decimal numbers."""
+
+    @property
+    def base(self) -> int:
         """Ten."""
         return 10

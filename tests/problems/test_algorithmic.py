@@ -1,3 +1,6 @@
+import itertools
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +42,79 @@ def test_tasks_and_sizes_are_those_of_t2t(name):
     assert [sample["targets"].split() for sample in samples] == [solve(words) for words in inputs]
     assert {len(words) for words in inputs} == set(range(1, 401))
     assert set().union(*inputs) == set(map(str, range(num_symbols)))
+
+
+def number(words, base):
+    """The value of digits from the lowest; numbers have no leading zeros."""
+    assert len(words) == 1 or words[-1] != "0"
+    return sum(int(word) * base**place for place, word in enumerate(words))
+
+
+@pytest.mark.parametrize("name", ["addition", "multiplication"])
+@pytest.mark.parametrize(("digits", "base"), [("binary", 2), ("decimal", 10)])
+def test_arithmetic_is_right_beyond_the_lengths_of_training(name, digits, base):
+    problem = registry.problem(f"algorithmic_{name}_{digits}40")
+    assert problem.get_feature_encoders("")["inputs"].vocab_size == base + 1 + 2
+    assert not problem.can_split_sources
+    longest = {}
+    for split, limit in (("train", 40), ("test", 400)):
+        samples = problem.generate_samples("", "", split)
+        lengths = set()
+        for sample in itertools.islice(samples, 500):
+            words = sample["inputs"].split()
+            lengths.add(len(words))
+            border = words.index(str(base))
+            one, other = number(words[:border], base), number(words[border + 1 :], base)
+            wanted = one + other if name == "addition" else one * other
+            assert number(sample["targets"].split(), base) == wanted
+            assert 1 <= border <= limit // 2
+        longest[split] = max(lengths)
+        assert longest[split] <= limit
+    assert longest["train"] > 35
+    assert longest["test"] > 350
+
+
+def test_arithmetic_by_hand():
+    addition = registry.problem("algorithmic_addition_decimal40")
+    assert addition.solve([9, 9, 10, 1]) == [0, 0, 1]  # 99 + 1
+    assert addition.solve([0, 10, 0]) == [0]
+    multiplication = registry.problem("algorithmic_multiplication_binary40")
+    assert multiplication.solve([1, 1, 2, 0, 1]) == [0, 1, 1]  # 3 · 2
+
+
+def test_shifted_and_sorted_symbols():
+    shift = registry.problem("algorithmic_shift_decimal40")
+    assert (shift.num_symbols, shift.train_length, shift.dev_length) == (20, 40, 80)
+    sort = registry.problem("algorithmic_sort_problem")
+    assert (sort.num_symbols, sort.train_length, sort.dev_length) == (20, 10, 20)
+    for problem, solve in (
+        (shift, lambda words: [str(int(word) + 10) for word in words]),
+        (sort, lambda words: sorted(words, key=int)),
+    ):
+        samples = list(itertools.islice(problem.generate_samples("", "", "test"), 2000))
+        inputs = [sample["inputs"].split() for sample in samples]
+        assert [sample["targets"].split() for sample in samples] == list(map(solve, inputs))
+        assert {len(words) for words in inputs} == set(range(1, problem.dev_length + 1))
+    assert {int(word) for words in inputs for word in words} == set(range(20))
+
+
+@pytest.mark.parametrize(("size", "exponent"), [("8k", 1.3), ("32k", 1.05)])
+def test_reversed_symbols_are_distributed_like_words(size, exponent):
+    problem = registry.problem(f"algorithmic_reverse_nlplike{size}")
+    assert problem.num_symbols == {"8k": 8_000, "32k": 32_000}[size]
+    assert not problem.can_split_sources
+    samples = list(itertools.islice(problem.generate_samples("", "", "train"), 3000))
+    inputs = [sample["inputs"].split() for sample in samples]
+    assert all(
+        s["targets"].split() == words[::-1] for s, words in zip(samples, inputs, strict=True)
+    )
+    lengths = np.array([len(words) for words in inputs])
+    assert lengths.mean() == pytest.approx(35.5, abs=0.5)
+    assert lengths.std() == pytest.approx(7.0, abs=0.5)
+    words = np.array([int(word) for words in inputs for word in words])
+    total = sum(rank**-exponent for rank in range(1, problem.num_symbols + 1))
+    for rank in (1, 2, 10):
+        assert (words == rank - 1).mean() == pytest.approx(rank**-exponent / total, rel=0.1)
 
 
 def test_a_subclass_can_shorten_its_samples(tmp_path):
