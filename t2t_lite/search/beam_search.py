@@ -109,7 +109,7 @@ class BeamSearch(SearchLoop):
     ) -> tuple[_Beams, Any]:
         last = tf.gather(old.alive_ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
         logits, state = self._model.decode_step(last, step, state)
-        logits, left = self._constraints(logits, old.alive_ids, step, sentences.prefixes)
+        logits, left = self._constraints(logits, old.alive_ids, step, sentences)
         # C candidates for each sentence, all [B, C]; ids [B, C, L]
         log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]

@@ -1,10 +1,10 @@
-"""Constraints on outputs: a prefix, a minimum length, no repeated n-grams."""
+"""Constraints on outputs: a prefix, a minimum or exact length, no repeated n-grams."""
 
 import dataclasses
 
 import tensorflow as tf
 
-from t2t_lite.search.search_loop import DEAD
+from t2t_lite.search.search_loop import DEAD, Sentences
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 # Log-probability of a forbidden token: so far below `DEAD` that the hypothesis stays dead, whatever
@@ -16,18 +16,20 @@ _FORBIDDEN = 2 * DEAD
 class Constraints:
     """Forbids tokens; the log-probabilities of the others do not change.
 
-    Scores are thus the model's own. A prefix overrides the other two constraints.
+    Scores are thus the model's own. A prefix overrides the other constraints.
 
     Args:
         min_length: minimum tokens of an output, EOS not counted, if its limit allows it.
         no_repeat_ngram_size: n: no n-gram occurs twice; 0: n-grams may repeat.
+        force_length: whether outputs are as long as their limits, with EOS only at the end.
     """
 
     min_length: int = 0
     no_repeat_ngram_size: int = 0
+    force_length: bool = False
 
     def __call__(
-        self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor
+        self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Forbids the tokens that must not come at `step`.
 
@@ -35,7 +37,7 @@ class Constraints:
             logits: [B, K, V].
             ids: [B, K, L], the hypotheses; ids from `step` on are ignored.
             step: a scalar, the number of their tokens; less than L.
-            prefixes: [B, P], see `Sentences`.
+            sentences: their limits and prefixes.
 
         Returns:
             Logits [B, K, V] of the permitted tokens, and their total log-probability [B, K].
@@ -43,7 +45,7 @@ class Constraints:
 
         def constrained() -> tuple[tf.Tensor, tf.Tensor]:
             log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-            allowed = self._allowed(ids, step, prefixes, log_probs.shape[-1])
+            allowed = self._allowed(ids, step, sentences, log_probs.shape[-1])
             # NaN must stay visible: searches check for it.
             left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
             return left, tf.reduce_logsumexp(left, axis=-1)
@@ -51,18 +53,23 @@ class Constraints:
         def free() -> tuple[tf.Tensor, tf.Tensor]:
             return tf.cast(logits, tf.float32), tf.zeros(tf.shape(logits)[:2])
 
-        if self.no_repeat_ngram_size:
+        if self.no_repeat_ngram_size or self.force_length:
             return constrained()
-        return tf.cond((step < self.min_length) | (step < tf.shape(prefixes)[1]), constrained, free)
+        has_prefix = step < tf.shape(sentences.prefixes)[1]
+        return tf.cond((step < self.min_length) | has_prefix, constrained, free)
 
     def _allowed(
-        self, ids: tf.Tensor, step: tf.Tensor, prefixes: tf.Tensor, vocab_size: int
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
     ) -> tf.Tensor:
         """Returns which tokens may come at `step`: [B, K, V], or a shape that broadcasts to it."""
         vocabulary = tf.range(vocab_size)
         allowed = (vocabulary != EOS_ID) | (step >= self.min_length)
         if self.no_repeat_ngram_size:
             allowed &= ~self._repeated(ids, step, vocab_size)
+        if self.force_length:
+            is_last = step == sentences.limits - 1  # [B]
+            allowed &= (vocabulary == EOS_ID) == is_last[:, None, None]
+        prefixes = sentences.prefixes
         # One more column, for steps after all prefixes.
         padded = tf.pad(prefixes, [[0, 0], [0, 1]])
         forced = tf.gather(padded, tf.minimum(step, tf.shape(prefixes)[1]), axis=1)

@@ -54,6 +54,11 @@ class DecodeHParams(HParams):
         "Replace unknown tokens by the source tokens that they attend to.",
     )
     extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
+    force_decode_length: bool = option(
+        False,
+        "Make every output exactly extra_length longer than its source, for tasks with outputs of "
+        "a known length.",
+    )
     well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")
     batch_size: int = option(
         0, "Sentences decoded together; 0 fits them to a budget of subwords.", minimum=0
@@ -81,10 +86,16 @@ class DecodeHParams(HParams):
         self._check_sampling()
         if self.coverage_penalty and (self.beam_size == 1 or self.sampling_method == "random"):
             raise self._useless("coverage_penalty", "beam search: beam_size above 1, no sampling")
-        if self.well_formed and (self.min_length or self.no_repeat_ngram_size):
+        if self.well_formed and (
+            self.min_length or self.no_repeat_ngram_size or self.force_decode_length
+        ):
             raise UsageError(
-                f"{self.noun} 'well_formed': trees cannot also obey min_length or "
-                "no_repeat_ngram_size; leave them out"
+                f"{self.noun} 'well_formed': trees cannot also obey min_length, "
+                "no_repeat_ngram_size or force_decode_length; leave them out"
+            )
+        if self.force_decode_length and self.min_length:
+            raise UsageError(
+                f"{self.noun} 'force_decode_length': lengths are fixed; leave out min_length"
             )
         if self.well_formed and self.xla_compile:
             raise UsageError(

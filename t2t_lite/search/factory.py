@@ -31,7 +31,7 @@ def make_search(
     steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
-    constraints = Constraints(h.min_length, h.no_repeat_ngram_size)
+    constraints = Constraints(h.min_length, h.no_repeat_ngram_size, h.force_decode_length)
     if h.sampling_method == "random":
         return Sampler(
             steps,

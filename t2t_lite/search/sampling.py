@@ -88,7 +88,7 @@ class Sampler(SearchLoop):
         last = tf.gather(old.ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
         logits, state = self._model.decode_step(last, step, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [B, K, V]
-        log_probs, _ = self._constraints(log_probs, old.ids, step, sentences.prefixes)
+        log_probs, _ = self._constraints(log_probs, old.ids, step, sentences)
         tokens = _chosen(self._candidates(log_probs), tf.gather(old.draws, step, axis=1))
         chosen = tf.gather(log_probs, tokens, batch_dims=2)
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]

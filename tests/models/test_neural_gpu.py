@@ -7,6 +7,8 @@ from keras import ops
 from t2t_lite import registry
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.factory import make_search
 
 
 def recorded_units(recorded, scope):
@@ -124,3 +126,13 @@ def test_sets():
     wanted |= {"learning_rate": 0.02, "learning_rate_warmup_steps": 3000, "label_smoothing": 0.0}
     assert wanted.items() <= algorithmic.to_dict().items()
     assert registry.hparams("extended_neural_gpu").tape_width == 4
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_outputs_of_a_known_length(models, features, beams):
+    hparams = DecodeHParams(beam_size=beams, extra_length=0, force_decode_length=True)
+    inputs = features["inputs"]
+    lengths = np.count_nonzero(inputs, axis=1)
+    ids, _ = make_search(models("neural_gpu"), {}, hparams)(inputs, lengths)
+    assert np.count_nonzero(ids[:, 0], axis=1).tolist() == lengths.tolist()
+    assert np.argmax(ids[:, 0] == 1, axis=1).tolist() == (lengths - 1).tolist()

@@ -26,6 +26,8 @@ from t2t_lite.search.sampling import Sampler
         ("sampling_method=random,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("beam_size=1,coverage_penalty=0.2", "0.2 applies only to beam search"),
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
+        ("well_formed=true,force_decode_length=true", "or force_decode_length; leave them out"),
+        ("force_decode_length=true,min_length=3", "lengths are fixed; leave out min_length"),
         ("well_formed=true,xla_compile=true", "XLA would recompile the search among trees"),
     ],
 )

@@ -100,6 +100,14 @@ def test_least_length_above_the_greatest(table):
     check(found, [([B, A], math.log(0.36)), ([A, B], math.log(0.27))])
 
 
+def test_exact_length(table):
+    """EOS at the end alone; its probability counts."""
+    exact = Constraints(force_length=True)
+    check(search(table, limit=2, constraints=exact), [(A_[0], log(A_[1])), (B_[0], log(B_[1]))])
+    found = search(table, limit=3, constraints=exact)
+    check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
+
+
 def test_no_token_twice(table):
     found = search(table, Penalty(3.0, "average"), constraints=Constraints(no_repeat_ngram_size=1))
     check(found, [(BA[0], log(BA[1]) / 27), (AB[0], log(AB[1]) / 27)])
