@@ -9,6 +9,7 @@ from keras import ops
 
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.initializers import unit_scaling
 from t2t_lite.layers.lstm_scan import lstm_scan
 
 
@@ -16,7 +17,7 @@ class LSTMState(NamedTuple):
     """The state that an LSTM cell passes to its next step."""
 
     output: keras.KerasTensor  # h, [..., D]
-    cell: keras.KerasTensor  # c, [..., D]
+    cell: keras.KerasTensor  # c, [..., D]; with a projected output [..., H]
 
 
 class GRUState(NamedTuple):
@@ -53,13 +54,11 @@ class Cell(Layer, abc.ABC):
         self.inputs = inputs
         self.channels = channels
         self.gain = gain
-        self.gates = Projection(
-            inputs + channels,
-            [channels] * self.gate_count,
-            gain,
-            use_bias=True,
-            dtype=self.dtype_policy,
-        )
+
+    def _make_gates(self, width: int) -> None:
+        """Creates the kernel, with `width` columns for each gate."""
+        widths, rows = [width] * self.gate_count, self.inputs + self.channels
+        self.gates = Projection(rows, widths, self.gain, use_bias=True, dtype=self.dtype_policy)
 
     @abc.abstractmethod
     def initial_state(self, zeros: keras.KerasTensor) -> Any:
@@ -141,6 +140,8 @@ class LSTMCell(Cell):
             al. 2015).
         second_bias: whether there is another bias for the product with the previous output, as in
             cuDNN and PyTorch; it is added to the first.
+        cells: features H of gates and cell, if the output is their projection to D features (Sak
+            et al. 2014); 0: D, without a projection.
         **kwargs: see `Layer`.
     """
 
@@ -153,21 +154,31 @@ class LSTMCell(Cell):
         gain: float = 1.0,
         forget_bias: float = 1.0,
         second_bias: bool = False,
+        cells: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(inputs, channels, gain, **kwargs)
         self.forget_bias = forget_bias
         self.second_bias = second_bias
+        self.cells = cells
+        self._make_gates(cells or channels)
         if second_bias:
-            self.output_bias = self.add_weight((4 * channels,), "zeros", name="output_bias")
+            shape = (4 * (cells or channels),)
+            self.output_bias = self.add_weight(shape, "zeros", name="output_bias")
+        if cells:
+            self.output_kernel = self.add_weight(
+                (cells, channels), unit_scaling(gain), name="output_kernel"
+            )
 
     def initial_state(self, zeros: keras.KerasTensor) -> LSTMState:
         """See `Cell.initial_state`."""
-        return LSTMState(zeros, zeros)
+        cell = ops.repeat(zeros[..., :1], self.cells, axis=-1) if self.cells else zeros
+        return LSTMState(zeros, cell)
 
     def stepper(self, known: int) -> Step:
         """See `Cell.stepper`."""
         kernel, bias = self._rows(known), self._bias()
+        output_kernel = self._cast(self.output_kernel) if self.cells else None
 
         def step(
             projected: keras.KerasTensor | None, state: LSTMState, others: keras.KerasTensor | None
@@ -179,7 +190,10 @@ class LSTMCell(Cell):
             write, forget, new, read = ops.split(gates, 4, axis=-1)
             kept = ops.sigmoid(forget + self.forget_bias) * state.cell
             cell = kept + ops.sigmoid(write) * ops.tanh(new)
-            return LSTMState(ops.sigmoid(read) * ops.tanh(cell), cell)
+            output = ops.sigmoid(read) * ops.tanh(cell)
+            if output_kernel is not None:
+                output = ops.matmul(output, output_kernel)
+            return LSTMState(output, cell)
 
         return step
 
@@ -218,6 +232,7 @@ class GRUCell(Cell):
 
     def __init__(self, inputs: int, channels: int, gain: float = 1.0, **kwargs: Any) -> None:
         super().__init__(inputs, channels, gain, **kwargs)
+        self._make_gates(channels)
         # Of the candidate's product with the previous output, before the reset gate.
         self.output_bias = self.add_weight((channels,), "zeros", name="output_bias")
 

@@ -176,6 +176,17 @@ class NormedAdditiveAttention(AdditiveAttention):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
+class FactoredAttention(AdditiveAttention):
+    """Scores Σ v · tanh(W query) · tanh(U key): a matrix product (Shazeer et al. 2017, app. G)."""
+
+    def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
+        """See `RecurrentAttention.scores`."""
+        weights = ops.cast(self.score.kernel, keys.dtype)[:, 0]  # [D]
+        weighted = ops.tanh(self.query(query)) * weights
+        return ops.matmul(weighted, ops.transpose(ops.tanh(keys), (0, 2, 1)))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class MultiplicativeAttention(RecurrentAttention):
     """Scores query · W key (Luong et al. 2015, equation 8, "general")."""
 
@@ -210,4 +221,5 @@ ATTENTION: dict[str, type[RecurrentAttention]] = {
     "luong_concat": AdditiveAttention,
     "luong_dot": DotAttention,
     "normed_bahdanau": NormedAdditiveAttention,
+    "factored": FactoredAttention,
 }

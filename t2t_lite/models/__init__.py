@@ -14,6 +14,7 @@ _MODELS = {
     "lstm_seq2seq_attention_bidirectional_encoder": "lstm:LSTMSeq2SeqAttentionBidirectionalEncoder",
     "lstm_seq2seq_bidirectional_encoder": "lstm:LSTMSeq2SeqBidirectionalEncoder",
     "neural_gpu": "neural_gpu:NeuralGPU",
+    "moe_lstm": "moe_lstm:MoELSTM",
     "transformer": "transformer:Transformer",
     "universal_transformer": "universal_transformer:UniversalTransformer",
 }

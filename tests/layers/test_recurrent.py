@@ -10,6 +10,7 @@ from t2t_lite.layers.recurrent import CELLS, Cell, LSTMCell, LSTMState, Recurren
 from t2t_lite.layers.recurrent_attention import (
     AdditiveAttention,
     DotAttention,
+    FactoredAttention,
     NormedAdditiveAttention,
 )
 
@@ -199,3 +200,28 @@ def test_concat_is_the_additive_score():
     wanted = np.tanh(pairs @ np.concatenate([q, k])) @ v
     found = attention.scores(query, attention.keys(values))
     np.testing.assert_allclose(found[0, 0], wanted[:, 0], rtol=1e-5, atol=1e-6)
+
+
+def test_factored_scores_are_those_of_the_formula():
+    attention = FactoredAttention(D)
+    query, keys = random(2, 3, D), random(2, 5, D, seed=1)
+    w, v = (ops.convert_to_numpy(part.kernel) for part in (attention.query, attention.score))
+    wanted = np.einsum("bqd,bsd->bqs", np.tanh(query @ w) * v[:, 0], np.tanh(keys))
+    np.testing.assert_allclose(attention.scores(query, keys), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_an_output_may_be_projected():
+    """An LSTM of more cells, whose output is multiplied by a matrix before anyone sees it."""
+    cell = LSTMCell(INPUTS, D, cells=7)
+    assert cell.gates.kernel.shape == (INPUTS + D, 4 * 7)
+    x, h, c = random(2, INPUTS), random(2, D, seed=1), random(2, 7, seed=2)
+    state = cell(x, LSTMState(h, c))
+    gates = np.concatenate([x, h], axis=-1) @ ops.convert_to_numpy(cell.gates.kernel)
+    write, forget, new, read = np.split(gates, 4, axis=-1)
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
+    wanted = sigmoid(forget + 1) * c + sigmoid(write) * np.tanh(new)
+    output = (sigmoid(read) * np.tanh(wanted)) @ ops.convert_to_numpy(cell.output_kernel)
+    np.testing.assert_allclose(state.cell, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(state.output, output, rtol=1e-5, atol=1e-6)
+    outputs, final = Recurrent(cell)(random(2, 4, INPUTS))
+    assert (outputs.shape, final.output.shape, final.cell.shape) == ((2, 4, D), (2, D), (2, 7))

@@ -31,6 +31,13 @@ _CONV_S2S = {
     "max_length": 32,
 }
 _BYTE_NET = {"hidden_size": 16, "num_hidden_layers": 2, "num_block_repeat": 1, "dropout": 0.3}
+_MOE_LSTM = {
+    "hidden_size": 16,
+    "lstm_cells": 24,
+    "moe_num_experts": 4,
+    "moe_hidden_sizes": "12",
+    "dropout": 0.3,
+}
 # By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
@@ -60,6 +67,7 @@ KINDS = {
         "lstm_bahdanau_attention",
         {**_LSTM, "hidden_size": 8, "attention_mechanism": "normed_bahdanau"},
     ),
+    "moe_lstm": ("moe_lstm", "moe_lstm_multi30k", _MOE_LSTM),
     "gnmt": ("gnmt", "gnmt_wu2016", {**_LSTM, "num_hidden_layers": 3}),
     "gnmt_v2": ("gnmt", "gnmt_multi30k", {**_LSTM, "num_hidden_layers": 3}),
     "deep_att": (
@@ -149,7 +157,7 @@ def model(kind, models):
 def dropouts(kind):
     """Names of the hparams of a kind that draw at random in training, and do not if they are 0."""
     names = [name for name in registry.hparams(KINDS[kind][1]).names() if name.endswith("dropout")]
-    names += ["moe_gating_noise"] if kind == "experts" else []
+    names += ["moe_gating_noise"] if kind in ("experts", "moe_lstm") else []
     # As in T2T, the Evolved Transformer's feed-forward layers have the layers' dropout inside, too.
     return [name for name in names if (kind, name) != ("evolved", "relu_dropout")]
 
