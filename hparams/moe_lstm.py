@@ -42,6 +42,16 @@ def moe_lstm_32() -> MoELSTMHParams:
 
 
 @registry.register_hparams
+def moe_lstm_2048() -> MoELSTMHParams:
+    """The paper's largest: 2,048 experts, 8.7 billion parameters.
+
+    The paper chooses 2 of 2 groups of experts by a hierarchy of gates, this one 4 of all experts
+    by one gate, with as many operations and weights in experts.
+    """
+    return moe_lstm_32().copy(moe_num_experts=2048)
+
+
+@registry.register_hparams
 def moe_lstm_multi30k() -> MoELSTMHParams:
     """For 29,000 captions: 256 features, cells of 512, 8 experts, 2 for each subword.
 

@@ -204,7 +204,9 @@ class LSTMCell(Cell):
         present: keras.KerasTensor | None,
         backward: bool,
     ) -> tuple[keras.KerasTensor, LSTMState]:
-        """See `Cell.scan`; faster in training."""
+        """See `Cell.scan`; faster in training, unless the output is projected."""
+        if self.cells:
+            return super().scan(projected, state, present, backward)
         kernel = self._rows(self.inputs)
         outputs, cell = lstm_scan(projected, kernel, *state, present, self.forget_bias, backward)
         return outputs, LSTMState(outputs[0 if backward else -1], cell)

@@ -72,6 +72,7 @@ MODELS = {
     "GNMT + RL": PublishedModel("gnmt", "gnmt_wu2016", 32_000),
     # 40,000 joint merges leave about 42,000 subwords in each language.
     "ConvS2S": PublishedModel("conv_s2s", "conv_s2s_wmt_en_de", 42_000),
+    "MoE": PublishedModel("moe_lstm", "moe_lstm_2048", 32_000),
     "Transformer (base model)": PublishedModel("transformer", "transformer_paper_base", VOCABULARY),
     "Transformer (big)": PublishedModel("transformer", "transformer_paper_big", VOCABULARY),
 }

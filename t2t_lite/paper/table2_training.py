@@ -54,6 +54,7 @@ SYSTEMS = (
     SmallSystem("gnmt", "gnmt_multi30k", "GNMT + RL"),
     SmallSystem("lstm_seq2seq_attention", "lstm_multi30k"),
     SmallSystem("byte_net", "bytenet_multi30k", "ByteNet"),
+    SmallSystem("moe_lstm", "moe_lstm_multi30k", "MoE"),
     SmallSystem("conv_s2s", "conv_s2s_multi30k", "ConvS2S"),
     SmallSystem("universal_transformer", "universal_transformer_multi30k"),
     SmallSystem("universal_transformer", "adaptive_universal_transformer_multi30k"),

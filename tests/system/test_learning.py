@@ -60,6 +60,7 @@ KINDS = {
     ),
     "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
     "byte_net": ("byte_net", "bytenet_multi30k", "dropout=0,num_block_repeat=6"),
+    "moe_lstm": ("moe_lstm", "moe_lstm_multi30k", "dropout=0,lstm_cells=128,moe_hidden_sizes=64"),
     "conv_s2s": (
         "conv_s2s",
         "conv_s2s_multi30k",
