@@ -96,11 +96,12 @@ class Layer(keras.layers.Layer):
         names = [parameter.name for parameter in parameters if parameter.name not in left_out]
         return list(dict.fromkeys(names))
 
-    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+    def add_weight(
+        self, shape: Any = None, initializer: Any = None, **kwargs: Any
+    ) -> keras.Variable:
         """Adds a weight as Keras does, but respects `without_initial_values`."""
-        if not _initial_values.get():
-            kwargs["initializer"] = "zeros"
-        return super().add_weight(*args, **kwargs)
+        drawn = initializer if _initial_values.get() else "zeros"
+        return super().add_weight(shape, drawn, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the variables already exist."""

@@ -7,7 +7,7 @@ from keras import ops
 from keras.initializers import RandomNormal
 
 from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
-from t2t_lite.layers.base import Stack
+from t2t_lite.layers.base import Stack, without_initial_values
 from t2t_lite.layers.byte_net import BottleneckBlock, ResidualChain
 from t2t_lite.layers.conv_s2s import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
 from t2t_lite.layers.convolution import Convolution, SeparableConvolution
@@ -107,6 +107,7 @@ LAYERS = {
     "recurrent": (lambda **k: Recurrent(LSTMCell(8, 6, 0.5, **k), backward=True, **k), (X,)),
 }
 WITHOUT_CALL = {
+    "projected_lstm": lambda **k: LSTMCell(2, 3, second_bias=True, cells=5, **k),
     "gating": lambda **k: NoisyTopKGating(8, 4, 2, **k),
     "stack": lambda **k: Stack([Projection(2, (3,)), Dropout(0.1)], **k),
     "residual": lambda **k: Residual(LayerSteps("n", 8), LayerSteps("da", 8, 0.5), **k),
@@ -139,6 +140,14 @@ def test_a_config_makes_the_same_layer_again(name):
             ops.cast(keras.tree.flatten(x(*inputs))[0], "float32") for x in (layer, other)
         )
         np.testing.assert_array_equal(one, again)
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *WITHOUT_CALL])
+def test_weights_to_be_read_from_a_file_are_not_drawn(name):
+    with without_initial_values():
+        layer = (LAYERS[name][0] if name in LAYERS else WITHOUT_CALL[name])()
+    own = [weight for weight in layer.trainable_weights if weight.name != "gamma"]  # Keras's norm
+    assert not any(ops.convert_to_numpy(weight).any() for weight in own)
 
 
 @pytest.mark.parametrize("name", LAYERS)

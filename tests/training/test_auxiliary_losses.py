@@ -92,10 +92,17 @@ def weights_of(model):
     return np.concatenate([np.asarray(v.numpy()).reshape(-1) for v in model.trainable_variables])
 
 
-def train(strategy, batch, overrides=DRY, steps=2):
+def with_experts(overrides=DRY):
+    keras.utils.set_random_seed(3)
+    experts = "moe_num_experts=4,moe_hidden_sizes=12,moe_loss_coef=0.5"
+    hparams = registry.hparams("transformer_moe_base").override(SMALL).override(experts)
+    return Transformer(hparams.override(overrides), VOCAB, VOCAB)
+
+
+def train(strategy, batch, overrides=DRY, steps=2, make=balanced):
     """Returns the weights after some steps, and the auxiliary losses of each step."""
     with strategy.scope():
-        model = balanced(overrides)
+        model = make(overrides)
         optimizer = make_optimizer(model.hparams)
         optimizer.build(model.trainable_variables)
     step = TrainStep(strategy, model, optimizer, batch["inputs"].shape[0], seed=11)
@@ -157,6 +164,14 @@ def test_masks_are_the_same_in_both_passes(overrides, strategy_over):
     settings = ",".join(filter(None, (WET, overrides)))
     one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
     same(one, four)
+
+
+@pytest.mark.integration
+def test_experts_are_the_same_on_one_and_four_devices(strategy_over):
+    """With noise and dropout, which follow the part; one device accumulates."""
+    one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
+    same(four, one)
+    assert one[1][0]["expert_importance"] > 1e-4 < one[1][0]["expert_load"]
 
 
 @pytest.mark.integration
