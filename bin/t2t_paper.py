@@ -98,7 +98,13 @@ COMMAND = Command(
                 "Minutes of training for each system of Table 2, instead of --steps.",
                 minimum=0,
             ),
-            Flag("rows", str, "", "Names of rows, such as base,a1,big (default: all)."),
+            Flag(
+                "rows",
+                str,
+                "",
+                "Names of rows, such as transformer,gnmt in Table 2 and base,a1,big in Table 3 "
+                "(default: all).",
+            ),
             Flag("seeds", int, 1, "Trainings per row, with different seeds.", minimum=1),
         ),
         "parsing-search: choose dropout, learning rate and beam of a parser on dev": (
