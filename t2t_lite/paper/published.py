@@ -69,6 +69,9 @@ class PublishedModel:
 
 
 MODELS = {
+    # 323 characters in the source, 296 in the target.
+    "ByteNet": PublishedModel("byte_net", "bytenet_paper", 323, tokens_per_subword=5.0),
+    "Deep-Att + PosUnk": PublishedModel("deep_att", "deep_att", 30_000),
     "GNMT + RL": PublishedModel("gnmt", "gnmt_wu2016", 32_000),
     # 40,000 joint merges leave about 42,000 subwords in each language.
     "ConvS2S": PublishedModel("conv_s2s", "conv_s2s_wmt_en_de", 42_000),

@@ -66,6 +66,7 @@ def test_a_system_of_longer_tokens_is_counted_on_the_same_text(monkeypatch):
     assert found.by_update == pytest.approx(5 * 25_000 * found.by_token)
 
 
+@pytest.mark.integration
 def test_other_systems_have_no_computed_cost_of_training():
     assert training_cost("ConvS2S") is None
     shown = table()

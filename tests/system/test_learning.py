@@ -36,12 +36,18 @@ class ReverseShort(Short, algorithmic.AlgorithmicReverseDecimal40):
 '''
 
 HPARAMS = (
-    "batch_size=1024,num_hidden_layers=1,hidden_size=64,batch_shuffle_size=8,max_length=16,"
+    "batch_size=1024,hidden_size=64,batch_shuffle_size=8,max_length=16,"
     "learning_rate_schedule=constant*linear_warmup*rsqrt_normalized_decay,"
     "learning_rate_constant=0.004,learning_rate_warmup_steps=100,"
 )
 TRANSFORMER = (
-    "filter_size=128,num_heads=4,layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+    "num_hidden_layers=1,filter_size=128,num_heads=4,"
+    "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+)
+RECURRENT = "num_hidden_layers=1,dropout=0"
+DEEP_ATT = (
+    "num_encoder_layers=1,num_decoder_layers=1,dropout=0,"
+    "lstm_size=64,fast_forward_size=128,attention_size=96"
 )
 # By any name: a registered model, a set of its hparams, and what makes it small.
 KINDS = {
@@ -50,22 +56,32 @@ KINDS = {
     "universal": ("universal_transformer", "universal_transformer_multi30k", TRANSFORMER),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_multi30k", TRANSFORMER),
     "evolved": ("evolved_transformer", "evolved_transformer_multi30k", TRANSFORMER),
-    "lstm": ("lstm_seq2seq", "lstm_multi30k", "dropout=0"),
-    "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", "dropout=0"),
-    "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", "dropout=0"),
+    "lstm": ("lstm_seq2seq", "lstm_multi30k", RECURRENT),
+    "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", RECURRENT),
+    "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", RECURRENT),
     "lstm_attention_both_ways": (
         "lstm_seq2seq_attention_bidirectional_encoder",
         "lstm_multi30k",
-        "dropout=0",
+        RECURRENT,
     ),
     "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
     "byte_net": ("byte_net", "bytenet_multi30k", "dropout=0,num_block_repeat=6"),
     "moe_lstm": ("moe_lstm", "moe_lstm_multi30k", "dropout=0,lstm_cells=128,moe_hidden_sizes=64"),
+    "gnmt": ("gnmt", "gnmt_multi30k", "num_hidden_layers=2,dropout=0"),
+    "deep_att": ("deep_att", "deep_att_multi30k", DEEP_ATT),
     "conv_s2s": (
         "conv_s2s",
         "conv_s2s_multi30k",
         "dropout=0,encoder_layers=64x3*2,decoder_layers=64x3*2",
     ),
+    # A reach of 14 tokens to either side.
+    "byte_net": (
+        "byte_net",
+        "bytenet_multi30k",
+        "num_hidden_layers=3,num_block_repeat=2,dropout=0",
+    ),
+    "neural_gpu": ("neural_gpu", "neural_gpu", RECURRENT),
+    "extended_neural_gpu": ("extended_neural_gpu", "extended_neural_gpu_multi30k", RECURRENT),
 }
 # A minute for the integration tests; the others take up to three each.
 _QUICK = ("transformer", "copy")
