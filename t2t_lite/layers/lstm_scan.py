@@ -79,13 +79,14 @@ def lstm_scan(
         packed = ops.concatenate([gates, *masks], axis=-1)
         first = (output, cell, ops.zeros_like(gates[0]))
         (_, final, _), past = ops.scan(step, first, packed, reverse=backward)
-        seen = _Run(kernel, *past, masks)
+        outputs, cells, activated = past
+        seen = _Run(kernel, outputs, cells, activated, masks)
 
         def gradient(*upstream: keras.KerasTensor) -> _Tensors:
             by_outputs, by_final = keras.tree.flatten(upstream)
             return _gradient(seen, output, cell, by_outputs, by_final, backward)
 
-        return (seen.outputs, final), gradient
+        return (outputs, final), gradient
 
     return run(gates, kernel, output, cell, *(() if mask is None else (mask,)))
 

@@ -54,7 +54,6 @@ SYSTEMS = (
     SmallSystem("gnmt", "gnmt_multi30k", "GNMT + RL"),
     SmallSystem("deep_att", "deep_att_multi30k", "Deep-Att + PosUnk"),
     SmallSystem("lstm_seq2seq_attention", "lstm_multi30k"),
-    SmallSystem("byte_net", "bytenet_multi30k", "ByteNet"),
     SmallSystem("moe_lstm", "moe_lstm_multi30k", "MoE"),
     SmallSystem("conv_s2s", "conv_s2s_multi30k", "ConvS2S"),
     SmallSystem("byte_net", "bytenet_multi30k", "ByteNet"),
