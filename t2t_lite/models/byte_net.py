@@ -1,6 +1,5 @@
 """ByteNet: two stacks of dilated convolutions, without attention (Kalchbrenner et al. 2016)."""
 
-import functools
 from typing import Any, ClassVar
 
 import keras
@@ -105,6 +104,7 @@ class ByteNet(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = ByteNetHParams
     hparams: ByteNetHParams
+    encoder_class = ByteNetEncoder
 
     def __init__(
         self,
@@ -128,18 +128,6 @@ class ByteNet(Seq2Seq):
                 )
             else:
                 self.head = Projection(d, (d,), gain, use_bias=True)
-
-    @functools.cached_property
-    def encoder(self) -> ByteNetEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> ByteNetEncoder:
-        return ByteNetEncoder(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

@@ -1,7 +1,6 @@
 """ConvS2S: convolutions with attention in every decoder layer (Gehring et al. 2017)."""
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -170,6 +169,7 @@ class ConvS2S(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = ConvS2SHParams
     hparams: ConvS2SHParams
+    encoder_class = ConvS2SEncoder
 
     def __init__(
         self,
@@ -213,18 +213,6 @@ class ConvS2S(Seq2Seq):
                 name="softmax_scale",
             )
         return _NormedProjection(softmax, self.softmax_bias, self.softmax_scale)
-
-    @functools.cached_property
-    def encoder(self) -> ConvS2SEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> ConvS2SEncoder:
-        return ConvS2SEncoder(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

@@ -6,7 +6,6 @@ padding nor the rest of a batch matters. (In T2T, convolutions read across paddi
 """
 
 import dataclasses
-import functools
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -120,6 +119,7 @@ class NeuralGPU(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
     hparams: NeuralGPUHParams
+    encoder_class = NeuralGPUEncoder
 
     def __init__(
         self,
@@ -143,18 +143,6 @@ class NeuralGPU(Seq2Seq):
         self.inputs_embedding = make_embedding(h, self.inputs_vocab_size)
         self.softmax_embedding = self.inputs_embedding if share else self._make_softmax_embedding()
         self.targets_embedding = self.softmax_embedding
-
-    @functools.cached_property
-    def encoder(self) -> NeuralGPUEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> NeuralGPUEncoder:
-        return NeuralGPUEncoder(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the first row of the last tape, [B, T, D]; 0 after its end."""

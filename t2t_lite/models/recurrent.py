@@ -1,9 +1,8 @@
 """What models with recurrent decoders have in common."""
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
@@ -11,7 +10,6 @@ from keras import ops
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.recurrent_attention import RecurrentAttention
-from t2t_lite.models.model_part import Encoder
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Seq2Seq
 
 _States = TypeVar("_States")
@@ -27,8 +25,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    encoder_class: ClassVar[type[Encoder]]
-
     def __init__(
         self,
         hparams: BasicHParams | str,
@@ -39,18 +35,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
         # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"
-
-    @functools.cached_property
-    def encoder(self) -> Encoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    # A subclass may give `encoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> Any:
-        return self.encoder_class(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
         """Returns `state`, whose size does not depend on the length."""

@@ -22,6 +22,7 @@ from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
+from t2t_lite.models.model_part import ModelPart
 from t2t_lite.models.output_projection import OutputProjection
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
@@ -153,25 +154,42 @@ class Seq2Seq(HParamsModel, abc.ABC):
         return ForwardFlops()
 
     # ---- parts
-    # A subclass may instead keep layers of its own in these attributes.
+
+    # The parts that work on their own, if there are any.
+    encoder_class: ClassVar[type[ModelPart] | None] = None
+    decoder_class: ClassVar[type[ModelPart] | None] = None
 
     @functools.cached_property
-    def encoder(self) -> keras.Model:
+    def encoder(self) -> Any:
         """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers.
 
         Raises:
             UsageError: the model has no separate part of this kind.
         """
-        raise UsageError(f"{type(self).__name__} has no encoder that works on its own")
+        return self._encoder_view
 
     @functools.cached_property
-    def decoder(self) -> keras.Model:
+    def decoder(self) -> Any:
         """The decoder as a model, ids [B, T] and the encoder's output -> [B, T, D]; shares layers.
 
         Raises:
             UsageError: the model has no separate part of this kind.
         """
-        raise UsageError(f"{type(self).__name__} has no decoder that works on its own")
+        return self._decoder_view
+
+    # A subclass may keep layers of its own in `encoder` and `decoder`; these remain.
+    @functools.cached_property
+    def _encoder_view(self) -> Any:
+        return self._part(self.encoder_class, self.inputs_embedding, "encoder")
+
+    @functools.cached_property
+    def _decoder_view(self) -> Any:
+        return self._part(self.decoder_class, self.targets_embedding, "decoder")
+
+    def _part(self, part: type[ModelPart] | None, embedding: Embedding, name: str) -> ModelPart:
+        if part is None:
+            raise UsageError(f"{type(self).__name__} has no {name} that works on its own")
+        return part(self.hparams, embedding, layers_of=self, name=f"{self.name}_{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _PARTS:

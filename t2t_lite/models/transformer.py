@@ -1,7 +1,6 @@
 """The Transformer (Vaswani et al. 2017), in its post-norm and pre-norm forms."""
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -60,29 +59,6 @@ class Transformer(Seq2Seq):
             self.encoder_end = make.end()
             self.decoder_end = make.end()
             self.target_space = make.target_space(self)
-
-    @functools.cached_property
-    def encoder(self) -> TransformerEncoder:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers."""
-        return self._encoder_view
-
-    @functools.cached_property
-    def decoder(self) -> TransformerDecoder:
-        """The decoder as a model, ids [B, T] and `encoder`'s output -> [B, T, D]; shares layers."""
-        return self._decoder_view
-
-    # A subclass may give `encoder` and `decoder` another meaning.
-    @functools.cached_property
-    def _encoder_view(self) -> TransformerEncoder:
-        return self.encoder_class(
-            self.hparams, self.inputs_embedding, layers_of=self, name=f"{self.name}_encoder"
-        )
-
-    @functools.cached_property
-    def _decoder_view(self) -> TransformerDecoder:
-        return self.decoder_class(
-            self.hparams, self.targets_embedding, layers_of=self, name=f"{self.name}_decoder"
-        )
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
