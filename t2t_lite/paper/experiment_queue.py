@@ -141,6 +141,11 @@ def train(name: str, flags: Sequence[str], folder: pathlib.Path) -> dict[str, An
         UserError: the training failed.
     """
     run_command("t2t-trainer", flags, name)
+    return trained(flags, folder)
+
+
+def trained(flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
+    """Returns the training time of a finished training, and its command; arguments as `train`."""
     return {
         "seconds": run_folder.read_summary(folder)["train_seconds"],
         "command": " ".join(["t2t-trainer", *flags]),

@@ -83,8 +83,17 @@ class Table2Settings:
             raise UsageError("how long? Give either --minutes or --steps")
 
 
-def trainer_flags(cell: Cell, settings: Table2Settings, folders: Folders) -> list[str]:
-    """Returns the flags of t2t-trainer for a cell: no evaluation, but checkpoints all along."""
+def trainer_flags(
+    cell: Cell, settings: Table2Settings, folders: Folders, done: float = 0.0
+) -> list[str]:
+    """Returns the flags of t2t-trainer for a cell: no evaluation, but checkpoints all along.
+
+    Args:
+        cell: the row and the seed.
+        settings: the settings of all trainings.
+        folders: of the data and the results.
+        done: minutes of training before a kill.
+    """
     system = seeds.find_row("Table 2", SYSTEMS, cell.row)
     common = experiment_queue.trainer_flags(
         settings.problem, system.model, system.hparams_set, settings.hparams, folders, cell.name
@@ -92,7 +101,7 @@ def trainer_flags(cell: Cell, settings: Table2Settings, folders: Folders) -> lis
     if settings.minutes:
         length = [
             f"--train_steps={_MOST_STEPS}",
-            f"--train_minutes={settings.minutes}",
+            f"--train_minutes={settings.minutes - done}",
             f"--save_checkpoints_secs={math.ceil(60 * settings.minutes / _CHECKPOINTS)}",
         ]
     else:
@@ -142,9 +151,10 @@ def train(
 def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, Any]:
     """Trains a cell in a separate process; returns its results."""
     folder = queue.path(cell.name)
-    trained = experiment_queue.train(
-        cell.name, trainer_flags(cell, settings, queue.folders), folder
-    )
+    done = run_folder.read_summary(folder).get("train_seconds", 0.0) / 60
+    if settings.steps or done < settings.minutes:
+        flags = trainer_flags(cell, settings, queue.folders, done)
+        experiment_queue.run_command("t2t-trainer", flags, cell.name)
     cost = run_folder.read_summary(folder)
     run = run_folder.open_run(str(folder))
     vocabulary = max(encoder.vocab_size for encoder in run.encoders.values())
@@ -159,7 +169,7 @@ def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, 
         "target_tokens": cost["target_tokens"],
         "operations": cost["flops_by_count"],
         "checkpoints": dict(zip(map(str, steps), counted, strict=True)),
-        **trained,
+        **experiment_queue.trained(trainer_flags(cell, settings, queue.folders), folder),
     }
 
 

@@ -44,8 +44,7 @@ class TrainerConfig(Config):
     )
     train_minutes: float = option(
         0.0,
-        "Save and stop after this many minutes in steps, including those before a resume, even if "
-        "steps remain; 0 sets no limit.",
+        "Save and stop after this many minutes of training, even if steps remain; 0 sets no limit.",
         minimum=0,
     )
 

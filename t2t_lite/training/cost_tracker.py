@@ -83,13 +83,9 @@ class CostTracker:
         self._hardware = hardware
         self._began = time.monotonic()
         earlier = read_summary(folder)
-        self._earlier_seconds: float = earlier.get("train_seconds", 0.0)
+        self._train_seconds: float = earlier.get("train_seconds", 0.0)
         self._flops_by_time: float = earlier.get("flops_by_time", 0.0)
         self._flops_before = self._counted()["flops"]
-
-    def train_seconds(self, seconds: float) -> float:
-        """Returns the training time of the run, given that of this process."""
-        return self._earlier_seconds + seconds
 
     def update(self, step: int, seconds: float) -> Summary:
         """Writes summary.json.
@@ -106,7 +102,7 @@ class CostTracker:
             sentences=int(counted["sentences"]),
             source_tokens=int(counted["source_tokens"]),
             target_tokens=int(counted["target_tokens"]),
-            train_seconds=self.train_seconds(seconds),
+            train_seconds=self._train_seconds + seconds,
             flops_by_count=counted["flops"],
             flops_by_time=self._flops_by_time + able,
             devices=self._hardware.devices,

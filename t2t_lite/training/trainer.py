@@ -197,9 +197,7 @@ class Trainer:
         progress = ProgressLine(step, config.train_steps, self.replicas)
         with self.stop.held(), checkpoints:
             with naming_bad_file(paths), progress:
-                while step < config.train_steps and not self._must_stop(
-                    costs.train_seconds(progress.seconds)
-                ):
+                while step < config.train_steps and not self._must_stop(timer):
                     batch = next(batches)
                     with self.detector.collective_step():
                         skipped.check(train_step(batch, step), batch, step)
@@ -224,16 +222,10 @@ class Trainer:
         self.sync.wait()
         log.info("trained %d steps; the run folder is %s", step, self.run.folder)
 
-    def _must_stop(self, seconds: float) -> bool:
-        """Whether to stop before `train_steps`; a signal to one worker stops all.
-
-        Args:
-            seconds: of training so far.
-        """
-        minutes = self.config.train_minutes
-        out_of_time = 0 < minutes <= seconds / 60
+    def _must_stop(self, timer: "_Timer") -> bool:
+        """Whether to stop before `train_steps`; a signal to one worker stops all."""
         signalled, finished = self.sync.any(
-            self.stop.received is not None, out_of_time or self.selection.stopped
+            self.stop.received is not None, timer.out_of_time() or self.selection.stopped
         )
         if signalled:
             self.detector.close(done=True)  # each saves and ends by itself
@@ -348,12 +340,12 @@ class Trainer:
 
 
 class _Timer:
-    """Decides when a checkpoint is due."""
+    """Decides when a checkpoint is due and when the time for training is over."""
 
     def __init__(self, config: TrainerConfig, sync: WorkerSync) -> None:
         self.config = config
         self.sync = sync
-        self.saved = time.monotonic()
+        self.start = self.saved = time.monotonic()
 
     def checkpoint_due(self, step: int) -> bool:
         """Whether to save: by time if so configured, else by steps; and before every evaluation."""
@@ -366,6 +358,11 @@ class _Timer:
         if due:
             self.saved = time.monotonic()
         return due
+
+    def out_of_time(self) -> bool:
+        """Whether `train_minutes` are over."""
+        minutes = self.config.train_minutes
+        return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:

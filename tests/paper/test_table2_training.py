@@ -174,6 +174,7 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib
     folders, cell = Folders("data", str(tmp_path), "mine"), Cell("transformer_prenorm", 3)
     flags = trainer_flags(cell, TINY, folders)
     assert {"--train_minutes=20.0", "--save_checkpoints_secs=40", "--random_seed=3"} <= set(flags)
+    assert "--train_minutes=12.5" in trainer_flags(cell, TINY, folders, done=7.5)
     assert {
         "--model=transformer",
         "--hparams_set=transformer_multi30k_prenorm",

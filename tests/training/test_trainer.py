@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 import pathlib
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -106,18 +105,6 @@ def test_auxiliary_losses_are_recorded_and_survive_a_resume(data_dir, tmp_path, 
     (whole,) = read_metrics(tmp_path / "whole")
     assert whole[1]["expert_importance_loss"] > 0 < whole[1]["expert_load_loss"]
     assert list(read_metrics(tmp_path / "resumed")) == [whole]
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize(("minutes", "steps"), [(9.0, 4), (11.0, 6)])
-def test_minutes_of_training_count_those_before_a_resume(
-    trained, data_dir, config, tmp_path, minutes, steps
-):
-    folder = tmp_path / "run"
-    shutil.copytree(trained, folder)
-    (folder / "summary.json").write_text('{"train_seconds": 600.0}', encoding="utf-8")
-    trainer.run(config(data_dir, folder, train_steps=6, train_minutes=minutes, schedule="train"))
-    assert tf.train.latest_checkpoint(str(folder)) == str(folder / f"model.ckpt-{steps}")
 
 
 @pytest.mark.parametrize(
