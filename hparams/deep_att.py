@@ -4,6 +4,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.lstm import for_multi30k
 
 
 @dataclasses.dataclass
@@ -42,24 +43,14 @@ def deep_att() -> DeepAttHParams:
 
 @registry.register_hparams
 def deep_att_multi30k() -> DeepAttHParams:
-    """For 29,000 captions: LSTMs of 128 features, 3 + 2 layers, dropout 0.3.
-
-    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
-    0.002 (0.0894 = 0.002 √2000), and the gradient's norm is clipped.
-    """
-    return DeepAttHParams(
-        hidden_size=128,
-        lstm_size=128,
-        fast_forward_size=256,
-        attention_size=192,
-        num_encoder_layers=3,
-        num_decoder_layers=2,
-        dropout=0.3,
-        shared_embedding_and_softmax_weights=True,
-        optimizer_adam_beta2=0.98,
-        optimizer_adam_epsilon=1e-8,
-        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
-        learning_rate_constant=0.0894,
-        learning_rate_warmup_steps=2000,
-        batch_shuffle_size=64,
+    """For 29,000 captions: LSTMs of 128 features, 3 + 2 layers; see `for_multi30k`."""
+    return for_multi30k(
+        DeepAttHParams(
+            hidden_size=128,
+            lstm_size=128,
+            fast_forward_size=256,
+            attention_size=192,
+            num_encoder_layers=3,
+            num_decoder_layers=2,
+        )
     )

@@ -291,9 +291,10 @@ def run_cell(
 def supports_jit(cell: Cell) -> bool:
     """Returns whether XLA can compile a training step with `cell` in a loop of `run_cell`.
 
-    TensorFlow's XLA cannot differentiate a loop of unknown length; the LSTM's needs not be.
+    TensorFlow's XLA cannot differentiate a loop of unknown length; `lstm_scan` needs not be.
     """
-    return keras.backend.backend() != "tensorflow" or isinstance(cell, LSTMCell)
+    own_gradient = isinstance(cell, LSTMCell) and not cell.cells
+    return keras.backend.backend() != "tensorflow" or own_gradient
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

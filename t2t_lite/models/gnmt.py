@@ -213,12 +213,6 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
             target_source=self.attention.flops_per_pair(),
         )
 
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
-        return DecodeState(
-            *self._start(inputs, beams, training=False), self.output_projection.kernel()
-        )
-
     def decode_step(
         self,
         ids: keras.KerasTensor,

@@ -102,10 +102,9 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
             target=flops_per_token(self.decoder_cells) + output,
         )
 
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
-        _, final = self._encoder_view.encode(inputs)
-        return DecodeState((), repeat_states(final, beams), self.output_projection.kernel())
+    def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> tuple[Any, Any]:
+        _, final = self._encoder_view.encode(inputs, training)
+        return (), repeat_states(final, beams)
 
     def decode_step(
         self,
@@ -240,12 +239,6 @@ class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
             source=flops.source + sum(map(flops_per_token, self.attention.key_layers())),
             target=flops.target + query,
             target_source=self.attention.flops_per_pair(),
-        )
-
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
-        return DecodeState(
-            *self._start(inputs, beams, training=False), self.output_projection.kernel()
         )
 
     def decode_step(

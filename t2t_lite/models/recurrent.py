@@ -1,5 +1,6 @@
 """What models with recurrent decoders have in common."""
 
+import abc
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -35,6 +36,16 @@ class RecurrentSeq2Seq(Seq2Seq):
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
         # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"
+
+    @abc.abstractmethod
+    def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> tuple[Any, Any]:
+        """Encodes `inputs` [B, S]; returns what belongs to a sentence and to a hypothesis."""
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
+        return DecodeState(
+            *self._start(inputs, beams, training=False), self.output_projection.kernel()
+        )
 
     def grow(self, state: DecodeState, length: int) -> DecodeState:
         """Returns `state`, whose size does not depend on the length."""
