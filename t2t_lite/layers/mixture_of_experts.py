@@ -143,10 +143,11 @@ class _Blocks(NamedTuple):
         """Groups tokens by `experts` [N, k], see `Routes`."""
         tokens, k = ops.shape(experts)
         pairs = tokens * k
-        size = -(-pairs // (_BLOCKS_PER_EXPERT * num_experts))
-        size = ops.maximum(size, _MIN_BLOCK)
+        # JAX would make tensors of integers that it must know.
+        least, most = (min, max) if isinstance(pairs, int) else (ops.minimum, ops.maximum)
+        size = most(-(-pairs // (_BLOCKS_PER_EXPERT * num_experts)), _MIN_BLOCK)
         # Only the last block of an expert may hold empty rows, and no block is empty.
-        count = ops.minimum(pairs, -(-pairs // size) + num_experts - 1)
+        count = least(pairs, -(-pairs // size) + num_experts - 1)
 
         flat = ops.reshape(experts, (-1,))  # [N·k]
         sizes = ops.segment_sum(ops.ones_like(flat), flat, num_segments=num_experts + 1)
