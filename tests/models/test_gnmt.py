@@ -26,7 +26,7 @@ def test_size_is_that_of_the_paper():
     1,024 (2 encoder directions and 6 encoder layers), 2,048 (1 encoder and 8 decoder layers)
     inputs: (8 × 2,048 + 9 × 3,072) × 4,096 + 17 × 4,096 = 180.4 million. Attention: 2.1 million.
     """
-    count = parameters("gnmt_wu2016", 32000, shared_embedding=False)
+    count = parameters("gnmt_wu2016", 32000)
     assert count == pytest.approx(281e6, rel=0.01)
 
 
