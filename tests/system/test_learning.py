@@ -67,6 +67,12 @@ KINDS = {
     "moe_lstm": ("moe_lstm", "moe_lstm_multi30k", "dropout=0,lstm_cells=128,moe_hidden_sizes=64"),
     "gnmt": ("gnmt", "gnmt_multi30k", "num_hidden_layers=2,dropout=0"),
     "deep_att": ("deep_att", "deep_att_multi30k", DEEP_ATT),
+    "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
+    "byte_net": (
+        "byte_net",
+        "bytenet_multi30k",
+        "dropout=0,residual_block=chain,kernel_height=9,num_block_repeat=5",
+    ),
     "conv_s2s": (
         "conv_s2s",
         "conv_s2s_multi30k",
