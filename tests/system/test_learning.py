@@ -59,6 +59,15 @@ KINDS = {
     "lstm": ("lstm_seq2seq", "lstm_multi30k", RECURRENT),
     "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", RECURRENT),
     "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", RECURRENT),
+    "neural_gpu": ("neural_gpu", "neural_gpu", "dropout=0"),
+    "extended_neural_gpu": (
+        "extended_neural_gpu",
+        "extended_neural_gpu_multi30k",
+        "dropout=0,tape_ratio=1,tape_extra=1",
+    ),
+    "lstm": ("lstm_seq2seq", "lstm_multi30k", "dropout=0"),
+    "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", "dropout=0"),
+    "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", "dropout=0"),
     "lstm_attention_both_ways": (
         "lstm_seq2seq_attention_bidirectional_encoder",
         "lstm_multi30k",
