@@ -59,15 +59,6 @@ KINDS = {
     "lstm": ("lstm_seq2seq", "lstm_multi30k", RECURRENT),
     "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", RECURRENT),
     "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", RECURRENT),
-    "neural_gpu": ("neural_gpu", "neural_gpu", "dropout=0"),
-    "extended_neural_gpu": (
-        "extended_neural_gpu",
-        "extended_neural_gpu_multi30k",
-        "dropout=0,tape_ratio=1,tape_extra=1",
-    ),
-    "lstm": ("lstm_seq2seq", "lstm_multi30k", "dropout=0"),
-    "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", "dropout=0"),
-    "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", "dropout=0"),
     "lstm_attention_both_ways": (
         "lstm_seq2seq_attention_bidirectional_encoder",
         "lstm_multi30k",
@@ -76,25 +67,23 @@ KINDS = {
     "moe_lstm": ("moe_lstm", "moe_lstm_multi30k", "dropout=0,lstm_cells=128,moe_hidden_sizes=64"),
     "gnmt": ("gnmt", "gnmt_multi30k", "num_hidden_layers=2,dropout=0"),
     "deep_att": ("deep_att", "deep_att_multi30k", DEEP_ATT),
-    "gnmt": ("gnmt", "gnmt_multi30k", "dropout=0"),
-    "byte_net": (
-        "byte_net",
-        "bytenet_multi30k",
-        "dropout=0,residual_block=chain,kernel_height=9,num_block_repeat=5",
-    ),
     "conv_s2s": (
         "conv_s2s",
         "conv_s2s_multi30k",
         "dropout=0,encoder_layers=64x3*2,decoder_layers=64x3*2",
     ),
-    # A reach of 14 tokens to either side.
+    # Kernels that reach the other end.
     "byte_net": (
         "byte_net",
         "bytenet_multi30k",
-        "num_hidden_layers=3,num_block_repeat=2,dropout=0",
+        "dropout=0,residual_block=chain,kernel_height=9,num_block_repeat=5",
     ),
-    "neural_gpu": ("neural_gpu", "neural_gpu", RECURRENT),
-    "extended_neural_gpu": ("extended_neural_gpu", "extended_neural_gpu_multi30k", RECURRENT),
+    "neural_gpu": ("neural_gpu", "neural_gpu", "dropout=0"),
+    "extended_neural_gpu": (
+        "extended_neural_gpu",
+        "extended_neural_gpu_multi30k",
+        "dropout=0,tape_ratio=1,tape_extra=1",
+    ),
 }
 # A minute for the integration tests; the others take up to three each.
 _QUICK = ("transformer", "copy")
