@@ -27,7 +27,7 @@ def deep_att() -> DeepAttHParams:
     """Zhou et al. 2016: embeddings of 256 features, LSTMs of 512, 9 + 7 layers.
 
     f is as wide as the four gates, and the source's f and h, 2 × (2,048 + 512) features, are
-    reduced to a quarter for attention. The learning rate is not the paper's: Adam at 0.0004.
+    reduced to a quarter for attention. Chosen here: the width of f, and Adam at 0.0004.
     """
     return DeepAttHParams(
         batch_size=4096,

@@ -20,10 +20,23 @@ if TYPE_CHECKING:
     from t2t_lite.api import Run, dataset, evaluate, generate_data, open_run, train
     from t2t_lite.decoding.translator import Translation, Translator
     from t2t_lite.evaluation.metric import OutputMetric
-    from t2t_lite.models.lstm import LSTMSeq2SeqAttention
+    from t2t_lite.models.byte_net import ByteNet
+    from t2t_lite.models.conv_s2s import ConvS2S
+    from t2t_lite.models.deep_att import DeepAtt
+    from t2t_lite.models.evolved_transformer import EvolvedTransformer
+    from t2t_lite.models.gnmt import GNMT
+    from t2t_lite.models.lstm import (
+        LSTMSeq2Seq,
+        LSTMSeq2SeqAttention,
+        LSTMSeq2SeqAttentionBidirectionalEncoder,
+        LSTMSeq2SeqBidirectionalEncoder,
+    )
+    from t2t_lite.models.moe_lstm import MoELSTM
+    from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
     from t2t_lite.models.seq2seq import Seq2Seq
     from t2t_lite.models.transformer import Transformer
     from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+    from t2t_lite.models.universal_transformer import UniversalTransformer
     from t2t_lite.registry import (
         register_hparams,
         register_metric,
@@ -35,7 +48,18 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "BeamSearch": "search.beam_search",
+    "ByteNet": "models.byte_net",
+    "ConvS2S": "models.conv_s2s",
+    "DeepAtt": "models.deep_att",
+    "EvolvedTransformer": "models.evolved_transformer",
+    "ExtendedNeuralGPU": "models.neural_gpu",
+    "GNMT": "models.gnmt",
+    "LSTMSeq2Seq": "models.lstm",
     "LSTMSeq2SeqAttention": "models.lstm",
+    "LSTMSeq2SeqAttentionBidirectionalEncoder": "models.lstm",
+    "LSTMSeq2SeqBidirectionalEncoder": "models.lstm",
+    "MoELSTM": "models.moe_lstm",
+    "NeuralGPU": "models.neural_gpu",
     "OutputMetric": "evaluation.metric",
     "Penalty": "search.penalties",
     "Run": "api",
@@ -45,6 +69,7 @@ _MODULES = {
     "TransformerEncoder": "models.transformer_parts",
     "Translation": "decoding.translator",
     "Translator": "decoding.translator",
+    "UniversalTransformer": "models.universal_transformer",
     "dataset": "api",
     "evaluate": "api",
     "generate_data": "api",
@@ -57,8 +82,19 @@ _MODULES = {
 }
 
 __all__ = [
+    "GNMT",
     "BeamSearch",
+    "ByteNet",
+    "ConvS2S",
+    "DeepAtt",
+    "EvolvedTransformer",
+    "ExtendedNeuralGPU",
+    "LSTMSeq2Seq",
     "LSTMSeq2SeqAttention",
+    "LSTMSeq2SeqAttentionBidirectionalEncoder",
+    "LSTMSeq2SeqBidirectionalEncoder",
+    "MoELSTM",
+    "NeuralGPU",
     "OutputMetric",
     "Penalty",
     "Run",
@@ -68,6 +104,7 @@ __all__ = [
     "TransformerEncoder",
     "Translation",
     "Translator",
+    "UniversalTransformer",
     "__version__",
     "dataset",
     "evaluate",
