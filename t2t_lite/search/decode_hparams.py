@@ -56,8 +56,7 @@ class DecodeHParams(HParams):
     extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
     force_decode_length: bool = option(
         False,
-        "Make every output exactly extra_length longer than its source, for tasks with outputs of "
-        "a known length.",
+        "Make every output exactly extra_length longer than its source.",
     )
     well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")
     batch_size: int = option(

@@ -94,6 +94,7 @@ def test_t2ts_search_defaults():
         "seed": 0,
         "replace_unk": False,
         "extra_length": 100,
+        "force_decode_length": False,
         "well_formed": False,
         "batch_size": 0,
         "return_beams": False,
