@@ -303,7 +303,9 @@ class TrainStep:
         """Sums the statistics over replicas, in one of them."""
         if not statistics or self.strategy.num_replicas_in_sync == 1:
             return statistics
-        return tf.distribute.get_replica_context().all_reduce("SUM", statistics)
+        # Not `all_reduce`: its collective operations have the same keys in every strategy of a
+        # process, so that a second training would meet those of the first.
+        return tf.distribute.get_replica_context().merge_call(sum_replicas, args=(statistics,))
 
     def _slopes(self, sums: list[Statistics]) -> list[Statistics]:
         """Returns the derivatives of the auxiliary losses by the sums over the batch."""

@@ -75,19 +75,17 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 
 
 @pytest.fixture
-def run_eagerly():
-    """Returns a function that chooses between eager and compiled functions."""
-    yield tf.config.run_functions_eagerly
+def _eager():
+    """Runs functions as written: tracing a step for eight devices would take a minute."""
+    tf.config.run_functions_eagerly(True)
+    yield
     tf.config.run_functions_eagerly(False)
 
 
 @pytest.mark.integration
-def test_eight_devices_equal_two_equal_one(dropouts, make_untrained, strategy_over, run_eagerly):
-    """Eight parts on 8 and 2 devices (which accumulate), and the same sentences as one part.
-
-    In eager mode, since tracing a step for eight devices takes a minute; but eager replicas that
-    exchange sums inside a step, as for auxiliary losses, meet in the wrong order.
-    """
+@pytest.mark.usefixtures("_eager")
+def test_eight_devices_equal_two_equal_one(dropouts, make_untrained, strategy_over):
+    """Eight parts on 8 and 2 devices (which accumulate), and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         strategy = strategy_over(devices)
@@ -100,7 +98,6 @@ def test_eight_devices_equal_two_equal_one(dropouts, make_untrained, strategy_ov
             )
             optimizer = make_optimizer(model.hparams)
             optimizer.build(model.trainable_variables)
-        run_eagerly(not model.auxiliary_layers)
         step = TrainStep(strategy, model, optimizer, parts, seed=11)
         for number in range(steps):
             assert step(_batch(parts), number)
