@@ -4,6 +4,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -64,18 +65,6 @@ def bytenet_paper() -> ByteNetHParams:
 
 @registry.register_hparams
 def bytenet_multi30k() -> ByteNetHParams:
-    """For 29,000 captions: 8 blocks in each stack, d = 128, trained as `transformer_multi30k`."""
-    return ByteNetHParams(
-        hidden_size=256,
-        num_hidden_layers=4,
-        num_block_repeat=2,
-        dropout=0.3,
-        shared_embedding_and_softmax_weights=True,
-        clip_grad_norm=0.0,
-        optimizer_adam_beta2=0.98,
-        optimizer_adam_epsilon=1e-8,
-        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
-        learning_rate_constant=0.0894,
-        learning_rate_warmup_steps=2000,
-        batch_shuffle_size=64,
-    )
+    """For 29,000 captions: 8 blocks in each stack, d = 128; see `for_multi30k`."""
+    small = ByteNetHParams(hidden_size=256, num_hidden_layers=4, num_block_repeat=2, dropout=0.3)
+    return for_multi30k(small, learning_rate=0.002)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.multi30k import for_multi30k
 
 _GROUP = re.compile(r"([1-9]\d*)x([1-9]\d*)(?:x(\d+))?(?:\*([1-9]\d*))?")
 
@@ -145,19 +146,12 @@ def conv_s2s_wmt_en_fr() -> ConvS2SHParams:
 
 @registry.register_hparams
 def conv_s2s_multi30k() -> ConvS2SHParams:
-    """For 29,000 captions: 4 and 3 layers of 128 features, trained as `transformer_multi30k`."""
-    return ConvS2SHParams(
+    """For 29,000 captions: 4 and 3 layers of 128 features; see `for_multi30k`."""
+    small = ConvS2SHParams(
         hidden_size=128,
         encoder_layers="128x3*4",
         decoder_layers="128x3*3",
         dropout=0.3,
         multiply_embedding_mode="none",
-        shared_embedding_and_softmax_weights=True,
-        clip_grad_norm=0.0,
-        optimizer_adam_beta2=0.98,
-        optimizer_adam_epsilon=1e-8,
-        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
-        learning_rate_constant=0.2236,
-        learning_rate_warmup_steps=2000,
-        batch_shuffle_size=64,
     )
+    return for_multi30k(small, learning_rate=0.005)

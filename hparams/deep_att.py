@@ -4,7 +4,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hparams.lstm import for_multi30k
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -44,13 +44,13 @@ def deep_att() -> DeepAttHParams:
 @registry.register_hparams
 def deep_att_multi30k() -> DeepAttHParams:
     """For 29,000 captions: LSTMs of 128 features, 3 + 2 layers; see `for_multi30k`."""
-    return for_multi30k(
-        DeepAttHParams(
-            hidden_size=128,
-            lstm_size=128,
-            fast_forward_size=256,
-            attention_size=192,
-            num_encoder_layers=3,
-            num_decoder_layers=2,
-        )
+    small = DeepAttHParams(
+        hidden_size=128,
+        lstm_size=128,
+        fast_forward_size=256,
+        attention_size=192,
+        num_encoder_layers=3,
+        num_decoder_layers=2,
+        dropout=0.3,
     )
+    return for_multi30k(small, learning_rate=0.002)

@@ -4,11 +4,12 @@ One of its layers is about as large as two of the Transformer's, hence about hal
 """
 
 from t2t_lite import registry
+from t2t_lite.hparams.multi30k import for_multi30k
 from t2t_lite.hparams.transformer import (
     TransformerHParams,
     transformer_base,
     transformer_big,
-    transformer_multi30k,
+    transformer_multi30k_prenorm,
     transformer_tiny,
 )
 
@@ -43,10 +44,12 @@ def evolved_transformer_tiny() -> TransformerHParams:
 
 @registry.register_hparams
 def evolved_transformer_multi30k() -> TransformerHParams:
-    """For 29,000 captions: `transformer_multi30k` with 2 evolved layers a side, pre-norm."""
-    return transformer_multi30k().copy(
-        num_hidden_layers=2, layer_preprocess_sequence="n", layer_postprocess_sequence="da"
-    )
+    """For 29,000 captions: `transformer_multi30k_prenorm` with 2 evolved layers a side.
+
+    See `for_multi30k`.
+    """
+    small = transformer_multi30k_prenorm().copy(num_hidden_layers=2)
+    return for_multi30k(small, learning_rate=0.003)
 
 
 def _evolved(hparams: TransformerHParams) -> TransformerHParams:

@@ -7,7 +7,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hparams.lstm import for_multi30k
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -104,4 +104,5 @@ def gnmt_mlperf() -> GNMTHParams:
 @registry.register_hparams
 def gnmt_multi30k() -> GNMTHParams:
     """For 29,000 captions: 3 + 3 layers of 256 features; see `for_multi30k`."""
-    return for_multi30k(GNMTHParams(hidden_size=256, num_hidden_layers=3))
+    small = GNMTHParams(hidden_size=256, num_hidden_layers=3, dropout=0.3)
+    return for_multi30k(small, learning_rate=0.002)

@@ -1,12 +1,10 @@
 """Hyperparameters of the recurrent models, and their registered sets under T2T's names."""
 
 import dataclasses
-from typing import TypeVar
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
-
-_HParams = TypeVar("_HParams", bound=BasicHParams)
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -53,25 +51,8 @@ def lstm_seq2seq() -> LSTMHParams:
     )
 
 
-def for_multi30k(hparams: _HParams) -> _HParams:
-    """Changes the hparams of a recurrent model to train on 29,000 captions.
-
-    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
-    0.002 (0.0894 = 0.002 √2000), and the gradient's norm is clipped.
-    """
-    return hparams.copy(
-        dropout=0.3,
-        shared_embedding_and_softmax_weights=True,
-        optimizer_adam_beta2=0.98,
-        optimizer_adam_epsilon=1e-8,
-        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
-        learning_rate_constant=0.0894,
-        learning_rate_warmup_steps=2000,
-        batch_shuffle_size=64,
-    )
-
-
 @registry.register_hparams
 def lstm_multi30k() -> LSTMHParams:
     """For 29,000 captions: two layers of 256 features; see `for_multi30k`."""
-    return for_multi30k(LSTMHParams(hidden_size=256, num_hidden_layers=2))
+    small = LSTMHParams(hidden_size=256, num_hidden_layers=2, dropout=0.3)
+    return for_multi30k(small, learning_rate=0.002)

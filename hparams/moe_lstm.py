@@ -4,6 +4,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -55,10 +56,9 @@ def moe_lstm_2048() -> MoELSTMHParams:
 def moe_lstm_multi30k() -> MoELSTMHParams:
     """For 29,000 captions: 256 features, cells of 512, 8 experts, 2 for each subword.
 
-    The optimizer, schedule and batches of `transformer_multi30k`, but the learning rate peaks at
-    0.002 (0.0894 = 0.002 √2000).
+    See `for_multi30k`.
     """
-    return MoELSTMHParams(
+    small = MoELSTMHParams(
         hidden_size=256,
         lstm_cells=512,
         dropout=0.3,
@@ -66,12 +66,5 @@ def moe_lstm_multi30k() -> MoELSTMHParams:
         moe_k=2,
         moe_hidden_sizes="256",
         moe_loss_coef=1e-2,
-        shared_embedding_and_softmax_weights=True,
-        clip_grad_norm=5.0,
-        optimizer_adam_beta2=0.98,
-        optimizer_adam_epsilon=1e-8,
-        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
-        learning_rate_constant=0.0894,
-        learning_rate_warmup_steps=2000,
-        batch_shuffle_size=64,
     )
+    return for_multi30k(small, learning_rate=0.002)

@@ -4,7 +4,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hparams.transformer import transformer_multi30k
+from t2t_lite.hparams.multi30k import for_multi30k
 
 
 @dataclasses.dataclass
@@ -63,20 +63,13 @@ def extended_neural_gpu() -> NeuralGPUHParams:
 
 @registry.register_hparams
 def extended_neural_gpu_multi30k() -> NeuralGPUHParams:
-    """For 29,000 captions: a tape 1 cell wide, with the schedule of `transformer_multi30k`."""
-    other = transformer_multi30k()
-    return extended_neural_gpu().copy(
-        batch_size=other.batch_size,
-        batch_shuffle_size=other.batch_shuffle_size,
+    """For 29,000 captions: 128 features on a tape 1 cell wide; see `for_multi30k`."""
+    small = extended_neural_gpu().copy(
+        batch_size=4096,
         num_hidden_layers=1,
         hidden_size=128,
         kernel_width=1,
         tape_width=1,
-        optimizer_adam_beta1=other.optimizer_adam_beta1,
-        optimizer_adam_beta2=other.optimizer_adam_beta2,
-        optimizer_adam_epsilon=other.optimizer_adam_epsilon,
-        shared_embedding_and_softmax_weights=True,
-        learning_rate_schedule=other.learning_rate_schedule,
-        learning_rate_constant=other.learning_rate_constant,
-        learning_rate_warmup_steps=other.learning_rate_warmup_steps,
+        optimizer_adam_beta1=0.9,
     )
+    return for_multi30k(small, learning_rate=0.002)

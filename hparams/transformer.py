@@ -268,8 +268,8 @@ def transformer_moe_base() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_moe_multi30k() -> TransformerHParams:
-    """`transformer_multi30k` with 8 experts, at as many operations per subword."""
-    return transformer_multi30k().copy(
+    """`transformer_multi30k_prenorm` with 8 experts, at as many operations per subword."""
+    return transformer_multi30k_prenorm().copy(
         ffn_layer="local_moe",
         moe_num_experts=8,
         moe_k=2,
