@@ -1,16 +1,17 @@
 """Which model generalises: T2T's algorithmic problems, with sources longer than in training.
 
-    python benchmarks/generalisation.py --output_dir=generalisation --minutes=2.5
+    python benchmarks/generalisation.py --output_dir=generalisation
 
-trains every model on every problem of short_algorithmic/, for the same time, by t2t-trainer in a
-separate process. Each then decodes the problem's test split greedily. An output is right if all of
-it is. A table in Markdown shows the shares of right outputs by the length of the source.
+trains every model on every problem of short_algorithmic/, for the same number of updates, by
+t2t-trainer in a separate process. Each then decodes the problem's test split greedily. An output
+is right if all of it is. A table in Markdown shows the shares of right outputs by the length of
+the source.
 
-The lengths are a quarter of T2T's: minutes suffice to learn them. Models are as small: 64 features.
+The lengths are a quarter of T2T's, so that minutes suffice to learn them. Models are as
+small: 64 features.
 
 Finished trainings are in generalisation.json; a killed command resumes when it is run again, and
-models and problems that are named later are added. On a machine with other work, `taskset -c 1`
-gives every model the same one thread.
+models and problems that are named later are added.
 """
 
 import argparse
@@ -31,7 +32,6 @@ from t2t_lite.errors import UserError
 from t2t_lite.paper import experiment_queue, seeds
 from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.table import Column, Table
-from t2t_lite.runs import run_folder
 
 RESULTS = "generalisation.json"
 USR_DIR = os.path.relpath(pathlib.Path(short_algorithmic.__file__).parent)
@@ -39,7 +39,6 @@ PROBLEMS = (
     *("identity_decimal", "shift_decimal", "reverse_decimal", "reverse_nlplike", "sort"),
     *("addition_binary", "multiplication_binary"),
 )
-_CHECKPOINTS = 3  # of a training, to resume from
 DECODE_HPARAMS = "beam_size=1,extra_length=5"
 # `max_length` admits the longest test source.
 COMMON = (
@@ -107,7 +106,7 @@ ROWS = (
 class Settings:
     """What all trainings share."""
 
-    minutes: float  # of each training
+    steps: int  # updates of each training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,9 +142,8 @@ def measure(
 
 
 def run_cell(cell: Cell, settings: Settings, queue: Queue) -> dict[str, Any]:
-    """Trains a cell for what is left of its time, and scores it; returns its results."""
+    """Trains and scores a cell; returns its results."""
     row = seeds.find_row("The table", ROWS, cell.row)
-    folder = queue.path(cell.name)
     common = experiment_queue.trainer_flags(
         f"short_{cell.problem}",
         row.model,
@@ -155,18 +153,10 @@ def run_cell(cell: Cell, settings: Settings, queue: Queue) -> dict[str, Any]:
         cell.name,
     )
     generate = ["--generate_data", f"--tmp_dir={queue.path('tmp')}"]
-    flags = [*common, *generate, "--schedule=train", "--keep_best_max=0", "--random_seed=1"]
-    done = experiment_queue.minutes_done(folder)
-    if done < settings.minutes:
-        left = experiment_queue.time_flags(settings.minutes, _CHECKPOINTS, done)
-        experiment_queue.run_command("t2t-trainer", [*flags, *left], cell.name)
-    whole = [*flags, *experiment_queue.time_flags(settings.minutes, _CHECKPOINTS)]
-    return {
-        **dataclasses.asdict(cell),
-        "updates": run_folder.read_summary(folder)["steps"],
-        "by_length": decode(cell, queue),
-        **experiment_queue.trained(whole, folder),
-    }
+    length = experiment_queue.length_flags(settings.steps)
+    flags = [*common, *generate, *length, "--schedule=train", "--random_seed=1"]
+    trained = experiment_queue.train(cell.name, flags, queue.path(cell.name))
+    return {**dataclasses.asdict(cell), "by_length": decode(cell, queue), **trained}
 
 
 def decode(cell: Cell, queue: Queue) -> dict[str, tuple[int, int]]:
@@ -225,21 +215,21 @@ def shares(
 
 def table(results: Mapping[str, Any]) -> Table:
     """Returns the table of all results: a row per model, a column per problem."""
-    minutes, cells = results["settings"]["minutes"], results["cells"]
+    steps, cells = results["settings"]["steps"], results["cells"]
     problems = [name for name in PROBLEMS if any(c["problem"] == name for c in cells.values())]
     rows = []
     for row in ROWS:
         if any(cell["row"] == row.name for cell in cells.values()):
             found = [cells.get(Cell(row.name, problem).name) for problem in problems]
             rows.append([row.name, *(_written(cell, short_algorithmic.RANGES) for cell in found)])
-    command = f"python benchmarks/generalisation.py --minutes={minutes:g}"
+    command = f"python benchmarks/generalisation.py --steps={steps}"
     *others, last = (f"{times:g}" for times in short_algorithmic.MULTIPLES)
     length = short_algorithmic.TRAIN_LENGTH
     notes = [
         f"Sources of up to {length} symbols in training. Percentages of outputs that are wholly "
         f"right, for test sources up to {', '.join(others)} and {last} times as long, each "
         "without those of the range before.",
-        f"{minutes:g} minutes of training each, one seed; greedy search.",
+        f"{steps:,} updates each, one seed; greedy search.",
     ]
     columns = [Column("model"), *(Column(name, "measured", "", command) for name in problems)]
     return Table("Generalisation to longer sources", columns, rows, notes)
@@ -256,14 +246,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--output_dir", required=True, help="folder of results and trainings")
-    parser.add_argument("--minutes", type=float, default=2.5, help="of each training")
+    parser.add_argument("--steps", type=int, default=1500, help="updates of each training")
     parser.add_argument("--rows", default=",".join(row.name for row in ROWS), help="models")
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     args = parser.parse_args(argv)
     folders = Folders(str(pathlib.Path(args.output_dir, "data")), args.output_dir, USR_DIR)
     rows, problems = args.rows.split(","), args.problems.split(",")
     try:
-        results = measure(rows, problems, Settings(args.minutes), folders)
+        results = measure(rows, problems, Settings(args.steps), folders)
     except UserError as error:
         raise SystemExit(str(error)) from None
     print(table(results).markdown())

@@ -82,7 +82,6 @@ class Commands:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.trained: dict[str, float] = {}  # minutes
         self.killed = ""  # the command at which the process is killed
 
     def run(self, name: str, flags: list[str], experiment: str, capture: bool = False) -> str:
@@ -92,13 +91,9 @@ class Commands:
         assert pathlib.Path(given["t2t_usr_dir"], "__init__.py").is_file()
         step = f"{name} {experiment}"
         if name == "t2t-trainer":
-            problem = given["problem"]
-            minutes = float(given["train_minutes"]) / (1 if step != self.killed else 4)
-            minutes += self.trained.get(experiment, 0.0)
-            self.trained[experiment] = minutes
+            assert given["train_steps"] == "2000"
             folder.mkdir(parents=True, exist_ok=True)
-            summary = {"train_seconds": 60 * minutes, "steps": 1000 * minutes}
-            (folder / "summary.json").write_text(json.dumps(summary), "utf-8")
+            (folder / "summary.json").write_text('{"train_seconds": 120}', "utf-8")
         if step == self.killed:
             raise KeyboardInterrupt
         self.done.append(step)
@@ -122,9 +117,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     return fake
 
 
-def measure(folder: pathlib.Path, rows=ROWS, problems=PROBLEMS, minutes: float = 2.0) -> dict:
+def measure(folder: pathlib.Path, rows=ROWS, problems=PROBLEMS, steps: int = 2000) -> dict:
     folders = Folders("data", str(folder), generalisation.USR_DIR)
-    return generalisation.measure(rows, problems, generalisation.Settings(minutes), folders)
+    return generalisation.measure(rows, problems, generalisation.Settings(steps), folders)
 
 
 EVERYTHING = [
@@ -144,15 +139,15 @@ def test_a_killed_queue_goes_on_where_it_was(commands, tmp_path: pathlib.Path, k
         assert commands.done == EVERYTHING[: EVERYTHING.index(killed)]
         commands.killed = ""
     results = measure(tmp_path)
-    assert commands.done == EVERYTHING
-    assert set(commands.trained.values()) == {2.0}
+    # A trainer that has trained all steps does nothing.
+    assert list(dict.fromkeys(commands.done)) == EVERYTHING
     assert json.loads((tmp_path / "generalisation.json").read_text("utf-8")) == json.loads(
         json.dumps(results)
     )
     cell = results["cells"]["neural_gpu-addition_binary"]
     assert (cell["row"], cell["problem"]) == ("neural_gpu", "addition_binary")
-    assert (cell["updates"], cell["seconds"]) == (2000, 120)
-    assert "--train_minutes=2.0" in cell["command"]
+    assert cell["seconds"] == 120
+    assert "--train_steps=2000" in cell["command"]
 
 
 def test_the_table_has_a_row_per_model_and_leaves_out_what_is_missing(
@@ -170,7 +165,7 @@ def test_the_table_has_a_row_per_model_and_leaves_out_what_is_missing(
         ["transformer", "100 / 100 / 100 / 100", "100 / 100 / 0 / 0"],
     ]
     assert "up to 1, 1.5, 2 and 4 times as long" in shown.markdown()
-    assert "--minutes=2" in shown.markdown()
+    assert "--steps=2000" in shown.markdown()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +173,7 @@ def test_the_table_has_a_row_per_model_and_leaves_out_what_is_missing(
     [
         ({"rows": ["transformer", "gru"]}, "The table has no row 'gru': its rows are neural_gpu"),
         ({"problems": ["sort", "sorting"]}, "short_sorting"),
-        ({"minutes": 3.0}, r"made with minutes=2\.0, not 3\.0"),
+        ({"steps": 3000}, "made with steps=2000, not 3000"),
     ],
 )
 def test_mistakes_show_before_any_training(
@@ -194,7 +189,7 @@ def test_mistakes_show_before_any_training(
 @pytest.mark.integration
 def test_a_miniature_table(tmp_path: pathlib.Path):
     def run(*flags: str) -> str:
-        words = [SCRIPT.name, f"--output_dir={tmp_path / 'out'}", "--minutes=0.02", *flags]
+        words = [SCRIPT.name, f"--output_dir={tmp_path / 'out'}", "--steps=4", *flags]
         done = subprocess.run(
             [sys.executable, *words], cwd=SCRIPT.parent, text=True, capture_output=True
         )
@@ -206,7 +201,7 @@ def test_a_miniature_table(tmp_path: pathlib.Path):
     results = json.loads((tmp_path / "out" / "generalisation.json").read_text("utf-8"))
     assert list(results["cells"]) == ["lstm-shift_decimal", "neural_gpu-shift_decimal"]
     for cell in results["cells"].values():
-        assert cell["updates"] > 0
+        assert "--train_steps=4" in cell["command"]
         assert sum(count for _, count in cell["by_length"].values()) == 800
     assert [line.split(" | ")[0] for line in printed.splitlines() if " / " in line] == [
         *("| neural_gpu", "| lstm")

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import logging
-import math
 import os
 import pathlib
 import subprocess
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 log = logging.getLogger(__name__)
-
-_MOST_STEPS = 10**9  # when time limits a training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,26 +127,6 @@ def length_flags(steps: int) -> list[str]:
         "--save_checkpoints_secs=300",
         "--keep_checkpoint_max=1",
     ]
-
-
-def time_flags(minutes: float, checkpoints: int, done: float = 0.0) -> list[str]:
-    """Returns the flags of t2t-trainer for a training of so many minutes.
-
-    Args:
-        minutes: of the whole training.
-        checkpoints: of the whole training; one resumed saves one more.
-        done: minutes of training before a kill.
-    """
-    return [
-        f"--train_steps={_MOST_STEPS}",
-        f"--train_minutes={minutes - done}",
-        f"--save_checkpoints_secs={math.ceil(60 * minutes / checkpoints)}",
-    ]
-
-
-def minutes_done(folder: pathlib.Path) -> float:
-    """Returns how many minutes a run folder has been trained, also if it was killed."""
-    return run_folder.read_summary(folder).get("train_seconds", 0.0) / 60
 
 
 def train(name: str, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ RESULTS, CHART = "table2.json", "table2.svg"
 
 _CHECKPOINTS = 30  # of a training, of which the nearest to a number of operations is chosen
 _SHARES = (0.125, 0.25, 0.5, 1.0)  # of a training's operations: the points of its curve
+_MOST_STEPS = 10**9  # when time limits the training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,11 @@ def trainer_flags(
         settings.problem, system.model, system.hparams_set, settings.hparams, folders, cell.name
     )
     if settings.minutes:
-        length = experiment_queue.time_flags(settings.minutes, _CHECKPOINTS, done)
+        length = [
+            f"--train_steps={_MOST_STEPS}",
+            f"--train_minutes={settings.minutes - done}",
+            f"--save_checkpoints_secs={math.ceil(60 * settings.minutes / _CHECKPOINTS)}",
+        ]
     else:
         length = [
             f"--train_steps={settings.steps}",
@@ -146,7 +151,7 @@ def train(
 def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, Any]:
     """Trains a cell in a separate process; returns its results."""
     folder = queue.path(cell.name)
-    done = experiment_queue.minutes_done(folder)
+    done = run_folder.read_summary(folder).get("train_seconds", 0.0) / 60
     if settings.steps or done < settings.minutes:
         flags = trainer_flags(cell, settings, queue.folders, done)
         experiment_queue.run_command("t2t-trainer", flags, cell.name)
