@@ -108,7 +108,7 @@ class AdaptiveSteps(UniversalSteps, AuxiliaryLayer):
         epsilon: ε.
         bias: initial bias of the halting probability.
         gain: scale of the initial variance.
-        loss_weight: weight of the auxiliary loss; 0: there is none.
+        loss_weight: weight of the auxiliary loss.
         **kwargs: see `Layer`.
     """
 
@@ -164,8 +164,6 @@ class AdaptiveSteps(UniversalSteps, AuxiliaryLayer):
 
     def auxiliary_losses(self, sums: Statistics) -> dict[str, keras.KerasTensor]:
         """Returns the loss `act`; see `AuxiliaryLayer`."""
-        if not self.loss_weight:
-            return {}
         return {"act": self.loss_weight * sums["cost"] / ops.maximum(sums["tokens"], 1.0)}
 
     def ponder(

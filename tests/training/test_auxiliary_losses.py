@@ -10,6 +10,7 @@ from t2t_lite import registry
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
 
@@ -99,6 +100,12 @@ def with_experts(overrides=DRY):
     return Transformer(hparams.override(overrides), VOCAB, VOCAB)
 
 
+def adaptive(overrides=DRY):
+    keras.utils.set_random_seed(3)
+    hparams = registry.hparams("adaptive_universal_transformer_tiny").override(SMALL)
+    return UniversalTransformer(hparams.override(f"act_max_steps=2,{overrides}"), VOCAB, VOCAB)
+
+
 def train(strategy, batch, overrides=DRY, steps=2, make=balanced):
     """Returns the weights after some steps, and the auxiliary losses of each step."""
     with strategy.scope():
@@ -131,7 +138,7 @@ def by_definition(batch, steps=2):
     return weights_of(model), losses
 
 
-def same(found, wanted, rtol=1e-5):
+def assert_same(found, wanted, rtol=1e-5):
     np.testing.assert_allclose(found[0], wanted[0], rtol=rtol, atol=rtol)
     for one, other in zip(found[1], wanted[1], strict=True):
         assert one == pytest.approx(other, rel=rtol)
@@ -144,7 +151,7 @@ def defined():
 
 def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
     found = train(tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch())
-    same(found, defined)
+    assert_same(found, defined)
     assert found[1][0]["balance"] > 0.01
     assert found[1][0].keys() == {"balance", "mean"}
     assert abs(found[1][0]["balance"] / found[1][1]["balance"] - 1) > 0.05, "it must have learnt"
@@ -154,7 +161,7 @@ def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
 @pytest.mark.parametrize("devices", [1, 2, 4])
 def test_devices_have_the_loss_of_the_whole_batch(defined, devices, strategy_over):
     batch = ragged_batch()
-    same(train(strategy_over(devices), joined(batch) if devices == 1 else batch), defined)
+    assert_same(train(strategy_over(devices), joined(batch) if devices == 1 else batch), defined)
 
 
 @pytest.mark.integration
@@ -163,15 +170,32 @@ def test_masks_are_the_same_in_both_passes(overrides, strategy_over):
     """One device takes a first pass for the sums, four do not."""
     settings = ",".join(filter(None, (WET, overrides)))
     one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
-    same(one, four)
+    assert_same(one, four)
 
 
 @pytest.mark.integration
 def test_experts_are_the_same_on_one_and_four_devices(strategy_over):
     """With noise and dropout, which follow the part; one device accumulates."""
     one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
-    same(four, one)
+    assert_same(four, one)
     assert one[1][0]["expert_importance"] > 1e-4 < one[1][0]["expert_load"]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("make", "weight", "names"),
+    [
+        (adaptive, "act_loss_weight", {"act"}),
+        (with_experts, "moe_loss_coef", {"expert_importance", "expert_load"}),
+    ],
+)
+def test_losses_may_have_weight_0(make, weight, names, strategy_over):
+    """The same on one device, with and without accumulation, and on two."""
+    batch, settings = ragged_batch(parts=2), f"{DRY},{weight}=0"
+    whole = train(strategy_over(1), joined(batch), settings, make=make)
+    assert whole[1] == [dict.fromkeys(names, 0.0)] * 2
+    one, two = (train(strategy_over(n), batch, settings, make=make) for n in (1, 2))
+    assert_same(two, one)
 
 
 @pytest.mark.integration
@@ -188,7 +212,7 @@ def test_equal_parts_leave_the_auxiliary_loss_alone(strategy_over):
     [("xla_compile=1", 1e-5), ("loss_chunk_tokens=4", 1e-5), ("dtype=float16,batch_size=32", 2e-2)],
 )
 def test_it_works_with(overrides, rtol, defined, strategy_over):
-    same(train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}"), defined, rtol)
+    assert_same(train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}"), defined, rtol)
 
 
 def test_models_without_auxiliary_losses_have_no_window(strategy_over):
