@@ -239,6 +239,6 @@ class DecoderLayer(TransformerLayer):
             training=training,
         )
         # Not the mask that Keras keeps with `x`: no output may depend on what its own position
-        # will hold, and in a search, an id of 0 is no padding.
+        # will hold, and in a search, an id of 0 is not padding.
         everywhere = ops.ones_like(x[..., 0], dtype="bool")
         return self._feed_forward(x, training, mask=everywhere, counted=counted)

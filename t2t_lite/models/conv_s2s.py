@@ -217,7 +217,7 @@ class ConvS2S(Seq2Seq):
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""
         memory = self._encoder_view.encode(features["inputs"], training)
-        # Slices have no Keras mask: token 0, where a search outputs it, is no padding.
+        # Slices have no Keras mask: token 0, where a search outputs it, is not padding.
         embedded = self.targets_embedding(features["targets"])[:, :-1]
         start = self.targets_embedding(ops.full_like(features["targets"][:, :1], EOS_ID))
         embedded = self.targets_position(ops.concatenate([start, embedded], axis=1))

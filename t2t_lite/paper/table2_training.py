@@ -244,10 +244,8 @@ def _scores(
     """Returns each seed's scores at one of `checkpoints_to_score`."""
     budget, found = equal_operations(results), []
     for cell in cells:
-        name, step = (
-            Cell(cell["row"], cell["seed"]).name,
-            checkpoints_to_score(cell, budget)[number],
-        )
+        name = Cell(cell["row"], cell["seed"]).name
+        step = checkpoints_to_score(cell, budget)[number]
         found.append(results["scores"][f"{name}-{step}"])
     return found
 
