@@ -56,8 +56,11 @@ def named(request):
 def test_an_output_may_be_any_other_file(tmp_path):
     (tmp_path / "in").touch()
     (tmp_path / "old").touch()
+    inputs = [tmp_path / "in", tmp_path / "missing"]
     for name in ("old", "new", "no/such"):
-        files.refuse_overwriting(tmp_path / name, [tmp_path / "in", tmp_path / "missing"])
+        files.refuse_overwriting(tmp_path / name, inputs)
+    with pytest.raises(UserError):
+        files.refuse_overwriting(tmp_path / "old", [*inputs, tmp_path / "old"])
 
 
 @pytest.mark.parametrize("ending", ["", ".incomplete", ".part", ".part.lock"])

@@ -75,9 +75,9 @@ def _records() -> bytes:
     return records.frame(example) * 2
 
 
-def _use(encoder: text_encoder.TextEncoder) -> None:
+def _use(encoder: text_encoder.TextEncoder) -> str:
     ids = encoder.encode("some words") if encoder.vocab_size > 100 else []
-    encoder.decode([*ids, *range(min(encoder.vocab_size, 300))])
+    return encoder.decode([*ids, *range(min(encoder.vocab_size, 300))])
 
 
 def _pairs(kind: str) -> Callable[[pathlib.Path, BadInput], object]:
@@ -93,9 +93,8 @@ def _pairs(kind: str) -> Callable[[pathlib.Path, BadInput], object]:
     return read
 
 
-def _members(path: pathlib.Path, bad: BadInput) -> None:
-    for _, lines in archives.iterate_members(path, ("t", "a"), bad):
-        list(lines)
+def _members(path: pathlib.Path, bad: BadInput) -> object:
+    return [list(lines) for _, lines in archives.iterate_members(path, ("t", "a"), bad)]
 
 
 def _member(path: pathlib.Path, bad: BadInput) -> object:
@@ -202,7 +201,7 @@ def mutated(contents: bytes, edits: list[tuple[int, bytes | int, int]]) -> bytes
 def test_a_sound_file_is_read(tmp_path, name):
     make, read = READERS[name]
     (tmp_path / name).write_bytes(make())
-    read(tmp_path / name, BadInput())
+    assert read(tmp_path / name, BadInput())
 
 
 @pytest.mark.parametrize("name", READERS)

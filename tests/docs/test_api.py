@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import t2t_lite
@@ -79,12 +80,16 @@ def test_translating(script, noisy_run, tmp_path):
 
 @pytest.mark.integration
 def test_training_and_then_fitting_on_the_same_data(script):
-    script(_TRAINING, changes={"train_steps=1500": 'train_steps=2, schedule="train"'})
-    script(
+    trained = script(_TRAINING, changes={"train_steps=1500": 'train_steps=2, schedule="train"'})
+    assert [path.name for path in trained["run"].folder.glob("model.ckpt-*.index")] == [
+        "model.ckpt-2.index"
+    ]
+    fitted = script(
         "Train a model with Keras alone",
         number=1,
         changes={"epochs=3": "steps_per_epoch=1", "batch_size=4096": "batch_size=512"},
     )
+    assert np.isfinite(fitted["model"].history.history["loss"]).all()
 
 
 @pytest.mark.integration
@@ -109,4 +114,5 @@ def test_the_model_as_a_keras_model(script):
 
 @pytest.mark.integration
 def test_searching(script):
-    script("Search with a model of your own")
+    found = script("Search with a model of your own")
+    assert found["ids"].shape[:2] == found["scores"].shape == (3, 4)

@@ -60,7 +60,8 @@ def test_commands_in_sentences_parse(pages, name: str):
         program, *words = shlex.split(line)
         # In a sentence, values may be capitals that stand for something: --data_dir=FOLDER.
         words = [re.sub(r"=[A-Z]+$", "=1", word) for word in words if word not in _ELLIPSES]
-        parse(program, words)
+        flags = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+        assert flags - {"help"} <= parse(program, words).keys()
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -83,16 +83,16 @@ TREE_PAIRS = st.lists(
 @settings(max_examples=25)
 @given(pairs=PAIRS)
 def test_the_statistics_of_segments_make_the_score(metric, pairs):
-    _statistics_make_the_score(metric, pairs)
+    assert_statistics_make_the_score(metric, pairs)
 
 
 @settings(max_examples=25)
 @given(pairs=TREE_PAIRS)
 def test_the_statistics_of_trees_make_the_score(pairs):
-    _statistics_make_the_score("bracketing_f1", pairs)
+    assert_statistics_make_the_score("bracketing_f1", pairs)
 
 
-def _statistics_make_the_score(metric, pairs):
+def assert_statistics_make_the_score(metric, pairs):
     outputs, references = [Output(output) for output, _ in pairs], [right for _, right in pairs]
     found = score_outputs(metric, outputs, references)
     counter = output_metric(metric)

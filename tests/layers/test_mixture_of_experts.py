@@ -21,7 +21,7 @@ def units(golden):
     return np.load(golden / "compared" / "units" / "units_moe.npz")
 
 
-def close(ours, recorded):
+def assert_close(ours, recorded):
     ours = np.asarray(ops.convert_to_numpy(ours))
     np.testing.assert_allclose(ours, recorded, rtol=1e-5, atol=1e-5 * np.abs(recorded).max())
 
@@ -64,18 +64,20 @@ def test_gates_losses_and_gradients_are_those_of_t2t(name, units, draw):
         importance, load = ops.sum(gates, axis=0), ops.sum(routes.load, axis=0)
         loss = cv_squared(importance) + cv_squared(load)
     recorded = {key.removeprefix(f"{name}/"): units[key] for key in units if key.startswith(name)}
-    close(gates, recorded["gates"])
-    close(importance, recorded["importance"])
-    close(load, recorded["load"])
-    close(cv_squared(importance), recorded["cv_importance"])
-    close(cv_squared(load), recorded["cv_load"])
+    assert_close(gates, recorded["gates"])
+    assert_close(importance, recorded["importance"])
+    assert_close(load, recorded["load"])
+    assert_close(cv_squared(importance), recorded["cv_importance"])
+    assert_close(cv_squared(load), recorded["cv_load"])
     variables = {"x": x} | {f"g/{v.name}": v.value for v in layer.trainable_variables}
     gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
     seen = [key for key in recorded if key.startswith("grad/")]
     assert len(seen) == (0 if not training else 3 if noise else 2)
     if f"{name}/loss" in units and seen:
         for key in seen:
-            close(gradients[key.removeprefix("grad/")] * recorded["loss"] / loss, recorded[key])
+            assert_close(
+                gradients[key.removeprefix("grad/")] * recorded["loss"] / loss, recorded[key]
+            )
 
 
 @pytest.mark.parametrize("name", ["cv_squared", "cv_squared_zeros", "cv_squared_one"])
@@ -84,13 +86,13 @@ def test_the_coefficient_of_variation_is_that_of_t2t(name, units):
     with tf.GradientTape() as tape:
         tape.watch(x)
         out = cv_squared(x)
-    close(out, units[f"{name}/out"])
-    close(tape.gradient(out, x), units[f"{name}/grad/x"])
+    assert_close(out, units[f"{name}/out"])
+    assert_close(tape.gradient(out, x), units[f"{name}/grad/x"])
 
 
 def test_the_probability_of_being_chosen_is_that_of_t2t(units):
     arguments = (units[f"prob_in_top_k/{name}"] for name in ("clean", "noisy", "stddev", "top"))
-    close(in_top_k_probability(*arguments, 2), units["prob_in_top_k/prob"])
+    assert_close(in_top_k_probability(*arguments, 2), units["prob_in_top_k/prob"])
 
 
 def recorded_mixture(units, name, **kwargs):
@@ -115,23 +117,23 @@ def test_the_mixture_is_local_moe(units, draw):
         y = layer(x, training=True)
         (loss,) = layer.losses
         total = tf.reduce_sum(y**2) + loss
-    close(y, units[f"{name}/y"])
-    close(loss, units[f"{name}/loss"])
+    assert_close(y, units[f"{name}/y"])
+    assert_close(loss, units[f"{name}/loss"])
     kernels = (layer.gating.w_gate, layer.gating.w_noise, layer.expand, layer.contract)
     found = tape.gradient(total, [x, *(kernel.value for kernel in kernels)])
     by_x, by_gate, by_noise, *by_experts = map(tf.convert_to_tensor, found)
     gradients = f"{name}/grad/"
-    close(by_x, units[f"{gradients}x"])
-    close(by_gate, units[f"{gradients}moe/noisy_top_k_gating/w_gate"])
-    close(by_noise, units[f"{gradients}moe/noisy_top_k_gating/w_noise"])
+    assert_close(by_x, units[f"{gradients}x"])
+    assert_close(by_gate, units[f"{gradients}moe/noisy_top_k_gating/w_gate"])
+    assert_close(by_noise, units[f"{gradients}moe/noisy_top_k_gating/w_noise"])
     for number, by_kernel in enumerate(by_experts):
         for e in range(5):
-            close(by_kernel[e], units[f"{gradients}moe/parallel_{e}/w_{number}"])
+            assert_close(by_kernel[e], units[f"{gradients}moe/parallel_{e}/w_{number}"])
 
 
 def test_evaluation_is_that_of_t2t_without_noise(units):
     layer = recorded_mixture(units, "local_moe_eval_k1")
-    close(layer(units["local_moe_eval_k1/x"]), units["local_moe_eval_k1/y"])
+    assert_close(layer(units["local_moe_eval_k1/x"]), units["local_moe_eval_k1/y"])
     assert layer.losses == []
 
 

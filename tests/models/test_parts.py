@@ -70,6 +70,7 @@ for model in (
     np.testing.assert_array_equal(found, wanted)
     alone = keras.ops.convert_to_numpy(loaded(inputs[1:, :3]))  # without its padding
     np.testing.assert_allclose(alone, wanted[1:], rtol=1e-5, atol=1e-5)
+    print(type(model).__name__)
 """
 
 
@@ -84,11 +85,14 @@ for model in (
 def test_a_classifier_on_an_encoder(backend, tmp_path: pathlib.Path):
     """Learns, is saved, is loaded, and does not see padding."""
     pytest.importorskip(backend)
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", _CLASSIFIER, backend, str(tmp_path / "model.keras")],
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
         check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    assert done.stdout.split() == ["Transformer", "LSTMSeq2SeqAttention"]
 
 
 def test_encoder_and_decoder_in_one_model_share_their_embedding(model, tmp_path):

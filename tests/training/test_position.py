@@ -92,8 +92,10 @@ def test_of_a_torn_checkpoint_the_one_before_says_the_release(tmp_path):
 
 def test_a_run_of_this_release_and_an_empty_folder_are_not_refused(tmp_path):
     refuse_other_release(tmp_path)
+    assert Training(tmp_path).checkpoints.restore() == 0
     Training(tmp_path).train_to(3)
     refuse_other_release(tmp_path)
+    assert Training(tmp_path).checkpoints.restore() == 3
 
 
 def test_changed_data_is_an_error_that_says_so(tmp_path):
