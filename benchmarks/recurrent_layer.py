@@ -11,7 +11,6 @@ recurrence can: what it lacks to the layer's time is the cost of the loop.
 import argparse
 import functools
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pairing
@@ -31,20 +30,28 @@ def training_step(name: str, channels: int, sentences: int, length: int) -> pair
     shortest = int(length * 0.86)
     lengths = np.random.default_rng(0).integers(shortest, length + 1, (sentences, 1))
     mask = tf.constant(np.arange(length) < lengths)
-    output: Callable[..., Any]
     if name == "keras":
         layer = keras.layers.LSTM(channels, return_sequences=True)
         layer.build((None, None, channels))
-        output = lambda x, mask: layer(x, mask=mask)  # noqa: E731
+
+        def output(x: Any, mask: Any) -> Any:
+            return layer(x, mask=mask)
+
     elif name == "products":
         layer = keras.layers.Dense(4 * channels, use_bias=False)
         layer.build((None, None, 2 * channels))
-        output = lambda x, mask: layer(tf.concat([x, x], axis=-1))  # noqa: E731
+
+        def output(x: Any, mask: Any) -> Any:
+            return layer(tf.concat([x, x], axis=-1))
+
     else:
         layer = LSTMCell(channels, channels)
         if name == "automatic":
             layer.scan = functools.partial(Cell.scan, layer)
-        output = lambda x, mask: run_cell(layer, x, mask)[0]  # noqa: E731
+
+        def output(x: Any, mask: Any) -> Any:
+            return run_cell(layer, x, mask)[0]
+
     weights = [weight.value for weight in layer.trainable_weights]
 
     @tf.function(

@@ -210,6 +210,10 @@ def test_factored_scores_are_those_of_the_formula():
     np.testing.assert_allclose(attention.scores(query, keys), wanted, rtol=1e-5, atol=1e-6)
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
 def test_an_output_may_be_projected():
     """An LSTM of more cells, whose output is multiplied by a matrix before anyone sees it."""
     cell = LSTMCell(INPUTS, D, cells=7)
@@ -218,7 +222,6 @@ def test_an_output_may_be_projected():
     state = cell(x, LSTMState(h, c))
     gates = np.concatenate([x, h], axis=-1) @ ops.convert_to_numpy(cell.gates.kernel)
     write, forget, new, read = np.split(gates, 4, axis=-1)
-    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
     wanted = sigmoid(forget + 1) * c + sigmoid(write) * np.tanh(new)
     output = (sigmoid(read) * np.tanh(wanted)) @ ops.convert_to_numpy(cell.output_kernel)
     np.testing.assert_allclose(state.cell, wanted, rtol=1e-5, atol=1e-6)
