@@ -88,6 +88,7 @@ def prepare_model(
     changes: dict[str, Any],
     shape: Shape,
     logical_devices: int = 0,
+    parameters: int = 0,
 ) -> pairing.Step:
     """Any of our models and our training step, as the trainer sets them up.
 
@@ -97,6 +98,7 @@ def prepare_model(
         changes: hparams to change.
         shape: the sizes of vocabulary and batches.
         logical_devices: as the trainer's `--simulate_devices`.
+        parameters: the number that it must have; 0: any.
     """
     import tensorflow as tf
 
@@ -112,6 +114,7 @@ def prepare_model(
         model = registry.model(name)(hparams, shape.vocabulary, shape.vocabulary)
         optimizer = make_optimizer(hparams)
         optimizer.build(model.trainable_variables)
+    assert parameters in (0, model.count_params())
     train_step = TrainStep(strategy, model, optimizer, parts, seed=1)
     batches = [
         {name: tf.reshape(ids, [parts, -1, shape.length]) for name, ids in batch.items()}
