@@ -12,14 +12,15 @@ from t2t_lite.layers.base import Stack, default_policy
 from t2t_lite.layers.byte_net import BottleneckBlock, ConvolutionChain, ResidualChain
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import require_choice
+from t2t_lite.models.hparams_model import HParamsModel, require_choice
 from t2t_lite.models.model_part import Encoder
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, shift_right
 
 
-def _blocks(hparams: ByteNetHParams, seeds: keras.random.SeedGenerator, causal: bool) -> Stack:
+def _blocks(owner: HParamsModel, causal: bool) -> Stack:
     """Creates the residual blocks of the encoder, or of the decoder, which is causal."""
-    h = hparams
+    h = owner.hparams
+    assert isinstance(h, ByteNetHParams)
     require_choice(h, "residual_block", "bottleneck", "chain")
     dilations = [2**i for i in range(h.num_hidden_layers)]
     common: dict[str, Any] = {
@@ -27,7 +28,7 @@ def _blocks(hparams: ByteNetHParams, seeds: keras.random.SeedGenerator, causal: 
         "dropout_rate": h.dropout,
         "epsilon": h.norm_epsilon,
         "gain": h.initializer_gain,
-        "seeds": seeds,
+        "seeds": owner.seeds,
     }
     if h.residual_block == "chain":
         return Stack(
@@ -55,8 +56,10 @@ class ByteNetEncoder(Encoder):
     hparams: ByteNetHParams
     shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "encoder_blocks")
 
-    def _make_layers(self) -> None:
-        self.encoder_blocks = _blocks(self.hparams, self.seeds, causal=False)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        owner.encoder_blocks = _blocks(owner, causal=False)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns the positions of the source, [B, S, D]."""
@@ -119,8 +122,8 @@ class ByteNet(Seq2Seq):
             raise UsageError(f"hparam unfolding={h.unfolding}: expected at least 1")
         d, gain = h.hidden_size, h.initializer_gain
         with default_policy(self.dtype_policy):
-            self.encoder_blocks = _blocks(h, self.seeds, causal=False)
-            self.decoder_blocks = _blocks(h, self.seeds, causal=True)
+            ByteNetEncoder.add_layers(self)
+            self.decoder_blocks = _blocks(self, causal=True)
             self.decoder_start = self.head = None
             if h.residual_block == "chain":
                 self.decoder_start = ConvolutionChain(

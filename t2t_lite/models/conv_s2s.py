@@ -24,6 +24,7 @@ from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import HParamsModel
 from t2t_lite.models.model_part import Encoder
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Features, Seq2Seq
@@ -116,8 +117,17 @@ class ConvS2SEncoder(Encoder):
         "encoder_end",
     )
 
-    def _make_layers(self) -> None:
-        _make_encoder(self)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        h = owner.hparams
+        assert isinstance(h, ConvS2SHParams)
+        sizes = h.encoder_sizes()
+        owner.inputs_position = _position(h)
+        owner.dropout = Dropout(h.dropout, owner.seeds)
+        owner.encoder_start = _first(h, sizes[0].channels)
+        owner.encoder_layers = _layers(h, owner.seeds, decoder=False)
+        owner.encoder_end = dense(sizes[-1].channels, h.hidden_size, h.initializer_gain)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, D], 0 at padding."""
@@ -137,17 +147,6 @@ class ConvS2SEncoder(Encoder):
         # Every attention layer sends back a gradient, for keys and for values (section 3.4).
         z = scale_gradient(z, 0.5 / sum(self.hparams.attends()))
         return ConvS2SMemory.of(z, embedded, mask)
-
-
-def _make_encoder(model: "ConvS2S | ConvS2SEncoder") -> None:
-    """Creates the encoder's layers in attributes of `model`."""
-    h = model.hparams
-    sizes = h.encoder_sizes()
-    model.inputs_position = _position(h)
-    model.dropout = Dropout(h.dropout, model.seeds)
-    model.encoder_start = _first(h, sizes[0].channels)
-    model.encoder_layers = _layers(h, model.seeds, decoder=False)
-    model.encoder_end = dense(sizes[-1].channels, h.hidden_size, h.initializer_gain)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -182,7 +181,7 @@ class ConvS2S(Seq2Seq):
         h = self.hparams
         sizes = h.decoder_sizes()
         with default_policy(self.dtype_policy):
-            _make_encoder(self)
+            ConvS2SEncoder.add_layers(self)
             self.targets_position = _position(h)
             self.decoder_start = _first(h, sizes[0].channels)
             self.decoder_layers = _layers(h, self.seeds, decoder=True)

@@ -62,18 +62,15 @@ class DeepAttEncoder(Encoder):
         "encoder_end",
     )
 
-    @staticmethod
-    def add_layers(owner: HParamsModel) -> None:
-        """Creates the layers in `shared_names`, except the embedding, as attributes of `owner`."""
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
         h = owner.hparams
         assert isinstance(h, DeepAttHParams)
         owner.first_column = _column(owner, h.num_encoder_layers, h.hidden_size, False, True)
         owner.second_column = _column(owner, h.num_encoder_layers, h.hidden_size, True, False)
         features = _COLUMNS * (h.fast_forward_size + h.lstm_size)
         owner.encoder_end = Projection(features, (h.attention_size,), h.initializer_gain)
-
-    def _make_layers(self) -> None:
-        self.add_layers(self)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, attention_size], zero at padding."""

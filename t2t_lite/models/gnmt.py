@@ -54,9 +54,9 @@ class GNMTEncoder(Encoder):
         "encoder_layers",
     )
 
-    @staticmethod
-    def add_layers(owner: HParamsModel) -> None:
-        """Creates the layers in `shared_names`, except the embedding, as attributes of `owner`."""
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
         h = owner.hparams
         assert isinstance(h, GNMTHParams)
         d = h.hidden_size
@@ -65,9 +65,6 @@ class GNMTEncoder(Encoder):
         owner.backward_layer = Recurrent(_cell(h, d), backward=True)
         widths = [2 * d, *[d] * (h.num_hidden_layers - 2)]
         owner.encoder_layers = Stack(Recurrent(_cell(h, width)) for width in widths)
-
-    def _make_layers(self) -> None:
-        self.add_layers(self)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, D], zero at padding."""

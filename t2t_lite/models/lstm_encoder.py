@@ -34,14 +34,11 @@ class LSTMEncoder(Encoder):
 
     @classmethod
     def add_layers(cls, owner: HParamsModel) -> None:
-        """Creates the layers in `shared_names`, except the embedding, as attributes of `owner`."""
+        """See `ModelPart.add_layers`."""
         h = owner.hparams
         assert isinstance(h, LSTMHParams)
         owner.dropout = Dropout(h.dropout, owner.seeds)
         owner.encoder_layers = _layers(h, cls.backward)
-
-    def _make_layers(self) -> None:
-        self.add_layers(self)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, D], zero at padding."""

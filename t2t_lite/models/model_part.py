@@ -37,15 +37,20 @@ class ModelPart(HParamsModel, abc.ABC):
                 if isinstance(embedding, int):
                     embedding = make_embedding(self.hparams, embedding)
                 setattr(self, self.shared_names[0], embedding)
-                self._make_layers()
+                self.add_layers(self)
         else:
             for name in self.shared_names:
                 setattr(self, name, getattr(layers_of, name))
         self.built = True  # layers create their variables when constructed
 
+    @classmethod
     @abc.abstractmethod
-    def _make_layers(self) -> None:
-        """Creates the layers in `shared_names`, except the embedding."""
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """Creates the layers in `shared_names`, except the embedding, as attributes of `owner`.
+
+        Args:
+            owner: a part of this class, or the whole model, which then shares them with the part.
+        """
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, including the embedding, which may be shared."""

@@ -54,9 +54,9 @@ class MoELSTMEncoder(Encoder):
         "top_layer",
     )
 
-    @staticmethod
-    def add_layers(owner: HParamsModel) -> None:
-        """Creates the layers in `shared_names`, except the embedding, as attributes of `owner`."""
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
         h = owner.hparams
         assert isinstance(h, MoELSTMHParams)
         owner.dropout = Dropout(h.dropout, owner.seeds)
@@ -64,9 +64,6 @@ class MoELSTMEncoder(Encoder):
         owner.backward_layer = Recurrent(_cell(h, h.hidden_size), backward=True)
         owner.encoder_experts = _mixture(owner)
         owner.top_layer = Recurrent(_cell(h, h.hidden_size))
-
-    def _make_layers(self) -> None:
-        self.add_layers(self)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, D]."""

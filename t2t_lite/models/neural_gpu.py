@@ -17,7 +17,7 @@ from t2t_lite.layers.base import Stack, default_policy
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.neural_gpu import CGRU, step_dropout, through
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import make_embedding
+from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 from t2t_lite.models.model_part import Encoder
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 
@@ -61,9 +61,13 @@ class NeuralGPUEncoder(Encoder):
     hparams: NeuralGPUHParams
     shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "dropout", "encoder_units")
 
-    def _make_layers(self) -> None:
-        self.dropout = Dropout(self.hparams.dropout, self.seeds)
-        self.encoder_units = _units(self.hparams)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        h = owner.hparams
+        assert isinstance(h, NeuralGPUHParams)
+        owner.dropout = Dropout(h.dropout, owner.seeds)
+        owner.encoder_units = _units(h)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns the tape's first row at the source's positions."""
@@ -132,8 +136,7 @@ class NeuralGPU(Seq2Seq):
         # TensorFlow's XLA cannot differentiate a loop of unknown length.
         self.supports_jit = keras.backend.backend() != "tensorflow"
         with default_policy(self.dtype_policy):
-            self.dropout = Dropout(self.hparams.dropout, self.seeds)
-            self.encoder_units = _units(self.hparams)
+            NeuralGPUEncoder.add_layers(self)
 
     def _make_embeddings(self) -> None:
         """Creates one or two matrices: targets are not embedded."""

@@ -49,7 +49,7 @@ class Transformer(Seq2Seq):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
-        make = self.encoder_class.sublayers(self.hparams, self.seeds)
+        make = self.encoder_class.sublayers(self)
         with default_policy(self.dtype_policy):
             self.inputs_position = make.position()
             self.targets_position = make.position()
@@ -58,7 +58,7 @@ class Transformer(Seq2Seq):
             self.decoder_layers = make.decoder_layers()
             self.encoder_end = make.end()
             self.decoder_end = make.end()
-            self.target_space = make.target_space(self)
+            self.target_space = make.target_space()
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False

@@ -27,7 +27,7 @@ from t2t_lite.layers.recomputation import recomputed
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.models.hparams_model import make_mixture, require_choice
+from t2t_lite.models.hparams_model import HParamsModel, make_mixture, require_choice
 from t2t_lite.models.model_part import Encoder, ModelPart
 from t2t_lite.models.seq2seq import shift_right
 
@@ -36,14 +36,16 @@ _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
 
 
 class SublayerFactory:
-    """Makes the sub-layers of one model from its hparams and its seed generator.
+    """Makes the sub-layers of a model or of a part, from its hparams and its seed generator.
 
     Args:
-        hparams: the model's.
-        seeds: the model's seed generator.
+        owner: the model or part.
     """
 
-    def __init__(self, hparams: TransformerHParams, seeds: keras.random.SeedGenerator) -> None:
+    def __init__(self, owner: HParamsModel) -> None:
+        hparams, seeds = owner.hparams, owner.seeds
+        assert isinstance(hparams, TransformerHParams)
+        self.owner = owner
         self.hparams = hparams
         self.seeds = seeds
         self._attention: dict[str, Any] = {
@@ -99,11 +101,11 @@ class SublayerFactory:
             self.seeds,
         )
 
-    def target_space(self, owner: keras.Model) -> keras.Variable | None:
-        """Adds a weight to `owner` for all of the encoder's inputs, if the hparams ask for it."""
+    def target_space(self) -> keras.Variable | None:
+        """Adds a weight to the owner for all the encoder's inputs, if the hparams ask for it."""
         if not self.hparams.use_target_space_embedding:
             return None
-        return owner.add_weight(
+        return self.owner.add_weight(
             shape=(_TARGET_SPACES, self.hparams.hidden_size),
             initializer="glorot_uniform",
             name="target_space",
@@ -192,13 +194,15 @@ class TransformerEncoder(_TransformerPart, Encoder):
         "target_space",
     )
 
-    def _make_layers(self) -> None:
-        make = self.sublayers(self.hparams, self.seeds)
-        self.inputs_position = make.position()
-        self.dropout = make.dropout()
-        self.encoder_layers = make.encoder_layers()
-        self.encoder_end = make.end()
-        self.target_space = make.target_space(self)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        make = cls.sublayers(owner)
+        owner.inputs_position = make.position()
+        owner.dropout = make.dropout()
+        owner.encoder_layers = make.encoder_layers()
+        owner.encoder_end = make.end()
+        owner.target_space = make.target_space()
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns [B, S, D]."""
@@ -258,12 +262,14 @@ class TransformerDecoder(_TransformerPart):
         "decoder_end",
     )
 
-    def _make_layers(self) -> None:
-        make = self.sublayers(self.hparams, self.seeds)
-        self.targets_position = make.position()
-        self.dropout = make.dropout()
-        self.decoder_layers = make.decoder_layers()
-        self.decoder_end = make.end()
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        make = cls.sublayers(owner)
+        owner.targets_position = make.position()
+        owner.dropout = make.dropout()
+        owner.decoder_layers = make.decoder_layers()
+        owner.decoder_end = make.end()
 
     def call(
         self,

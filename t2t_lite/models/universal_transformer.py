@@ -13,24 +13,26 @@ from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import require_choice
+from t2t_lite.models.hparams_model import HParamsModel, require_choice
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
 
 
-def _steps(hparams: UniversalTransformerHParams) -> UniversalSteps:
+def _steps(owner: HParamsModel) -> UniversalSteps:
     """Makes the recurrent steps of one stack."""
-    if hparams.recurrence_type == "basic":
-        return UniversalSteps(hparams.hidden_size, hparams.num_rec_steps)
+    h = owner.hparams
+    assert isinstance(h, UniversalTransformerHParams)
+    if h.recurrence_type == "basic":
+        return UniversalSteps(h.hidden_size, h.num_rec_steps)
     return AdaptiveSteps(
-        hparams.hidden_size,
-        hparams.act_max_steps,
-        accumulate=hparams.act_type == "accumulated",
-        epsilon=hparams.act_epsilon,
-        bias=hparams.act_halting_bias_init,
-        gain=hparams.initializer_gain,
-        loss_weight=hparams.act_loss_weight,
+        h.hidden_size,
+        h.act_max_steps,
+        accumulate=h.act_type == "accumulated",
+        epsilon=h.act_epsilon,
+        bias=h.act_halting_bias_init,
+        gain=h.initializer_gain,
+        loss_weight=h.act_loss_weight,
     )
 
 
@@ -42,9 +44,11 @@ class UniversalEncoder(TransformerEncoder):
     hparams: UniversalTransformerHParams
     shared_names: ClassVar[tuple[str, ...]] = (*TransformerEncoder.shared_names, "encoder_steps")
 
-    def _make_layers(self) -> None:
-        super()._make_layers()
-        self.encoder_steps = _steps(self.hparams)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        super().add_layers(owner)
+        owner.encoder_steps = _steps(owner)
 
     def _run_layers(
         self,
@@ -67,9 +71,11 @@ class UniversalDecoder(TransformerDecoder):
     hparams: UniversalTransformerHParams
     shared_names: ClassVar[tuple[str, ...]] = (*TransformerDecoder.shared_names, "decoder_steps")
 
-    def _make_layers(self) -> None:
-        super()._make_layers()
-        self.decoder_steps = _steps(self.hparams)
+    @classmethod
+    def add_layers(cls, owner: HParamsModel) -> None:
+        """See `ModelPart.add_layers`."""
+        super().add_layers(owner)
+        owner.decoder_steps = _steps(owner)
 
     def _run_layers(
         self,
@@ -122,8 +128,8 @@ class UniversalTransformer(Transformer):
         require_choice(self.hparams, "act_type", "basic", "accumulated")
         require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
         with default_policy(self.dtype_policy):
-            self.encoder_steps = _steps(self.hparams)
-            self.decoder_steps = _steps(self.hparams)
+            self.encoder_steps = _steps(self)
+            self.decoder_steps = _steps(self)
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass, adaptive steps at their maximum number."""
