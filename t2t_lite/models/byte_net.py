@@ -8,7 +8,7 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.byte_net import ByteNetHParams
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.byte_net import BottleneckBlock, ConvolutionChain, ResidualChain
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
@@ -107,30 +107,22 @@ class ByteNet(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = ByteNetHParams
     hparams: ByteNetHParams
-    encoder_class = ByteNetEncoder
+    encoder_class: ClassVar[type[ByteNetEncoder]] = ByteNetEncoder
 
-    def __init__(
-        self,
-        hparams: ByteNetHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         h = self.hparams
         if h.unfolding < 1.0:
             raise UsageError(f"hparam unfolding={h.unfolding}: expected at least 1")
         d, gain = h.hidden_size, h.initializer_gain
-        with default_policy(self.dtype_policy):
-            ByteNetEncoder.add_layers(self)
-            self.decoder_blocks = _blocks(self, causal=True)
-            self.decoder_start = self.head = None
-            if h.residual_block == "chain":
-                self.decoder_start = ConvolutionChain(
-                    2 * d, d, h.kernel_height, causal=True, epsilon=h.norm_epsilon, gain=gain
-                )
-            else:
-                self.head = Projection(d, (d,), gain, use_bias=True)
+        self.encoder_class.add_layers(self)
+        self.decoder_blocks = _blocks(self, causal=True)
+        self.decoder_start = self.head = None
+        if h.residual_block == "chain":
+            self.decoder_start = ConvolutionChain(
+                2 * d, d, h.kernel_height, causal=True, epsilon=h.norm_epsilon, gain=gain
+            )
+        else:
+            self.head = Projection(d, (d,), gain, use_bias=True)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -11,7 +11,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.conv_s2s import (
     ConvS2SAttention,
     ConvS2SLayer,
@@ -168,24 +168,21 @@ class ConvS2S(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = ConvS2SHParams
     hparams: ConvS2SHParams
-    encoder_class = ConvS2SEncoder
+    encoder_class: ClassVar[type[ConvS2SEncoder]] = ConvS2SEncoder
 
-    def __init__(
-        self,
-        hparams: ConvS2SHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         h = self.hparams
+        if self.softmax_embedding.channels != h.softmax_size:
+            raise UsageError(
+                f"hparam decoder_out_embed_dim={h.decoder_out_embed_dim}: a softmax that shares "
+                f"the embeddings has their {h.hidden_size} features (hidden_size)"
+            )
         sizes = h.decoder_sizes()
-        with default_policy(self.dtype_policy):
-            ConvS2SEncoder.add_layers(self)
-            self.targets_position = _position(h)
-            self.decoder_start = _first(h, sizes[0].channels)
-            self.decoder_layers = _layers(h, self.seeds, decoder=True)
-            self.decoder_end = dense(sizes[-1].channels, h.softmax_size, h.initializer_gain)
+        self.encoder_class.add_layers(self)
+        self.targets_position = _position(h)
+        self.decoder_start = _first(h, sizes[0].channels)
+        self.decoder_layers = _layers(h, self.seeds, decoder=True)
+        self.decoder_end = dense(sizes[-1].channels, h.softmax_size, h.initializer_gain)
         self.output_projection = self._make_output_projection()
 
     def _make_softmax_embedding(self) -> Embedding:
@@ -196,12 +193,7 @@ class ConvS2S(Seq2Seq):
         return Embedding(self.targets_vocab_size, h.softmax_size, scaled=False, stddev=stddev)
 
     def _make_output_projection(self) -> OutputProjection:
-        h, softmax = self.hparams, self.softmax_embedding
-        if softmax.channels != h.softmax_size:
-            raise UsageError(
-                f"hparam decoder_out_embed_dim={h.decoder_out_embed_dim}: a softmax that shares "
-                f"the embeddings has their {h.hidden_size} features (hidden_size)"
-            )
+        softmax = self.softmax_embedding
         rows = (self.targets_vocab_size,)
         self.softmax_bias = self.add_weight(shape=rows, initializer="zeros", name="softmax_bias")
         self.softmax_scale = None

@@ -7,7 +7,7 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.deep_att import DeepAttHParams
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.recurrent import LSTMState
@@ -102,25 +102,16 @@ class DeepAtt(WithAttention, RecurrentSeq2Seq):
     hparams: DeepAttHParams
     encoder_class = DeepAttEncoder
 
-    def __init__(
-        self,
-        hparams: DeepAttHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
+        super()._make_layers()
         h = self.hparams
-        with default_policy(self.dtype_policy):
-            DeepAttEncoder.add_layers(self)
-            self.decoder_layers = _column(
-                self, h.num_decoder_layers, h.hidden_size + h.attention_size, False
-            )
-            self.attention = AdditiveAttention(
-                h.lstm_size, h.initializer_gain, outputs=0, memory_channels=h.attention_size
-            )
-            features = h.fast_forward_size + h.lstm_size
-            self.decoder_end = Projection(features, (h.hidden_size,), h.initializer_gain)
+        inputs = h.hidden_size + h.attention_size
+        self.decoder_layers = _column(self, h.num_decoder_layers, inputs, False)
+        self.attention = AdditiveAttention(
+            h.lstm_size, h.initializer_gain, outputs=0, memory_channels=h.attention_size
+        )
+        features = h.fast_forward_size + h.lstm_size
+        self.decoder_end = Projection(features, (h.hidden_size,), h.initializer_gain)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

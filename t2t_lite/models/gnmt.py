@@ -8,7 +8,7 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.gnmt import GNMTHParams
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
@@ -120,14 +120,7 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
     hparams: GNMTHParams
     encoder_class = GNMTEncoder
 
-    def __init__(
-        self,
-        hparams: GNMTHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         h = self.hparams
         require_choice(h, "attention_mechanism", *ATTENTION)
         require_choice(h, "attention_architecture", "gnmt", "gnmt_v2")
@@ -136,17 +129,17 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
                 f"hparam num_hidden_layers={h.num_hidden_layers}: expected at least 2, since the "
                 "first encoder layer reads in both directions"
             )
+        super()._make_layers()
         d = h.hidden_size
-        with default_policy(self.dtype_policy):
-            GNMTEncoder.add_layers(self)
-            first = 2 * d if h.input_feeding else d
-            widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]
-            self.decoder_cells = Stack(_cell(h, width) for width in widths)
-            self.attention = ATTENTION[h.attention_mechanism](d, h.initializer_gain, outputs=0)
+        first = 2 * d if h.input_feeding else d
+        widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]
+        self.decoder_cells = Stack(_cell(h, width) for width in widths)
+        self.attention = ATTENTION[h.attention_mechanism](d, h.initializer_gain, outputs=0)
         if not h.input_feeding:
             self.supports_jit = supports_jit(self.decoder_cells[0])
         if h.softmax_bias:
-            self.softmax_bias = self.add_weight((targets_vocab_size,), "zeros", name="softmax_bias")
+            rows = (self.targets_vocab_size,)
+            self.softmax_bias = self.add_weight(rows, "zeros", name="softmax_bias")
             self.output_projection = OutputProjection(self.softmax_embedding, self.softmax_bias)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:

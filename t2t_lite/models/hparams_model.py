@@ -24,8 +24,6 @@ _KERAS_ARGUMENTS = ("name", "trainable")  # passed to `keras.Model`
 class HParamsModel(keras.Model):
     """Base of models and of their encoders and decoders.
 
-    A subclass creates its layers from `self.hparams`, inside `default_policy(self.dtype_policy)`.
-
     Args:
         hparams: an object of `hparams_class`, or the name of a registered set.
         seeds: the generator of dropout masks (default: a new one).

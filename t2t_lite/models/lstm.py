@@ -10,7 +10,7 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.recurrent import CELLS, State, run_cell, supports_jit
@@ -43,18 +43,10 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
     hparams: LSTMHParams
     encoder_class: ClassVar[type[LSTMEncoder]] = ReversedLSTMEncoder
 
-    def __init__(
-        self,
-        hparams: LSTMHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         require_choice(self.hparams, "cell", *CELLS)
-        with default_policy(self.dtype_policy):
-            self.encoder_class.add_layers(self)
-            self._make_decoder()
+        super()._make_layers()
+        self._make_decoder()
 
     @property
     def channels(self) -> int:
@@ -159,10 +151,13 @@ class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
     def _make_softmax_embedding(self) -> Embedding:
         return make_embedding(self.hparams, self.targets_vocab_size)
 
+    def _make_layers(self) -> None:
+        require_choice(self.hparams, "attention_mechanism", *ATTENTION)
+        super()._make_layers()
+
     def _make_decoder(self) -> None:
         self.output_layer = None
         h = self.hparams
-        require_choice(h, "attention_mechanism", *ATTENTION)
         self.decoder_cells = self._cells(2 * h.hidden_size)
         self.attention = ATTENTION[h.attention_mechanism](
             self.channels, h.initializer_gain, h.hidden_size, h.attention_window

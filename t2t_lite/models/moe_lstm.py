@@ -1,13 +1,12 @@
 """LSTMs with mixtures of experts between them (Shazeer et al. 2017, appendices E and G)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.moe_lstm import MoELSTMHParams
-from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell
@@ -97,20 +96,12 @@ class MoELSTM(WithAttention, RecurrentSeq2Seq):
     hparams: MoELSTMHParams
     encoder_class = MoELSTMEncoder
 
-    def __init__(
-        self,
-        hparams: MoELSTMHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
+        super()._make_layers()
         h, d = self.hparams, self.hparams.hidden_size
-        with default_policy(self.dtype_policy):
-            MoELSTMEncoder.add_layers(self)
-            self.bottom_cell, self.top_cell = _cell(h, 2 * d), _cell(h, d)
-            self.decoder_experts = _mixture(self)
-            self.attention = FactoredAttention(d, h.initializer_gain, outputs=0)
+        self.bottom_cell, self.top_cell = _cell(h, 2 * d), _cell(h, d)
+        self.decoder_experts = _mixture(self)
+        self.attention = FactoredAttention(d, h.initializer_gain, outputs=0)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D]."""

@@ -13,7 +13,7 @@ from keras import ops
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.neural_gpu import NeuralGPUHParams
-from t2t_lite.layers.base import Stack, default_policy
+from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.neural_gpu import CGRU, step_dropout, through
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
@@ -123,20 +123,12 @@ class NeuralGPU(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
     hparams: NeuralGPUHParams
-    encoder_class = NeuralGPUEncoder
+    encoder_class: ClassVar[type[NeuralGPUEncoder]] = NeuralGPUEncoder
 
-    def __init__(
-        self,
-        hparams: NeuralGPUHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         # TensorFlow's XLA cannot differentiate a loop of unknown length.
         self.supports_jit = keras.backend.backend() != "tensorflow"
-        with default_policy(self.dtype_policy):
-            NeuralGPUEncoder.add_layers(self)
+        self.encoder_class.add_layers(self)
 
     def _make_embeddings(self) -> None:
         """Creates one or two matrices: targets are not embedded."""
@@ -207,16 +199,9 @@ class ExtendedNeuralGPU(NeuralGPU):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    def __init__(
-        self,
-        hparams: NeuralGPUHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
-        with default_policy(self.dtype_policy):
-            self.decoder_units = _units(self.hparams, others=self.hparams.hidden_size)
+    def _make_layers(self) -> None:
+        super()._make_layers()
+        self.decoder_units = _units(self.hparams, others=self.hparams.hidden_size)
 
     def _make_embeddings(self) -> None:
         Seq2Seq._make_embeddings(self)

@@ -3,39 +3,29 @@
 import abc
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import keras
 from keras import ops
 
-from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.recurrent_attention import RecurrentAttention
+from t2t_lite.models.model_part import ModelPart
 from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Seq2Seq
 
 _States = TypeVar("_States")
 
 
 class RecurrentSeq2Seq(Seq2Seq):
-    """Base of models whose decoder passes a state of constant size from step to step.
+    """Base of models whose decoder passes a state of constant size from step to step."""
 
-    Args:
-        hparams: an object of `hparams_class`, or the name of a registered set.
-        inputs_vocab_size: V of the source.
-        targets_vocab_size: V of the target.
-        **kwargs: hparams to change; `name` and `trainable` go to Keras.
-    """
+    encoder_class: ClassVar[type[ModelPart]]
 
-    def __init__(
-        self,
-        hparams: BasicHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
+        """Creates the encoder's layers; a subclass adds its decoder's."""
         # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"
+        self.encoder_class.add_layers(self)
 
     @abc.abstractmethod
     def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> tuple[Any, Any]:

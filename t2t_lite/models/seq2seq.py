@@ -52,7 +52,8 @@ class DecodeState(NamedTuple):
 class Seq2Seq(HParamsModel, abc.ABC):
     """Base of all models.
 
-    A subclass creates its layers from `self.hparams`, inside `default_policy(self.dtype_policy)`.
+    A subclass creates its layers in `_make_layers`. It may also do so in its constructor, inside
+    `default_policy(self.dtype_policy)`, as in version 0.1.
 
     Args:
         hparams: an object of `hparams_class`, or the name of a registered set.
@@ -84,7 +85,8 @@ class Seq2Seq(HParamsModel, abc.ABC):
         self.targets_vocab_size = targets_vocab_size
         with default_policy(self.dtype_policy):
             self._make_embeddings()
-        self.output_projection = OutputProjection(self.softmax_embedding)
+            self.output_projection = OutputProjection(self.softmax_embedding)
+            self._make_layers()
         self.built = True  # layers create their variables when constructed
 
     def _make_embeddings(self) -> None:
@@ -105,6 +107,13 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def _make_softmax_embedding(self) -> Embedding:
         """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
         return make_embedding(self.hparams, self.targets_vocab_size)
+
+    def _make_layers(self) -> None:
+        """Checks the hparams and creates the other layers, as attributes; by default, none.
+
+        The constructor calls this under the model's dtype policy, when hparams, vocabulary sizes,
+        embeddings and `output_projection` are set.
+        """
 
     # ---- training
 

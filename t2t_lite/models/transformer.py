@@ -10,7 +10,6 @@ from keras import ops
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
-from t2t_lite.layers.base import default_policy
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
@@ -41,24 +40,17 @@ class Transformer(Seq2Seq):
     encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = TransformerDecoder
 
-    def __init__(
-        self,
-        hparams: TransformerHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
+        # Not part by part: the optimizer's state in a checkpoint is in this order.
         make = self.encoder_class.sublayers(self)
-        with default_policy(self.dtype_policy):
-            self.inputs_position = make.position()
-            self.targets_position = make.position()
-            self.dropout = make.dropout()
-            self.encoder_layers = make.encoder_layers()
-            self.decoder_layers = make.decoder_layers()
-            self.encoder_end = make.end()
-            self.decoder_end = make.end()
-            self.target_space = make.target_space()
+        self.inputs_position = make.position()
+        self.targets_position = make.position()
+        self.dropout = make.dropout()
+        self.encoder_layers = make.encoder_layers()
+        self.decoder_layers = make.decoder_layers()
+        self.encoder_end = make.end()
+        self.decoder_end = make.end()
+        self.target_space = make.target_space()
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False

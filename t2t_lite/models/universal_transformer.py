@@ -10,7 +10,6 @@ from keras import ops
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.universal_transformer import UniversalTransformerHParams
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import HParamsModel, require_choice
@@ -116,20 +115,13 @@ class UniversalTransformer(Transformer):
     encoder_class: ClassVar[type[TransformerEncoder]] = UniversalEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = UniversalDecoder
 
-    def __init__(
-        self,
-        hparams: UniversalTransformerHParams | str,
-        inputs_vocab_size: int,
-        targets_vocab_size: int,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self) -> None:
         require_choice(self.hparams, "recurrence_type", "basic", "act")
         require_choice(self.hparams, "act_type", "basic", "accumulated")
         require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
-        with default_policy(self.dtype_policy):
-            self.encoder_steps = _steps(self)
-            self.decoder_steps = _steps(self)
+        super()._make_layers()
+        self.encoder_steps = _steps(self)
+        self.decoder_steps = _steps(self)
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass, adaptive steps at their maximum number."""

@@ -24,8 +24,7 @@ def dense():
 
 @keras.saving.register_keras_serializable(package="tests")
 class OwnParts(Seq2Seq):
-    def __init__(self, hparams, inputs_vocab_size, targets_vocab_size, **kwargs):
-        super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
+    def _make_layers(self):
         self.encoder = dense()
         self.decoder = dense()
         self.unused = [dense()]
@@ -42,6 +41,7 @@ class OwnParts(Seq2Seq):
 
 @keras.saving.register_keras_serializable(package="tests")
 class TransformerWithOwnEncoder(Transformer):
+    # As models of version 0.1 create their layers.
     def __init__(self, hparams, inputs_vocab_size, targets_vocab_size, **kwargs):
         super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
         self.encoder = dense()

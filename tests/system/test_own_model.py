@@ -49,6 +49,7 @@ OWN = """
     class BagOfWords(t2t.Seq2Seq):
         hparams_class = BagOfWordsHParams
 
+        # As models of version 0.1 create their layers.
         def __init__(self, hparams, inputs_vocab_size, targets_vocab_size, **kwargs):
             super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
             with default_policy(self.dtype_policy):
