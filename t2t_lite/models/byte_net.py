@@ -109,7 +109,8 @@ class ByteNet(Seq2Seq):
     hparams: ByteNetHParams
     encoder_class: ClassVar[type[ByteNetEncoder]] = ByteNetEncoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         h = self.hparams
         if h.unfolding < 1.0:
             raise UsageError(f"hparam unfolding={h.unfolding}: expected at least 1")

@@ -170,7 +170,8 @@ class ConvS2S(Seq2Seq):
     hparams: ConvS2SHParams
     encoder_class: ClassVar[type[ConvS2SEncoder]] = ConvS2SEncoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         h = self.hparams
         if self.softmax_embedding.channels != h.softmax_size:
             raise UsageError(

@@ -102,8 +102,9 @@ class DeepAtt(WithAttention, RecurrentSeq2Seq):
     hparams: DeepAttHParams
     encoder_class = DeepAttEncoder
 
-    def _make_layers(self) -> None:
-        super()._make_layers()
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
+        super().make_layers()
         h = self.hparams
         inputs = h.hidden_size + h.attention_size
         self.decoder_layers = _column(self, h.num_decoder_layers, inputs, False)

@@ -120,7 +120,8 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
     hparams: GNMTHParams
     encoder_class = GNMTEncoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         h = self.hparams
         require_choice(h, "attention_mechanism", *ATTENTION)
         require_choice(h, "attention_architecture", "gnmt", "gnmt_v2")
@@ -129,7 +130,7 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
                 f"hparam num_hidden_layers={h.num_hidden_layers}: expected at least 2, since the "
                 "first encoder layer reads in both directions"
             )
-        super()._make_layers()
+        super().make_layers()
         d = h.hidden_size
         first = 2 * d if h.input_feeding else d
         widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]

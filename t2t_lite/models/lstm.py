@@ -43,9 +43,10 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
     hparams: LSTMHParams
     encoder_class: ClassVar[type[LSTMEncoder]] = ReversedLSTMEncoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         require_choice(self.hparams, "cell", *CELLS)
-        super()._make_layers()
+        super().make_layers()
         self._make_decoder()
 
     @property
@@ -151,9 +152,10 @@ class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
     def _make_softmax_embedding(self) -> Embedding:
         return make_embedding(self.hparams, self.targets_vocab_size)
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         require_choice(self.hparams, "attention_mechanism", *ATTENTION)
-        super()._make_layers()
+        super().make_layers()
 
     def _make_decoder(self) -> None:
         self.output_layer = None

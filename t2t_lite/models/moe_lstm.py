@@ -96,8 +96,9 @@ class MoELSTM(WithAttention, RecurrentSeq2Seq):
     hparams: MoELSTMHParams
     encoder_class = MoELSTMEncoder
 
-    def _make_layers(self) -> None:
-        super()._make_layers()
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
+        super().make_layers()
         h, d = self.hparams, self.hparams.hidden_size
         self.bottom_cell, self.top_cell = _cell(h, 2 * d), _cell(h, d)
         self.decoder_experts = _mixture(self)

@@ -125,7 +125,8 @@ class NeuralGPU(Seq2Seq):
     hparams: NeuralGPUHParams
     encoder_class: ClassVar[type[NeuralGPUEncoder]] = NeuralGPUEncoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         # TensorFlow's XLA cannot differentiate a loop of unknown length.
         self.supports_jit = keras.backend.backend() != "tensorflow"
         self.encoder_class.add_layers(self)
@@ -199,8 +200,9 @@ class ExtendedNeuralGPU(NeuralGPU):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    def _make_layers(self) -> None:
-        super()._make_layers()
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
+        super().make_layers()
         self.decoder_units = _units(self.hparams, others=self.hparams.hidden_size)
 
     def _make_embeddings(self) -> None:

@@ -21,7 +21,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     encoder_class: ClassVar[type[ModelPart]]
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
         """Creates the encoder's layers; a subclass adds its decoder's."""
         # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"

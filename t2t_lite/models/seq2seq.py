@@ -52,7 +52,7 @@ class DecodeState(NamedTuple):
 class Seq2Seq(HParamsModel, abc.ABC):
     """Base of all models.
 
-    A subclass creates its layers in `_make_layers`. It may also do so in its constructor, inside
+    A subclass creates its layers in `make_layers`. It may also do so in its constructor, inside
     `default_policy(self.dtype_policy)`, as in version 0.1.
 
     Args:
@@ -86,7 +86,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
         with default_policy(self.dtype_policy):
             self._make_embeddings()
             self.output_projection = OutputProjection(self.softmax_embedding)
-            self._make_layers()
+            self.make_layers()
         self.built = True  # layers create their variables when constructed
 
     def _make_embeddings(self) -> None:
@@ -108,7 +108,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
         return make_embedding(self.hparams, self.targets_vocab_size)
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
         """Checks the hparams and creates the other layers, as attributes; by default, none.
 
         The constructor calls this under the model's dtype policy, when hparams, vocabulary sizes,

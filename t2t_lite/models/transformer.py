@@ -40,7 +40,8 @@ class Transformer(Seq2Seq):
     encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = TransformerDecoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         # Not part by part: the optimizer's state in a checkpoint is in this order.
         make = self.encoder_class.sublayers(self)
         self.inputs_position = make.position()

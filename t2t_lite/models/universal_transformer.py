@@ -115,11 +115,12 @@ class UniversalTransformer(Transformer):
     encoder_class: ClassVar[type[TransformerEncoder]] = UniversalEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = UniversalDecoder
 
-    def _make_layers(self) -> None:
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
         require_choice(self.hparams, "recurrence_type", "basic", "act")
         require_choice(self.hparams, "act_type", "basic", "accumulated")
         require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
-        super()._make_layers()
+        super().make_layers()
         self.encoder_steps = _steps(self)
         self.decoder_steps = _steps(self)
 

@@ -24,7 +24,7 @@ def dense():
 
 @keras.saving.register_keras_serializable(package="tests")
 class OwnParts(Seq2Seq):
-    def _make_layers(self):
+    def make_layers(self):
         self.encoder = dense()
         self.decoder = dense()
         self.unused = [dense()]
