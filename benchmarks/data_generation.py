@@ -24,13 +24,14 @@ import json
 import multiprocessing
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import pairing
+import report
 import t2t_way
 
 from t2t_lite.data import records
@@ -255,66 +256,65 @@ def check_golden(folder: pathlib.Path) -> None:
     print(f"the peer's vocabulary is T2T's: {golden['file']}")
 
 
-def print_rates(few: int, many: int, seconds: Seconds) -> None:
-    print(f"generation, pairs/s of {few:,} to {many:,} pairs")
-    for contender, taken in seconds.items():
-        print(f"  {contender:<42}{(many - few) / statistics.median(taken):8,.0f}")
-
-
-def print_ratio(title: str, seconds: Seconds, name: str, other: str, bar: str) -> None:
-    ratios = [b / a for a, b in zip(seconds[name], seconds[other], strict=True)]
-    spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
-    print(f"  {title:<42}{statistics.median(ratios):8.2f} {spread:<18} bar {bar}")
+def measure_memory(
+    texts: Sequence[pathlib.Path], folder: pathlib.Path, vocabularies: pathlib.Path
+) -> report.Case:
+    """Returns the greatest memory of t2t-datagen with each vocabulary and text."""
+    figures = []
+    for vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SUBWORD):
+        for text in texts:
+            data = folder / f"{vocab_type}{text.name}"
+            memory = datagen_memory(vocab_type, text, data, vocabularies)
+            figures.append(report.Figure(f"{vocab_type}: {int(text.name):,} pairs", memory, "MiB"))
+    return report.Case("greatest memory of t2t-datagen", figures=tuple(figures))
 
 
 def main() -> None:
     """Prints seconds, rates, memory, and each ratio with its bar."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = report.parser(__doc__, rounds=3)
     add = parser.add_argument
     add("multi30k", type=pathlib.Path, help="folder with train.en.gz, val.de.gz, ...")
     add("--golden", type=pathlib.Path, help="folder with vocabularies that T2T built")
-    add("--rounds", type=int, default=3)
     add("--few", type=int, default=20_000, help="pairs of the small corpus")
     add("--many", type=int, default=261_000, help="pairs of the large corpus")
     add("--most", type=int, default=1_000_000, help="the same, for several workers and for memory")
     args = parser.parse_args()
-    bpe, subwords = VocabType.SENTENCEPIECE_BPE, VocabType.SUBWORD
     if args.golden:
         check_golden(args.golden)
-    with tempfile.TemporaryDirectory() as name:
+    with report.opened(args) as add_case, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        vocabularies = folder / "vocabularies"
-        vocabularies.mkdir()
-        once = write_corpus(args.multi30k, folder / "once", 29_000)
-        tiny = write_corpus(args.multi30k, folder / "tiny", 100)
-        seconds = measure_vocabularies(tiny, once, vocabularies, args.rounds)
-        print("vocabulary from 58,000 lines, seconds")
-        for contender, taken in seconds.items():
-            print(f"  {contender:<42}{statistics.median(taken):8.2f}")
-        print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 20")
-        print_ratio(f"{subwords} : {T2T}, same bytes", seconds, subwords, T2T, ">= 3")
+        for case in measure(args, folder):
+            add_case(case)
 
-        sizes = (args.few, args.many, args.most)
-        few, many, most = (write_corpus(args.multi30k, folder / f"{n}", n) for n in sizes)
-        seconds = measure_generation((few, many), folder, vocabularies, args.rounds)
-        print_rates(args.few, args.many, seconds)
-        print_ratio(f"{bpe} : {T2T}", seconds, bpe, T2T, ">= 2.5")
-        print_ratio(f"{subwords} : {T2T}, same records", seconds, subwords, T2T, ">= 2")
-        # More rounds: on all cores, other load on the machine adds noise.
-        seconds = measure_workers((few, most), folder, vocabularies, 3 * args.rounds)
-        print_rates(args.few, args.most, seconds)
-        title = f"{bpe}, {ALL_CORES} : {ONE_WORKER}"
-        print_ratio(title, seconds, ALL_CORES, ONE_WORKER, ">= 1.6 (2 cores)")
 
-        print("greatest memory of t2t-datagen, MiB")
-        for vocab_type in (bpe, subwords):
-            for text in (few, many, most):
-                data = folder / f"{vocab_type}{text.name}"
-                memory = datagen_memory(vocab_type, text, data, vocabularies)
-                title = f"{vocab_type}: {int(text.name):,} pairs"
-                print(f"  {title:<42}{memory:8.0f}")
+def measure(args: argparse.Namespace, folder: pathlib.Path) -> Iterator[report.Case]:
+    """Yields the cases as they are measured."""
+    bpe, subwords = VocabType.SENTENCEPIECE_BPE, VocabType.SUBWORD
+    vocabularies = folder / "vocabularies"
+    vocabularies.mkdir()
+    once = write_corpus(args.multi30k, folder / "once", 29_000)
+    tiny = write_corpus(args.multi30k, folder / "tiny", 100)
+    seconds = measure_vocabularies(tiny, once, vocabularies, args.rounds)
+    bars = (report.Bar(bpe, T2T, 20), report.Bar(subwords, T2T, 3))
+    found = pairing.Comparison(seconds, {})
+    yield report.Case("vocabulary from 58,000 lines", found, bars, (), 58_000, "lines")
+
+    few, many, most = texts = [
+        write_corpus(args.multi30k, folder / f"{n}", n) for n in (args.few, args.many, args.most)
+    ]
+    seconds = measure_generation((few, many), folder, vocabularies, args.rounds)
+    bars = (report.Bar(bpe, T2T, 2.5), report.Bar(subwords, T2T, 2))
+    yield generation(args.few, args.many, seconds, bars)
+    # More rounds: on all cores, other load on the machine adds noise.
+    seconds = measure_workers((few, most), folder, vocabularies, 3 * args.rounds)
+    yield generation(args.few, args.most, seconds, (report.Bar(ALL_CORES, ONE_WORKER, 1.6),))
+    yield measure_memory(texts, folder, vocabularies)
+
+
+def generation(few: int, many: int, seconds: Seconds, bars: tuple[report.Bar, ...]) -> report.Case:
+    """Describes the generation of the pairs by which two corpora differ."""
+    title = f"generation of {few:,} to {many:,} pairs"
+    return report.Case(title, pairing.Comparison(seconds, {}), bars, (), many - few, "pairs")
 
 
 if __name__ == "__main__":

@@ -18,88 +18,32 @@ and their range. Peak memory is that of the whole process, including about 400 M
 itself. The time to the first output is the run time of the command `t2t-decoder` for one line.
 """
 
-import argparse
 import functools
-import gzip
-import multiprocessing
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 
 import decoding_contenders as contenders
-import numpy as np
+import decoding_work
+import machine
 import pairing
+import report
+from decoding_work import Work
 
 OURS, FLOAT32, INT8, PRODUCTS = contenders.PREPARE
-PROBLEM = "text2text_tmpdir_bpe"
-BARS = {FLOAT32: 1.0, PRODUCTS: 0.85}  # reaching one is enough
+# The required speed of the better of ours over CTranslate2's in float32, with AMX and without.
+TO_FLOAT32 = {
+    True: {"beam": 1.3, "greedy": 1.3, "one": 0.9},
+    False: {"beam": 1.1, "greedy": 1.1, "one": 0.8},
+}
+FLOAT32_BEAM = 1.0  # the same of ours in float32, with AMX
+FIRST_OUTPUT = 6.0  # seconds
 
 
-def read_lines(path: pathlib.Path) -> Iterator[str]:
-    """Yields the lines of a text file, which may be gzipped."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-        yield from (line.rstrip("\n") for line in file)
-
-
-def sample(path: pathlib.Path, sentences: int) -> list[str]:
-    """Returns that many non-empty lines, chosen at random with a fixed seed."""
-    lines = list(filter(None, map(str.strip, read_lines(path))))
-    chosen = np.random.default_rng(0).choice(len(lines), sentences, replace=False)
-    return [lines[i] for i in chosen]
-
-
-def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -> pathlib.Path:
-    """Writes a run folder with one checkpoint and its exports; returns the run folder."""
-    import keras
-    import tensorflow as tf
-
-    from t2t_lite import registry
-    from t2t_lite.export import ctranslate2
-    from t2t_lite.runs import checkpoint_files, run_folder
-
-    flags = {
-        "output_dir": str(folder / "run"),
-        "problem": PROBLEM,
-        "model": "transformer",
-        "hparams_set": hparams_set,
-    }
-    keras.utils.set_random_seed(0)
-    hparams = registry.hparams(hparams_set).copy(pos="emb", max_length=512)
-    run = run_folder.create_run(flags, hparams, str(vocabulary.parent))
-    model = run.build_model()
-    contenders.end_with_the_source(model)
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(0, dtype=tf.int64))
-    checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-0"))
-    for quantization in ("float32", "int8"):
-        ctranslate2.export(run, None, str(folder / quantization), quantization)
-    return run.folder
-
-
-def prepare_folder(folder: pathlib.Path, args: argparse.Namespace) -> contenders.Work:
-    """Prepares everything that the contenders read, and chooses the lines."""
-    from t2t_lite import registry
-    from t2t_lite.text import vocabularies
-
-    problem = registry.problem(PROBLEM)
-    vocabulary = folder / "data" / problem.vocab_files()[0]
-    text = (line for path in args.vocab_text for line in read_lines(path))
-    vocabularies.build("bpe", vocabulary, text, args.vocab_size)
-    return contenders.Work(
-        run_dir=make_run(folder, args.hparams_set, vocabulary),
-        exported=folder,
-        vocabulary=vocabulary,
-        lines=sample(args.text, args.sentences),
-        beam_size=4,
-        batch_tokens=args.ct2_batch_tokens,
-    )
-
-
-def cases(work: contenders.Work) -> dict[str, contenders.Work]:
+def cases(work: Work) -> dict[str, Work]:
     """The three kinds of work."""
     one = sorted(work.lines, key=len)[len(work.lines) // 2]
     return {
@@ -109,87 +53,58 @@ def cases(work: contenders.Work) -> dict[str, contenders.Work]:
     }
 
 
-def target_tokens(work: contenders.Work) -> int:
-    """Counts the subwords and EOS of every line, which every contender writes."""
-    import sentencepiece
-
-    spm = sentencepiece.SentencePieceProcessor(str(work.vocabulary))
-    return sum(len(ids) + 1 for ids in spm.encode(list(work.lines)))
-
-
-def rows(name: str, tokens: int, found: pairing.Comparison) -> list[str]:
-    """Returns the lines of the table of one case."""
-    lines = []
-    for contender in found.seconds:
-        seconds, ratio = found.median(contender), ""
-        if contender != OURS:
-            ratio = str(found.ratio(OURS, contender))
-            if contender in BARS and name != "one":
-                ratio += f" >= {BARS[contender]:.2f}"
-        lines.append(
-            f"{name:8} {contender:20} {seconds:8.3f} s {tokens / seconds:8.0f} tokens/s "
-            f"{found.peak[contender]:8,.0f} MiB   {ratio}"
-        )
-    return lines
+def bars(name: str, found: pairing.Comparison, has_amx: bool) -> tuple[report.Bar, ...]:
+    """Returns the ratios of ours to each other contender, and their bars."""
+    ours = [contender for contender in found.seconds if contender.startswith(OURS)]
+    best = min(ours, key=found.median)
+    least = {(best, FLOAT32): TO_FLOAT32[has_amx][name]}
+    if has_amx and name == "beam":
+        least.setdefault((OURS, FLOAT32), FLOAT32_BEAM)
+    others = [contender for contender in found.seconds if contender not in ours]
+    pairs = [(mine, other) for mine in ours for other in others]
+    return tuple(report.Bar(*pair, least.get(pair)) for pair in pairs)
 
 
-def first_output(work: contenders.Work, rounds: int) -> list[float]:
-    """Returns the run times in seconds of the command for one line."""
+def first_output(work: Work, rounds: int) -> report.Case:
+    """Measures the command for one line, and the import of TensorFlow, in turns."""
     source, target = work.run_dir.parent / "one.txt", work.run_dir.parent / "one.out"
     source.write_text("One line.\n", encoding="utf-8")
-    command = [sys.executable, "-m", "t2t_lite.bin.t2t_decoder", f"--output_dir={work.run_dir}"]
+    command = ["-m", "t2t_lite.bin.t2t_decoder", f"--output_dir={work.run_dir}"]
     command += [f"--decode_from_file={source}", f"--decode_to_file={target}"]
-    seconds = []
+    commands = {"t2t-decoder": command, "import of TensorFlow": ["-c", "import tensorflow"]}
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
-        target.unlink(missing_ok=True)
-        start = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
-    return seconds
-
-
-def parse() -> argparse.Namespace:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    add = parser.add_argument
-    add("--text", type=pathlib.Path, required=True, help="lines to translate, .gz or not")
-    add(
-        "--vocab_text",
-        type=lambda paths: [pathlib.Path(path) for path in paths.split(",")],
-        required=True,
-        help="files that the vocabulary is made from, comma-separated",
-    )
-    add("--vocab_size", type=int, default=32_000, help="subwords (32000)")
-    add("--hparams_set", default="transformer_base", help="size of the model (transformer_base)")
-    add("--sentences", type=int, default=128, help="lines of the sample (128)")
-    add("--ct2_batch_tokens", type=int, default=1024, help="of CTranslate2's batches (1024)")
-    add("--only", choices=("beam", "greedy", "one"), help="one case of the three")
-    add("--rounds", type=int, default=5, help="turns of each contender (5)")
-    add("--seconds", type=float, default=3.0, help="length of a turn (3)")
-    return parser.parse_args()
+        for name, words in commands.items():
+            target.unlink(missing_ok=True)
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *words], check=True, capture_output=True)
+            seconds[name].append(time.perf_counter() - start)
+    name, *_ = commands
+    figure = report.Figure("first output", statistics.median(seconds[name]), "s", FIRST_OUTPUT)
+    return report.Case("first_output", pairing.Comparison(seconds, {}), (), (figure,))
 
 
 def main() -> None:
-    """Prints the table."""
-    args = parse()
-    with tempfile.TemporaryDirectory() as folder:
-        # In a separate process: child processes inherit the peak memory of this one.
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            work = pool.apply(prepare_folder, (pathlib.Path(folder), args))
-        print(f"{contenders.THREADS} threads, {args.rounds} rounds, {len(work.lines)} lines")
-        print("case, contender, seconds a turn, rate, peak memory, our speed to its, bar")
+    """Prints the tables."""
+    names = [*TO_FLOAT32[False], "first_output"]
+    parser = report.parser(__doc__, rounds=5, seconds=3.0, cases=names)
+    parser.add_argument("--hparams_set", default="transformer_base", help="(transformer_base)")
+    decoding_work.add_flags(parser, sentences=128)
+    args = parser.parse_args()
+    with report.opened(args) as add_case, tempfile.TemporaryDirectory() as folder:
+        work = decoding_work.prepare(pathlib.Path(folder), args.hparams_set, args)
         for name, case in cases(work).items():
-            if args.only in (None, name):
+            if name in args.only:
                 prepare = {
                     contender: functools.partial(prepare, case)
                     for contender, prepare in contenders.PREPARE.items()
                 }
                 found = pairing.compare(prepare, args.rounds, args.seconds)
-                print("\n".join(rows(name, target_tokens(case), found)), flush=True)
-        seconds = first_output(work, 3)
-        print(f"time to the first output: {statistics.median(seconds):.1f} s <= 10 s")
+                tokens = sum(decoding_work.target_tokens(case))
+                chosen = bars(name, found, machine.this_machine().has_amx)
+                add_case(report.Case(name, found, chosen, (), tokens, "target tokens"))
+        if "first_output" in args.only:
+            add_case(first_output(work, 3))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The contenders of `decode_throughput.py`, and the model that they decode with.
+"""The contenders of `decode_throughput.py` and `serve.py`.
 
 All have the same weights, translate the same lines from text to text, and write equally many target
 tokens. No contender is told the length of an output: the model ends it where the source ends, so
@@ -7,93 +7,20 @@ end at random, or never.
 """
 
 import functools
-import math
 import os
-import pathlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pairing
+from decoding_work import Work
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 THREADS = len(os.sched_getaffinity(0))
 
 
-class Work(NamedTuple):
-    """What to decode, and how."""
-
-    run_dir: pathlib.Path  # run folder
-    exported: pathlib.Path  # holds a CTranslate2 folder for each way of storing weights
-    vocabulary: pathlib.Path  # SentencePiece model
-    lines: Sequence[str]
-    beam_size: int
-    batch_tokens: int  # size of CTranslate2's batches, in source tokens
-
-
-def end_with_the_source(model) -> None:
-    """Changes random weights of a pre-norm Transformer so that outputs are as long as sources.
-
-    Each position is a random code in a few features that no layer uses for anything else. One head
-    of the last decoder layer compares the codes, so that target position t attends to source
-    position t and reads a feature that only EOS has. The last normalisation raises that feature far
-    above all others or, if it is missing, pushes it far below.
-
-    Args:
-        model: a Transformer with pos=emb, which is as fast as sinusoids.
-    """
-    h = model.hparams
-    width = h.hidden_size // h.num_heads
-    code, nothing, end = [*range(width)], width, width + 1  # features; `nothing` is always 0
-    free = np.arange(width + 2, h.hidden_size)
-    random = np.random.default_rng(0)
-    codes = np.zeros((h.max_length, h.hidden_size), np.float32)
-    codes[:, code] = random.choice([-1.0, 1.0], (h.max_length, width))
-    model.inputs_position.table.assign(codes)
-    model.targets_position.table.assign(codes)
-
-    matrix = np.zeros(model.targets_embedding.matrix.shape, np.float32)
-    rows = random.standard_normal((len(matrix), len(free)))
-    rows -= rows.mean(axis=1, keepdims=True)
-    matrix[:, free] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    matrix[0] = 0.0  # padding is never the best output
-    matrix[1, end] = 0.2
-    model.targets_embedding.matrix.assign(matrix)
-
-    for layer in [*model.encoder_layers, *model.decoder_layers]:
-        outputs = [layer.attention.output_projection, layer.feed_forward.contract]
-        if hasattr(layer, "source_attention"):
-            outputs.append(layer.source_attention.output_projection)
-        for projection in outputs:
-            kernel = np.array(projection.kernel)
-            kernel[:, [*code, nothing, end]] = 0.0
-            projection.kernel.assign(kernel)
-
-    attention = layer.source_attention  # of the last decoder layer; its first head
-    compare = np.zeros((h.hidden_size, width), np.float32)
-    compare[code, code] = 30.0
-    compare[nothing] = -30.0  # normalisation has subtracted the mean from all features
-    query, kv = np.array(attention.query.kernel), np.array(attention.kv.kernel)
-    query[:, :width] = kv[:, :width] = compare
-    kv[:, h.hidden_size : h.hidden_size + width] = 0.0
-    kv[[end, nothing], h.hidden_size] = 1.0, -1.0
-    output = np.array(attention.output_projection.kernel)
-    output[0] = 0.0
-    output[0, end] = 1000.0
-    attention.query.kernel.assign(query)
-    attention.kv.kernel.assign(kv)
-    attention.output_projection.kernel.assign(output)
-
-    norm = model.decoder_end.norm
-    gamma, beta = np.full(h.hidden_size, 3.0), np.zeros(h.hidden_size)
-    gamma[end], beta[end] = 50.0, -50.0 / 3 * math.sqrt(h.hidden_size)
-    norm.gamma.assign(gamma)
-    norm.beta.assign(beta)
-
-
-def prepare_ours(work: Work) -> pairing.Step:
-    """The decoder of t2t-decoder."""
-    decoder = our_decoder(work)
+def prepare_ours(hparams: str, work: Work) -> pairing.Step:
+    """The decoder of t2t-decoder, with further decode hparams."""
+    decoder = our_decoder(work, hparams)
     sources = decoder.text.encode(work.lines)
     found = decoder.search(sources)
     _require_lengths(
@@ -102,48 +29,76 @@ def prepare_ours(work: Work) -> pairing.Step:
     return lambda: _discard(decoder.translate(work.lines))
 
 
-def our_decoder(work: Work):
+def our_hparams(work: Work, *more: str) -> str:
+    """Returns our decode hparams as text."""
+    given = (f"beam_size={work.beam_size}", "alpha=0.6", work.decode_hparams, *more)
+    return ",".join(filter(None, given))
+
+
+def our_decoder(work: Work, *more: str):
     """Opens the run folder."""
     from t2t_lite.decoding.decoder import Decoder
     from t2t_lite.runs import run_folder
     from t2t_lite.search.decode_hparams import DecodeHParams
 
     run = run_folder.open_run(str(work.run_dir))
-    hparams = DecodeHParams.of(run.problem, f"beam_size={work.beam_size},alpha=0.6")
+    hparams = DecodeHParams.of(run.problem, our_hparams(work, *more))
     return Decoder.from_run(run, hparams=hparams)
 
 
-def prepare_ctranslate2(quantization: str, work: Work) -> pairing.Step:
+class CTranslate2:
     """CTranslate2 with SentencePiece before and after it, as in the README of an export.
 
-    All outputs of a sentence end at the same step, so its length penalty does not matter.
+    It chooses the library of its products: MKL on Intel's processors, oneDNN on others. All outputs
+    of a sentence end at the same step, so its length penalty does not matter.
+
+    Args:
+        work: the model, and the settings of the search.
+        quantization: how weights are stored and multiplied.
     """
-    import ctranslate2
-    import sentencepiece
 
-    spm = sentencepiece.SentencePieceProcessor(str(work.vocabulary))
-    translator = ctranslate2.Translator(
-        str(work.exported / quantization),
-        compute_type=quantization,
-        inter_threads=1,
-        intra_threads=THREADS,
-    )
+    def __init__(self, work: Work, quantization: str) -> None:
+        import ctranslate2
+        import sentencepiece
 
-    def search() -> list[list[str]]:
-        found = translator.translate_batch(
-            spm.encode(list(work.lines), out_type=str),
-            beam_size=work.beam_size,
+        self._work = work
+        self._spm = sentencepiece.SentencePieceProcessor(str(work.vocabulary))
+        self._translator = ctranslate2.Translator(
+            str(work.exported / quantization),
+            device="auto",
+            compute_type=quantization,
+            inter_threads=1,
+            intra_threads=THREADS,
+        )
+
+    def encode(self, lines: Sequence[str]) -> list[list[str]]:
+        """Returns the subwords of each line."""
+        return self._spm.encode(list(lines), out_type=str)
+
+    def search(self, sources: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Returns the subwords of the best output for each source."""
+        found = self._translator.translate_batch(
+            sources,
+            beam_size=self._work.beam_size,
             length_penalty=0.5,
-            max_batch_size=work.batch_tokens,
+            max_batch_size=self._work.batch_tokens,
             batch_type="tokens",
             max_decoding_length=512,
             max_input_length=0,
         )
         return [result.hypotheses[0] for result in found]
 
-    lengths = [len(ids) for ids in spm.encode(list(work.lines))]
-    _require_lengths(lengths, [len(tokens) for tokens in search()])
-    return lambda: _discard(spm.decode(search()))
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Returns the best output for each line."""
+        return self._spm.decode(self.search(self.encode(lines)))
+
+
+def prepare_ctranslate2(quantization: str, work: Work) -> pairing.Step:
+    """CTranslate2, from text to text."""
+    peer = CTranslate2(work, quantization)
+    sources = peer.encode(work.lines)
+    _require_lengths(list(map(len, sources)), list(map(len, peer.search(sources))))
+    return lambda: _discard(peer.translate(work.lines))
 
 
 def prepare_products(work: Work) -> pairing.Step:
@@ -234,7 +189,7 @@ def _discard(result: object) -> None:
 
 
 PREPARE: dict[str, Callable[[Work], pairing.Step]] = {
-    "t2t_lite": prepare_ours,
+    "t2t_lite": functools.partial(prepare_ours, ""),
     "CTranslate2 float32": functools.partial(prepare_ctranslate2, "float32"),
     "CTranslate2 int8": functools.partial(prepare_ctranslate2, "int8"),
     "matrix products": prepare_products,

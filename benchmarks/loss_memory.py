@@ -4,25 +4,30 @@
 
 Computes one training loss with its gradients, each way in a separate process. The peak is the
 growth of the process's resident memory, not counting inputs and weights; by default, the logits
-alone take 4,096 × 32,000 × 4 bytes = 524 MB.
+alone take 4,096 × 32,000 × 4 bytes = 500 MiB. The ways do not take turns.
 """
 
 import argparse
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
 
+import pairing
+import report
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-ROUNDS = 5
+WHOLE = "all logits at once"
 
 
-def measure(tokens: int, vocabulary: int, channels: int, chunk: int) -> tuple[float, float]:
-    """Returns the extra peak memory in MB and the seconds of one loss with its gradients.
+def measure(
+    rounds: int, tokens: int, vocabulary: int, channels: int, chunk: int
+) -> tuple[float, list[float]]:
+    """Returns the extra peak memory in MiB and the seconds of each loss with its gradients.
 
     Args:
+        rounds: how many losses.
         tokens: N, targets of the batch.
         vocabulary: V.
         channels: D.
@@ -52,45 +57,54 @@ def measure(tokens: int, vocabulary: int, channels: int, chunk: int) -> tuple[fl
         gradients(hidden[:few], targets[:few])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         start = time.perf_counter()
         float(gradients(hidden, targets)[0])
         seconds.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KiB on Linux
-    return peak * 1024 / 1e6, statistics.median(seconds)
+    return peak / 1024, seconds
 
 
-def in_a_process(args: argparse.Namespace, chunk: int) -> tuple[float, float]:
+def in_a_process(args: argparse.Namespace, chunk: int) -> tuple[float, list[float]]:
     """Measures in a new process, because a peak never falls."""
-    sizes = (args.tokens, args.vocabulary, args.channels, chunk)
+    sizes = (args.rounds, args.tokens, args.vocabulary, args.channels, chunk)
     command = [sys.executable, __file__, "--measure", *map(str, sizes)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    megabytes, seconds = map(float, output.split())
-    return megabytes, seconds
+    peak, *seconds = map(float, output.split())
+    return peak, seconds
 
 
 def main() -> None:
     """Prints the comparison."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = report.parser(__doc__, rounds=5)
     parser.add_argument("--tokens", type=int, default=4096)
     parser.add_argument("--vocabulary", type=int, default=32_000)
     parser.add_argument("--channels", type=int, default=512)
     parser.add_argument("--chunks", type=int, nargs="*", default=[256, 512, 1024], metavar="N")
-    parser.add_argument("--measure", type=int, nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", type=int, nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(*measure(*args.measure))
+        peak, seconds = measure(*args.measure)
+        print(peak, *seconds)
         return
-    whole, whole_seconds = in_a_process(args, 0)
-    print(f"all logits at once   {whole:7,.0f} MB extra peak   {whole_seconds:6.2f} s")
-    for chunk in args.chunks:
-        megabytes, seconds = in_a_process(args, chunk)
-        print(
-            f"{chunk:5} tokens a chunk {megabytes:7,.0f} MB extra peak   {seconds:6.2f} s   "
-            f"memory {megabytes / whole:.1%}, time {seconds / whole_seconds:.2f} of the whole"
+    with report.opened(args) as add_case:
+        names = {f"{chunk} tokens a chunk": chunk for chunk in args.chunks}
+        measured = {name: in_a_process(args, chunk) for name, chunk in ({WHOLE: 0} | names).items()}
+        found = pairing.Comparison(
+            {name: seconds for name, (_, seconds) in measured.items()},
+            {name: peak for name, (peak, _) in measured.items()},
         )
+        bars = tuple(report.Bar(name, WHOLE) for name in names)
+        shares = tuple(
+            report.Figure(
+                f"extra peak of {name}",
+                100 * found.peak[name] / found.peak[WHOLE],
+                "% of the whole",
+            )
+            for name in names
+        )
+        title = f"{args.tokens} tokens, vocabulary of {args.vocabulary}"
+        add_case(report.Case(title, found, bars, shares))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,15 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
+from types import MappingProxyType
 from typing import NamedTuple
 
 # Runs one complete step; nothing is still running when it returns.
 Step = Callable[[], None]
+
+
+class UnavailableError(Exception):
+    """A contender cannot run here, as the message says; the others do without it."""
 
 
 class Ratio(NamedTuple):
@@ -32,6 +37,7 @@ class Comparison(NamedTuple):
 
     seconds: dict[str, list[float]]  # per step, one number for each round
     peak: dict[str, float]  # peak resident memory of its process, MiB
+    absent: Mapping[str, str] = MappingProxyType({})  # why the other contenders could not run
 
     def median(self, name: str) -> float:
         """Returns the median seconds per step."""
@@ -51,7 +57,8 @@ def compare(
 
     Args:
         contenders: for each name, a picklable function that prepares everything and returns the
-            step to measure; it is called in the contender's process.
+            step to measure; it is called in the contender's process. It or the first steps may
+            raise UnavailableError.
         rounds: turns of each.
         seconds: length of a turn, roughly.
 
@@ -63,14 +70,18 @@ def compare(
     """
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
+    absent = {}
     for name, prepare in contenders.items():
         pipes[name], theirs = context.Pipe()
         context.Process(target=_serve, args=(prepare, theirs), daemon=True).start()
         theirs.close()  # otherwise the end of the process would go unnoticed
         try:
-            pipes[name].recv()  # warm
+            reason = pipes[name].recv()  # "": it is warm
         except EOFError:
             raise RuntimeError(f"{name} could not be prepared; see its error above") from None
+        if reason:
+            absent[name] = reason
+            del pipes[name]
     steps = {}
     for name, pipe in pipes.items():
         steps[name] = max(1, round(seconds / _turn(pipe, 2)[0]))
@@ -80,7 +91,7 @@ def compare(
         for name, pipe in pipes.items():
             taken, peak[name] = _turn(pipe, steps[name])
             measured[name].append(taken)
-    return Comparison(measured, peak)
+    return Comparison(measured, peak, absent)
 
 
 def _turn(pipe: Connection, steps: int) -> tuple[float, float]:
@@ -92,10 +103,14 @@ def _turn(pipe: Connection, steps: int) -> tuple[float, float]:
 
 def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
     """Runs a contender's process: takes as many steps as each message says."""
-    step = prepare()
-    for _ in range(3):
-        step()
-    pipe.send("warm")
+    try:
+        step = prepare()
+        for _ in range(3):
+            step()
+    except UnavailableError as error:
+        pipe.send(str(error))
+        return
+    pipe.send("")
     while True:
         try:
             steps = pipe.recv()

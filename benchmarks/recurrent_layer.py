@@ -8,12 +8,12 @@ instead of by `t2t_lite/layers/lstm_scan.py`. `products` multiplies all position
 recurrence can: what it lacks to the layer's time is the cost of the loop.
 """
 
-import argparse
 import functools
 import os
 from typing import Any
 
 import pairing
+import report
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -71,22 +71,18 @@ def training_step(name: str, channels: int, sentences: int, length: int) -> pair
 
 def main() -> None:
     """Prints each contender's time and its ratio to ours."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.parser(__doc__, rounds=8, seconds=1.0)
     parser.add_argument("--channels", type=int, default=256)
     parser.add_argument("--sentences", type=int, default=40)
     parser.add_argument("--length", type=int, default=25)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
     args = parser.parse_args()
-    names = ("ours", "automatic", "keras", "products")
     sizes = (args.channels, args.sentences, args.length)
+    ours, *others = names = ("ours", "automatic", "keras", "products")
     contenders = {name: functools.partial(training_step, name, *sizes) for name in names}
-    compared = pairing.compare(contenders, args.rounds, args.seconds)
-    for name in names:
-        print(
-            f"{name:10s} {1e3 * compared.median(name):8.1f} ms"
-            f"   ours / it: {compared.ratio('ours', name)}"
-        )
+    with report.opened(args) as add_case:
+        found = pairing.compare(contenders, args.rounds, args.seconds)
+        bars = tuple(report.Bar(ours, other) for other in others)
+        add_case(report.Case(f"{args.channels} channels", found, bars))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
     python benchmarks/soak.py --data_dir=data --output_dir=runs/soak
 
 trains `transformer_test` on translate_ende_locale (from t2t-datagen) for 50,000 steps. Every 1,000
-steps it saves a checkpoint and evaluates, with decoding. It prints a line for each tenth of the
-run: resident memory at its end, milliseconds per step (wall-clock, and processor time, which other
-load affects less), and graphs traced so far. The run folder must be new. With
-TF_ENABLE_ONEDNN_OPTS=0, TensorFlow does not keep a kernel for every shape. Bars: after the first
-5,000 steps, memory within 5 %, no new graph, constant step time.
+steps it saves a checkpoint and evaluates, with decoding. It prints a line for every 5,000 steps
+(`--every`): resident memory at their end, milliseconds per step (wall-clock, and processor time,
+which other load affects less), and graphs traced so far. With TF_ENABLE_ONEDNN_OPTS=0, TensorFlow
+does not keep a kernel for every shape. Bars: after the first of those lines, memory within 5 %, no
+new graph, constant step time.
 """
 
 import argparse
@@ -15,14 +15,19 @@ import dataclasses
 import os
 import pathlib
 import statistics
+import tempfile
 import time
+from collections.abc import Sequence
 from typing import ClassVar
 
+import report
+
+from t2t_lite import registry
+from t2t_lite.generation import generator
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.train_step import Features, TrainStep
 
-PARTS = 10
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
@@ -76,39 +81,59 @@ def resident() -> float:
 
 
 def main() -> None:
-    """Trains and prints the verdicts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--output_dir", required=True)
-    parser.add_argument("--problem", default="translate_ende_locale")
-    parser.add_argument("--steps", type=int, default=50_000)
-    parser.add_argument("--hparams", default="batch_size=256")
+    """Trains, and prints the verdicts."""
+    parser = report.parser(__doc__)
+    add = parser.add_argument
+    add("--data_dir", help="folder of t2t-datagen's files (a temporary one)")
+    add("--tmp_dir", help="folder of raw files, to generate the data from first")
+    add("--output_dir", help="new run folder (a temporary one)")
+    add("--problem", default="translate_ende_locale")
+    add("--hparams_set", default="transformer_test")
+    add("--steps", type=int, default=50_000)
+    add("--every", type=int, default=5_000, help="steps of a part (5000)")
+    add("--hparams", default="batch_size=256")
     args = parser.parse_args()
-    WatchedStep.every = args.steps // PARTS
+    with report.opened(args) as add_case, tempfile.TemporaryDirectory() as folder:
+        data_dir = args.data_dir or os.path.join(folder, "data")
+        if args.tmp_dir:
+            generator.generate_data(registry.problem(args.problem), data_dir, args.tmp_dir)
+        train(args, data_dir, args.output_dir or os.path.join(folder, "run"))
+        add_case(verdicts(args.hparams_set, WatchedStep.samples))
+
+
+def train(args: argparse.Namespace, data_dir: str, output_dir: str) -> None:
+    """Trains, watched."""
+    WatchedStep.every = args.every
     trainer.TrainStep = WatchedStep
     trainer.run(
         TrainerConfig(
-            data_dir=args.data_dir,
-            output_dir=args.output_dir,
+            data_dir=data_dir,
+            output_dir=output_dir,
             problem=args.problem,
             model="transformer",
-            hparams_set="transformer_test",
+            hparams_set=args.hparams_set,
             hparams=args.hparams,
             train_steps=args.steps,
             local_eval_frequency=args.steps // 50,
             random_seed=1,
         )
     )
-    first, *others = WatchedStep.samples
-    memory = [sample.memory for sample in WatchedStep.samples]
+
+
+def verdicts(name: str, samples: Sequence[Sample]) -> report.Case:
+    """Compares the parts of a run."""
+    first, *others = samples
     change = max(abs(sample.memory / first.memory - 1) for sample in others)
-    print(f"memory after the first part: {memory[0]:.0f} MiB, then within {change:.1%}; bar 5 %")
-    print(f"graphs traced after the first part: {others[-1].graphs - first.graphs}; bar 0")
+    figures = [
+        report.Figure("memory after the first part", first.memory, "MiB"),
+        report.Figure("later change of memory", 100 * change, "%", most=5),
+        report.Figure("later graphs", others[-1].graphs - first.graphs, "graphs", most=0),
+    ]
     for clock in ("step_time", "processor_time"):
-        times = [getattr(sample, clock) for sample in WatchedStep.samples]
-        print(f"{clock}: slowest part's median : fastest part's: {max(times) / min(times):.2f}")
+        times = [getattr(sample, clock) for sample in samples]
+        title = f"{clock.replace('_', ' ')}, slowest part : fastest"
+        figures.append(report.Figure(title, max(times) / min(times), "times"))
+    return report.Case(name, figures=tuple(figures))
 
 
 if __name__ == "__main__":

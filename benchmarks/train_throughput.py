@@ -3,96 +3,106 @@
     pip install -e '.[bench,demo]'
     python benchmarks/train_throughput.py
 
-prints one table. Every row compares two programs that take turns in the same run:
+prints one table for each case, whose programs take turns in the same run:
 
-- `tiny`, `base`: our step and PyTorch's `nn.Transformer`; our step and its bare matrix products,
-  forward and backward; the input pipeline alone and the step that it feeds.
-- `devices`: the base step on 8 logical devices and on one, with the same 4,096 tokens in total.
+- `tiny`, `base`, `big`: our step; PyTorch's `nn.Transformer`, eager and compiled; the bare matrix
+  products of our step, forward and backward; the input pipeline alone, which must be faster than
+  the step that it feeds. With `_bfloat16`: the same in bfloat16, PyTorch's by autocast.
+  `big` runs only if named.
+- `devices`: the base step on all GPUs, or on 8 parts of the CPU, and on one device, with the same
+  number of tokens in total.
 
+Our step shall be so many times as fast as PyTorch's or come so near to its products; one is enough.
 Ratios are the first speed over the second: the median of the rounds and their range. Peak memory is
 that of the whole process. `training_contenders.py` describes each contender.
 """
 
 import argparse
+import dataclasses
 import functools
 import pathlib
 import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
+import machine
 import pairing
+import report
 import training_contenders as contenders
+from report import Bar
 
-DEVICES = 8
-OURS, PYTORCH, PRODUCTS, PIPELINE = "t2t_lite", "PyTorch", "matrix products", "input pipeline"
-MANY, ONE = f"{DEVICES} logical devices", "1 device"
-
-Contenders = dict[str, Callable[[], pairing.Step]]
-
-
-class Bar(NamedTuple):
-    """The required minimum of a ratio."""
-
-    name: str
-    other: str
-    least: float  # speed of `name` over that of `other`
+OURS, PYTORCH, COMPILED = "t2t_lite", "PyTorch", "PyTorch compiled"
+PRODUCTS, PIPELINE, ONE = "matrix products", "input pipeline", "1 device"
+# The least ratio to PyTorch's speed, eager or compiled; None: not set.
+TO_PYTORCH = {
+    ("tiny", "float32"): 1.6,
+    ("tiny", "bfloat16"): 1.6,
+    ("base", "float32"): 1.25,
+    ("base", "bfloat16"): 1.5,
+}
+TO_PRODUCTS = {"float32": 0.85, "bfloat16": 0.65}
+LOGICAL_DEVICES = 8
 
 
 class Case(NamedTuple):
     """The contenders of one run and their bars."""
 
     shape: contenders.Shape
-    contenders: Contenders
+    contenders: dict[str, Callable[[], pairing.Step]]
     bars: tuple[Bar, ...]
+    dtype: str = "float32"
 
 
-def step_case(name: str, bars: tuple[Bar, ...], data_dir: pathlib.Path) -> Case:
+def step_case(name: str, dtype: str, args: argparse.Namespace, data_dir: pathlib.Path) -> Case:
     """Our step, its peers, and the pipeline that feeds it."""
-    shape = contenders.SHAPES[name]
-    prepare: Contenders = {
-        OURS: functools.partial(contenders.prepare_ours, shape),
-        PYTORCH: functools.partial(contenders.prepare_pytorch, shape),
-        PRODUCTS: functools.partial(contenders.prepare_products, shape),
+    shape = dataclasses.replace(contenders.SHAPES[name], sentences=args.sentences)
+    prepare = {
+        OURS: functools.partial(contenders.prepare_ours, shape, dtype, args.xla),
+        PYTORCH: functools.partial(contenders.prepare_pytorch, shape, dtype),
+        COMPILED: functools.partial(contenders.prepare_pytorch, shape, dtype, True),
+        PRODUCTS: functools.partial(contenders.prepare_products, shape, dtype),
         PIPELINE: functools.partial(contenders.prepare_pipeline, shape, data_dir),
     }
-    return Case(shape, prepare, (*bars, Bar(PIPELINE, OURS, 20.0)))
+    least = TO_PYTORCH.get((name, dtype))
+    bars = (
+        Bar(OURS, PYTORCH, least),
+        Bar(OURS, COMPILED, least),
+        Bar(OURS, PRODUCTS, TO_PRODUCTS[dtype]),
+        Bar(PIPELINE, OURS, 20.0),
+    )
+    return Case(shape, prepare, bars, dtype)
 
 
-def devices_case() -> Case:
+def devices_case(args: argparse.Namespace) -> Case:
     """The same step on many devices and on one."""
-    shape = contenders.SHAPES["base"]
-    prepare: Contenders = {
-        MANY: functools.partial(contenders.prepare_ours, shape, DEVICES),
+    gpus = len(machine.gpus())
+    shape = dataclasses.replace(contenders.SHAPES["base"], sentences=args.sentences)
+    count = gpus or LOGICAL_DEVICES
+    many = f"{count} {'GPUs' if gpus else 'logical devices'}"
+    prepare = {
+        many: functools.partial(contenders.prepare_ours, shape, devices=count),
         ONE: functools.partial(contenders.prepare_ours, shape),
     }
-    return Case(shape, prepare, (Bar(MANY, ONE, 1 / 1.15),))
+    return Case(shape, prepare, (Bar(many, ONE, None if gpus else 1 / 1.15),))
 
 
-CASES: dict[str, Callable[[pathlib.Path], Case]] = {
-    "tiny": lambda data_dir: step_case("tiny", (Bar(OURS, PYTORCH, 1.35),), data_dir),
-    "base": lambda data_dir: step_case(
-        "base",
-        (Bar(OURS, PYTORCH, 1.2), Bar(OURS, PRODUCTS, 0.85)),  # reaching one is enough
-        data_dir,
-    ),
-    "devices": lambda data_dir: devices_case(),
+CASES: dict[str, Callable[[argparse.Namespace, pathlib.Path], Case]] = {
+    **{
+        name if dtype == "float32" else f"{name}_{dtype}": functools.partial(step_case, name, dtype)
+        for name in ("tiny", "base", "big")
+        for dtype in TO_PRODUCTS
+    },
+    "devices": lambda args, data_dir: devices_case(args),
 }
 
 
-def rows(name: str, case: Case, found: pairing.Comparison) -> list[str]:
-    """Returns the lines of the table of one run."""
-    lines = []
-    for bar in case.bars:
-        times = "".join(f"{found.median(side):9.3f} s" for side in (bar.name, bar.other))
-        peaks = " and ".join(f"{found.peak[side]:,.0f}" for side in (bar.name, bar.other))
-        lines.append(
-            f"{name:8} {bar.name:>17} : {bar.other:15} {times}  "
-            f"{found.ratio(bar.name, bar.other)!s:22} >= {bar.least:5.2f}  {peaks} MiB"
-        )
+def result(name: str, case: Case, found: pairing.Comparison) -> report.Case:
+    """Returns what to report of one run."""
+    figures = ()
     if PRODUCTS in found.seconds:
         rate = contenders.operations(case.shape) / found.median(PRODUCTS) / 1e9
-        lines.append(f"{name:8} {PRODUCTS:>17}: {rate:.1f} GFLOP/s")
-    return lines
+        figures = (report.Figure(f"{PRODUCTS} in {case.dtype}", rate, "GFLOP/s"),)
+    return report.Case(name, found, case.bars, figures, case.shape.tokens, "target cells")
 
 
 def generate_data(folder: pathlib.Path) -> None:
@@ -105,24 +115,21 @@ def generate_data(folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--only", choices=CASES, help="one run of the three")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each contender (7)")
-    parser.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
+    """Prints the tables."""
+    parser = report.parser(__doc__, rounds=7, seconds=6.0, cases=CASES)
+    parser.set_defaults(only=[name for name in CASES if not name.startswith("big")])
+    add = parser.add_argument
+    add("--sentences", type=int, default=128, help="of up to 32 subwords, in a batch (128)")
+    add("--xla", action="store_true", help="XLA compiles our step (not that of `devices`)")
     args = parser.parse_args()
-    print(f"{contenders.THREADS} threads, {args.rounds} rounds")
-    print("run: first : second, seconds a step of each, ratio of speeds, bar, peak memory of each")
-    with tempfile.TemporaryDirectory() as folder:
+    with report.opened(args) as add_case, tempfile.TemporaryDirectory() as folder:
         data_dir = pathlib.Path(folder)
-        if args.only != "devices":
+        if args.only != ["devices"]:
             generate_data(data_dir)
-        for name in [args.only] if args.only else CASES:
-            case = CASES[name](data_dir)
+        for name in args.only:
+            case = CASES[name](args, data_dir)
             found = pairing.compare(case.contenders, args.rounds, args.seconds)
-            print("\n".join(rows(name, case, found)), flush=True)
+            add_case(result(name, case, found))
 
 
 if __name__ == "__main__":

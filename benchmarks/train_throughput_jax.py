@@ -1,19 +1,18 @@
 """The training step on an accelerator, with Keras's JAX backend, in bfloat16.
 
     pip install jax[cuda13]  # or JAX for another accelerator; TensorFlow is not needed
-    KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py base
-    KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py big
+    KERAS_BACKEND=jax python benchmarks/train_throughput_jax.py    # or --only=base, big
 
 The model is ours. Its step is one compiled function: the loss with label smoothing, its gradients
 and Keras's Adam. It takes turns with the compiled matrix products of such a step, each into a new
 array. The trainer itself runs only on TensorFlow.
 """
 
-import argparse
 import functools
 import itertools
 
 import pairing
+import report
 import training_contenders as contenders
 
 OURS, PRODUCTS = "t2t_lite", "matrix products"
@@ -94,28 +93,27 @@ def prepare_products(shape: contenders.Shape) -> pairing.Step:
 
 
 def main() -> None:
-    """Prints the comparison."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("shape", choices=contenders.SHAPES)
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each (7)")
-    parser.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
+    """Prints the comparison of each shape."""
+    parser = report.parser(__doc__, rounds=7, seconds=6.0, cases=contenders.SHAPES)
     args = parser.parse_args()
-    shape = contenders.SHAPES[args.shape]
-    prepare = {
-        OURS: functools.partial(prepare_ours, shape),
-        PRODUCTS: functools.partial(prepare_products, shape),
-    }
-    found = pairing.compare(prepare, args.rounds, args.seconds)
-    for name in prepare:
-        seconds = found.median(name)
-        rate = contenders.operations(shape) / seconds / 1e12
-        print(
-            f"{args.shape} {name:15} {seconds:8.4f} s a step "
-            f"{shape.tokens / seconds:10,.0f} target cells/s {rate:8.3f} TFLOP/s of products"
-        )
-    print(f"{args.shape} ratio of speeds: {found.ratio(OURS, PRODUCTS)}, bar 0.85")
+    with report.opened(args) as add_case:
+        for name in args.only:
+            shape = contenders.SHAPES[name]
+            prepare = {
+                OURS: functools.partial(prepare_ours, shape),
+                PRODUCTS: functools.partial(prepare_products, shape),
+            }
+            found = pairing.compare(prepare, args.rounds, args.seconds)
+            rates = tuple(
+                report.Figure(
+                    f"products of {one}",
+                    contenders.operations(shape) / found.median(one) / 1e9,
+                    "GFLOP/s",
+                )
+                for one in prepare
+            )
+            bars = (report.Bar(OURS, PRODUCTS, 0.85),)
+            add_case(report.Case(name, found, bars, rates, shape.tokens, "target cells"))
 
 
 if __name__ == "__main__":

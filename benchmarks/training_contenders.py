@@ -1,8 +1,6 @@
 """The contenders of `train_throughput.py`: our update, its peers, its input pipeline.
 
-All see the same sentences. PyTorch runs its own `nn.Transformer`, eagerly, with the same sizes,
-dropout in the same places, one matrix for both embeddings and the softmax, label smoothing and
-fused Adam; its attention also has biases.
+All see the same sentences. PyTorch's step is in `training_pytorch.py`.
 """
 
 import dataclasses
@@ -72,14 +70,19 @@ SHAPES = {
 DROPOUT = SMOOTHING = 0.1
 
 
-def prepare_ours(shape: Shape, logical_devices: int = 0) -> pairing.Step:
+def prepare_ours(
+    shape: Shape, dtype: str = "float32", xla: bool = False, devices: int = 1
+) -> pairing.Step:
     """Our Transformer and training step, as the trainer sets them up.
 
     Args:
         shape: the sizes; the batch is divided evenly among the devices.
-        logical_devices: as the trainer's `--simulate_devices`.
+        dtype: of activations.
+        xla: whether XLA compiles the step.
+        devices: as in `prepare_model`.
     """
-    return prepare_model("transformer", "transformer_base", shape.hparams, shape, logical_devices)
+    changes = {**shape.hparams, "dtype": dtype, "xla_compile": xla}
+    return prepare_model("transformer", "transformer_base", changes, shape, devices)
 
 
 def prepare_model(
@@ -87,7 +90,7 @@ def prepare_model(
     hparams_set: str,
     changes: dict[str, Any],
     shape: Shape,
-    logical_devices: int = 0,
+    devices: int = 1,
     parameters: int = 0,
 ) -> pairing.Step:
     """Any of our models and our training step, as the trainer sets them up.
@@ -97,18 +100,21 @@ def prepare_model(
         hparams_set: the registered set of its hparams.
         changes: hparams to change.
         shape: the sizes of vocabulary and batches.
-        logical_devices: as the trainer's `--simulate_devices`.
-        parameters: the number that it must have; 0: any.
+        devices: GPUs, or parts of the CPU if there is no GPU.
+        parameters: the number that the model must have; 0: any.
     """
     import tensorflow as tf
 
     from t2t_lite import registry
-    from t2t_lite.training import devices
+    from t2t_lite.training.devices import make_strategy
     from t2t_lite.training.optimizers import make_optimizer
     from t2t_lite.training.train_step import TrainStep
 
     hparams = registry.hparams(hparams_set).copy(**changes)
-    strategy = devices.make_strategy(None, logical_devices)
+    if tf.config.list_physical_devices("GPU"):
+        strategy = make_strategy(devices)
+    else:
+        strategy = make_strategy(None, devices if devices > 1 else 0)
     parts = strategy.num_replicas_in_sync
     with strategy.scope():
         model = registry.model(name)(hparams, shape.vocabulary, shape.vocabulary)
@@ -130,64 +136,15 @@ def prepare_model(
     return step
 
 
-def prepare_pytorch(shape: Shape) -> pairing.Step:
+def prepare_pytorch(
+    shape: Shape, dtype: str = "float32", is_compiled: bool = False
+) -> pairing.Step:
     """PyTorch's `nn.Transformer` with embeddings and softmax for translation."""
-    import torch
-    from torch import nn
-
-    torch.set_num_threads(THREADS)
-    torch.manual_seed(1)
-    d, length = shape.channels, shape.length
-    transformer = nn.Transformer(
-        d,
-        shape.heads,
-        shape.layers,
-        shape.layers,
-        shape.hidden,
-        DROPOUT,
-        batch_first=True,
-        norm_first=True,
-    )
-    embedding = nn.Embedding(shape.vocabulary, d, padding_idx=0)
-    nn.init.normal_(embedding.weight, std=d**-0.5)
-    dropout = nn.Dropout(DROPOUT)
-    criterion = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=SMOOTHING)
-    parameters = [*transformer.parameters(), *embedding.parameters()]
-    optimizer = torch.optim.Adam(parameters, lr=1e-4, betas=(0.9, 0.997), eps=1e-9, fused=True)
-    angle = torch.arange(length)[:, None] * torch.exp(
-        -math.log(10_000.0) * torch.arange(d // 2) / (d // 2 - 1)
-    )
-    positions = torch.cat([angle.sin(), angle.cos()], dim=1)
-    future = nn.Transformer.generate_square_subsequent_mask(length, dtype=torch.bool)
-    batches = [
-        {name: torch.from_numpy(ids).long() for name, ids in batch.items()}
-        for batch in shape.batches()
-    ]
-    number = itertools.count()
-
-    def embed(ids: torch.Tensor) -> torch.Tensor:
-        return embedding(ids) * d**0.5
-
-    def step() -> None:
-        batch = batches[next(number) % len(batches)]
-        inputs, targets = batch["inputs"], batch["targets"]
-        shifted = nn.functional.pad(embed(targets), (0, 0, 1, 0))[:, :-1]
-        padding = inputs == 0
-        hidden = transformer(
-            dropout(embed(inputs) + positions),
-            dropout(shifted + positions),
-            tgt_mask=future,
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_is_causal=True,
-        )
-        present = targets != 0  # the softmax skips padding, as ours does
-        logits = hidden[present] @ embedding.weight.T
-        optimizer.zero_grad(set_to_none=True)
-        criterion(logits, targets[present]).backward()
-        optimizer.step()
-
-    return step
+    try:
+        import training_pytorch
+    except ModuleNotFoundError as error:
+        raise pairing.UnavailableError(f"{error}: pip install -e '.[bench]'") from error
+    return training_pytorch.prepare(shape, dtype, is_compiled)
 
 
 def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
@@ -225,7 +182,7 @@ def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
     return step
 
 
-def prepare_products(shape: Shape) -> pairing.Step:
+def prepare_products(shape: Shape, dtype: str = "float32") -> pairing.Step:
     """The matrix products of a step, each into a new array: the limit of the machine.
 
     A product A B has two more in the backward pass: those of the gradients of A and of B.
@@ -233,7 +190,7 @@ def prepare_products(shape: Shape) -> pairing.Step:
     import tensorflow as tf
 
     products = [
-        (count, *(tf.random.normal(size) for size in sizes))
+        (count, *(tf.cast(tf.random.normal(size), dtype) for size in sizes))
         for count, *sizes in product_sizes(shape)
     ]
 
@@ -243,7 +200,7 @@ def prepare_products(shape: Shape) -> pairing.Step:
                 tf.linalg.matmul(a, b)
                 tf.linalg.matmul(c, b, transpose_b=True)
                 last = tf.linalg.matmul(a, c, transpose_a=True)
-        last.numpy()
+        last[0, 0].numpy()  # waits
 
     return step
 

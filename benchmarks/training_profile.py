@@ -1,18 +1,19 @@
 """Time spent in each type of operation in a training step, from TensorFlow's profiler.
 
     python benchmarks/training_profile.py tiny
-    python benchmarks/training_profile.py base
+    python benchmarks/training_profile.py base --dtype=bfloat16
 
 The shapes are those of `training_contenders.py`. Time is summed over threads, so
 operations that run in parallel each count in full.
 """
 
-import argparse
 import collections
 import pathlib
 import re
 import tempfile
 
+import pairing
+import report
 import training_contenders
 
 STEPS = 8
@@ -39,28 +40,35 @@ def operation_seconds(log_dir: pathlib.Path) -> collections.Counter[str]:
     return seconds
 
 
-def main() -> None:
-    """Prints the operations that take longest."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("shape", choices=training_contenders.SHAPES)
-    shape = training_contenders.SHAPES[parser.parse_args().shape]
-    step = training_contenders.prepare_ours(shape)
-    for _ in range(3):
-        step()
-
+def profile(step: pairing.Step) -> collections.Counter[str]:
+    """Adds up the time of each type of operation in some steps."""
     import tensorflow as tf
 
+    for _ in range(3):
+        step()
     with tempfile.TemporaryDirectory() as name:
         with tf.profiler.experimental.Profile(name):
             for _ in range(STEPS):
                 step()
-        seconds = operation_seconds(pathlib.Path(name))
-    total = seconds.total()
-    print(f"{total / STEPS:.3f} s of operations a step")
-    for operation, taken in seconds.most_common(SHOWN):
-        print(f"{taken / total:6.1%}  {operation}")
+        return operation_seconds(pathlib.Path(name))
+
+
+def main() -> None:
+    """Prints the operations that take longest."""
+    parser = report.parser(__doc__)
+    parser.add_argument("shape", choices=training_contenders.SHAPES)
+    parser.add_argument("--dtype", default="float32", help="of activations (float32)")
+    args = parser.parse_args()
+    with report.opened(args) as add_case:
+        shape = training_contenders.SHAPES[args.shape]
+        seconds = profile(training_contenders.prepare_ours(shape, args.dtype))
+        total = seconds.total()
+        figures = [report.Figure("operations of a step", total / STEPS, "s")]
+        figures += [
+            report.Figure(operation, 100 * taken / total, "%")
+            for operation, taken in seconds.most_common(SHOWN)
+        ]
+        add_case(report.Case(f"{args.shape} in {args.dtype}", figures=tuple(figures)))
 
 
 if __name__ == "__main__":

@@ -80,13 +80,16 @@ def test_benchmarks_exist_and_know_their_flags(pages, command_lines, name: str):
 
 @functools.cache
 def flags_of(script: pathlib.Path) -> set[str]:
-    """The flags that a script's source defines."""
-    strings = (
-        n.value
-        for n in ast.walk(ast.parse(script.read_text("utf-8")))
-        if isinstance(n, ast.Constant)
-    )
-    return {value for value in strings if isinstance(value, str) and value.startswith("--")}
+    """The flags that the source of a script, or of a module beside it that it imports, defines."""
+    nodes = list(ast.walk(ast.parse(script.read_text("utf-8"))))
+    strings = (node.value for node in nodes if isinstance(node, ast.Constant))
+    flags = {value for value in strings if isinstance(value, str) and value.startswith("--")}
+    for name in (
+        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    ):
+        module = script.with_name(f"{name}.py")
+        flags |= flags_of(module) if module.exists() else set()
+    return flags
 
 
 def test_the_pods_of_kubernetes_get_flags_that_exist(pages):

@@ -1,0 +1,257 @@
+"""Throughput and latency of t2t-serve, compared with CTranslate2 behind the same server.
+
+    pip install -e '.[bench,serve]'
+    python benchmarks/serve.py --text=newstest2013.en --vocab_text=newstest2012.en,...
+
+Both servers run at the same time, and are used in turns. They have the same weights, HTTP layer,
+queue and batching (t2t_lite/serving); one's worker translates with our decoder, the other's with
+CTranslate2's Python API in float32. 1, 8 and 50 clients each send one sentence after the other. A
+turn lasts until all requests that were sent within `--seconds` are answered. Ratios compare
+requests per second; latencies are over all rounds. The weights are those of `decode_throughput.py`,
+and `small` is a model of 128 features.
+"""
+
+import concurrent.futures
+import contextlib
+import functools
+import http.client
+import itertools
+import json
+import multiprocessing
+import pathlib
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
+
+import decoding_contenders as contenders
+import decoding_work
+import numpy as np
+import pairing
+import report
+from decoding_work import Work
+
+SIZES = {"base": "transformer_base", "small": "transformer_tiny"}
+CLIENTS = (1, 8, 50)
+OURS, FLOAT32 = "t2t-serve", "CTranslate2 float32"
+BARS = {8: 0.9, 50: 1.0}
+TIMEOUT = 600.0  # seconds, of a request
+
+
+class Turn(NamedTuple):
+    """What some clients measured."""
+
+    seconds: float  # until the last answer
+    latencies: list[float]  # seconds of each request
+    tokens: int  # of all answers
+
+    @property
+    def per_request(self) -> float:
+        """Seconds, the inverse of the throughput."""
+        return self.seconds / len(self.latencies)
+
+
+# ---- the servers
+
+
+def serve_ours(hparams: str, work: Work, port: int) -> None:
+    """Does what t2t-serve does."""
+    from t2t_lite.serving import server
+    from t2t_lite.serving.config import ServerConfig
+
+    search = contenders.our_hparams(work, hparams)
+    run_dir = str(work.run_dir)
+    server.run(ServerConfig(output_dir=run_dir, decode_hparams=search, port=port, timeout=TIMEOUT))
+
+
+def serve_ctranslate2(work: Work, port: int) -> None:
+    """The same server around CTranslate2."""
+    from t2t_lite.serving import server
+    from t2t_lite.serving.config import ServerConfig
+    from t2t_lite.serving.metrics import ServerMetrics
+    from t2t_lite.serving.requests import TranslationRequest
+    from t2t_lite.serving.worker import Worker
+
+    def load() -> Callable[[Sequence[TranslationRequest]], list[bytes]]:
+        peer = contenders.CTranslate2(work, "float32")
+
+        def answer(requests: Sequence[TranslationRequest]) -> list[bytes]:
+            lines = [text for request in requests for text in request.texts]
+            found = iter(peer.translate(lines))
+            return [
+                json.dumps([next(found) for _ in request.texts]).encode() for request in requests
+            ]
+
+        return answer
+
+    config = ServerConfig(port=port, timeout=TIMEOUT)
+    about = {"beam_size": work.beam_size}
+    server.serve(Worker(load, config.queue_size), ServerMetrics(), config, about)
+
+
+SERVERS: dict[str, Callable[[Work, int], None]] = {
+    OURS: functools.partial(serve_ours, ""),
+    FLOAT32: serve_ctranslate2,
+}
+
+
+class Server(NamedTuple):
+    """A running server."""
+
+    process: BaseProcess
+    port: int
+
+    @property
+    def peak(self) -> float:
+        """Its peak resident memory in MiB (Linux)."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+@contextlib.contextmanager
+def running(work: Work) -> Iterator[dict[str, Server]]:
+    """Starts all servers, and ends them."""
+    context = multiprocessing.get_context("spawn")
+    servers = {}
+    try:
+        for name, serve in SERVERS.items():
+            port = free_port()
+            servers[name] = Server(context.Process(target=serve, args=(work, port)), port)
+            servers[name].process.start()
+        for name, server in servers.items():
+            wait_until_ready(name, server)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.process.terminate()  # SIGTERM: it ends as t2t-serve does
+            server.process.join()
+
+
+def free_port() -> int:
+    """Returns a port that no program listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def wait_until_ready(name: str, server: Server) -> None:
+    """Waits until the model is loaded.
+
+    Raises:
+        RuntimeError: the server has ended.
+    """
+    while server.process.is_alive():
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as client:
+            try:
+                client.request("GET", "/health")
+                if client.getresponse().status == 200:
+                    return
+            except ConnectionError:  # not yet listening
+                pass
+        time.sleep(0.1)
+    raise RuntimeError(f"{name} has ended; see its error above")
+
+
+# ---- the clients
+
+
+def drive(port: int, lines: Sequence[str], tokens: Sequence[int], clients: int, seconds: float):
+    """Sends lines, one after the other from each client.
+
+    Args:
+        port: the server's.
+        lines: the texts, which are repeated as needed.
+        tokens: of the answer to each line.
+        clients: how many.
+        seconds: when to stop sending.
+    """
+    numbers = itertools.count()
+    start = time.perf_counter()
+
+    def client() -> list[tuple[int, float]]:
+        done = []
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+        with contextlib.closing(connection):
+            while (sent := time.perf_counter()) < start + seconds:
+                number = next(numbers) % len(lines)
+                ask(connection, lines[number])
+                done.append((number, time.perf_counter() - sent))
+        return done
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        waiting = [pool.submit(client) for _ in range(clients)]
+        done = list(itertools.chain(*(one.result() for one in waiting)))
+    taken = time.perf_counter() - start
+    return Turn(taken, [latency for _, latency in done], sum(tokens[n] for n, _ in done))
+
+
+def ask(connection: http.client.HTTPConnection, line: str) -> None:
+    """Has one line translated.
+
+    Raises:
+        RuntimeError: the server refuses it.
+    """
+    body = json.dumps({"text": line})
+    connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    if answer.status != 200:
+        raise RuntimeError(f"a server answered {answer.status}: {text}")
+
+
+# ---- the comparison
+
+
+def compare(
+    servers: dict[str, Server], work: Work, clients: int, rounds: int, seconds: float
+) -> dict[str, list[Turn]]:
+    """Returns the turns of each server, after one that does not count."""
+    tokens = decoding_work.target_tokens(work)
+    turns: dict[str, list[Turn]] = {name: [] for name in servers}
+    for _ in range(1 + rounds):
+        for name, server in servers.items():
+            turns[name].append(drive(server.port, work.lines, tokens, clients, seconds))
+    return {name: measured[1:] for name, measured in turns.items()}
+
+
+def result(
+    size: str, clients: int, turns: dict[str, list[Turn]], peak: dict[str, float]
+) -> report.Case:
+    """Returns what to report of one number of clients."""
+    seconds = {name: [turn.per_request for turn in measured] for name, measured in turns.items()}
+    figures = []
+    for name, measured in turns.items():
+        rate = float(np.median([turn.tokens / turn.seconds for turn in measured]))
+        latencies = [latency for turn in measured for latency in turn.latencies]
+        figures.append(report.Figure(f"{name}, throughput", rate, "target tokens/s"))
+        figures += [
+            report.Figure(f"{name}, latency p{p}", float(np.percentile(latencies, p)), "s")
+            for p in (50, 99)
+        ]
+    bars = tuple(report.Bar(name, FLOAT32, BARS.get(clients)) for name in turns if name != FLOAT32)
+    found = pairing.Comparison(seconds, peak)
+    return report.Case(f"{size}, {clients} clients", found, bars, tuple(figures), 1, "requests")
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = report.parser(__doc__, rounds=3, seconds=20.0)
+    add = parser.add_argument
+    add("--sizes", nargs="+", choices=SIZES, default=["base"], help="of the model (base)")
+    add("--clients", type=int, nargs="+", default=list(CLIENTS), help="(1 8 50)")
+    decoding_work.add_flags(parser, sentences=512)
+    args = parser.parse_args()
+    with report.opened(args) as add_case:
+        for size in args.sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                work = decoding_work.prepare(pathlib.Path(folder), SIZES[size], args)
+                with running(work) as servers:
+                    for clients in args.clients:
+                        turns = compare(servers, work, clients, args.rounds, args.seconds)
+                        peak = {name: server.peak for name, server in servers.items()}
+                        add_case(result(size, clients, turns, peak))
+
+
+if __name__ == "__main__":
+    main()
