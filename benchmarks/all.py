@@ -155,25 +155,28 @@ def cells(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
         contenders = case["contenders"]
         for ratio in case["ratios"]:
             sides = [contenders[ratio[side]] for side in ("name", "other")]
-            yield f"{title}: {ratio['name']} : {ratio['other']}", _ratio_cell(ratio, sides)
+            yield (
+                f"{title}: {ratio['name']} : {ratio['other']}",
+                _ratio_cell(ratio, sides, case["unit"]),
+            )
         compared = {ratio[side] for ratio in case["ratios"] for side in ("name", "other")}
         for name, one in contenders.items():
             if name not in compared:
-                yield f"{title}: {name}", f"{one['median']:.3g} s"
+                yield f"{title}: {name}", f"{report.number(one['median'])} s"
         for name, reason in case["absent"].items():
             yield f"{title}: {name}", reason
         for figure in case["figures"]:
             yield f"{title}: {figure['name']}", str(report.Figure(**figure))
 
 
-def _ratio_cell(ratio: dict[str, Any], sides: Sequence[dict[str, Any]]) -> str:
-    """Returns a ratio, with the seconds and the peak memory of its two sides."""
-    seconds = " : ".join(f"{side['median']:.3g}" for side in sides)
-    text = f"{report.ratio_text(ratio)}; {seconds} s"
-    if any(side["peak_mib"] is None for side in sides):
-        return text
-    peaks = " : ".join(f"{side['peak_mib']:,.0f}" for side in sides)
-    return f"{text}; {peaks} MiB"
+def _ratio_cell(ratio: dict[str, Any], sides: Sequence[dict[str, Any]], unit: str) -> str:
+    """Returns a ratio, with the seconds, rates and peak memory of its two sides, if known."""
+    parts = [report.ratio_text(ratio)]
+    for field, in_unit in (("median", "s"), ("rate", f"{unit}/s"), ("peak_mib", "MiB")):
+        values = [side[field] for side in sides]
+        if None not in values:
+            parts.append(f"{' : '.join(map(report.number, values))} {in_unit}")
+    return "; ".join(parts)
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ class Figure(NamedTuple):
 
     def __str__(self) -> str:
         bar = "" if self.most is None else f", bar <= {self.most:g}"
-        return f"{self.value:,.{_decimals(self.value)}f} {self.unit}{bar}"
+        return f"{number(self.value)} {self.unit}{bar}"
 
 
 class Case(NamedTuple):
@@ -80,7 +80,7 @@ class Case(NamedTuple):
         case = self.to_json()
         lines = [self.name]
         for name, one in case["contenders"].items():
-            rate = f"{one['rate']:12,.0f} {self.unit}/s" if self.amount else ""
+            rate = f"{number(one['rate']):>12} {self.unit}/s" if self.amount else ""
             peak = "" if one["peak_mib"] is None else f"{one['peak_mib']:10,.0f} MiB"
             lines.append(f"  {name:28} {one['median']:10.4f} s{rate}{peak}")
         lines += [f"  {name:28} {why}" for name, why in self.found.absent.items()]
@@ -102,9 +102,9 @@ def ratio_text(ratio: dict[str, Any]) -> str:
     )
 
 
-def _decimals(value: float) -> int:
-    """Returns how many decimals leave about three digits."""
-    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+def number(value: float) -> str:
+    """Returns a number with three digits, or all of a large one: "0.0123", "1.5", "12,345"."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def parser(

@@ -32,6 +32,7 @@ import numpy as np
 import pairing
 import report
 from decoding_work import Work
+from machine import count
 
 SIZES = {"base": "transformer_base", "small": "transformer_tiny"}
 CLIENTS = (1, 8, 50)
@@ -231,7 +232,9 @@ def result(
         ]
     bars = tuple(report.Bar(name, FLOAT32, BARS.get(clients)) for name in turns if name != FLOAT32)
     found = pairing.Comparison(seconds, peak)
-    return report.Case(f"{size}, {clients} clients", found, bars, tuple(figures), 1, "requests")
+    return report.Case(
+        f"{size}, {count(clients, 'client')}", found, bars, tuple(figures), 1, "requests"
+    )
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -27,6 +28,7 @@ pairing = import_script("pairing")
 report = import_script("report")
 all_ = import_script("all")
 decode_throughput = import_script("decode_throughput")
+serve = import_script("serve")
 
 XEON = """\
 processor\t: 0
@@ -242,6 +244,56 @@ def test_the_better_of_ours_must_meet_the_bar(has_amx, name, seconds, least):
     assert {bar.name: bar.least for bar in bars} == least
 
 
+# ---- serving
+
+
+def turn(seconds: float, requests: int, tokens: int):
+    latencies = [(n + 1) / 10 for n in range(requests)]
+    return serve.Turn(seconds, latencies, tokens)
+
+
+def test_throughput_and_latencies_of_two_servers():
+    turns = {
+        serve.OURS: [turn(2.0, 10, 60), turn(2.0, 20, 100)],
+        serve.FLOAT32: [turn(2.0, 10, 60), turn(2.0, 10, 60)],
+    }
+    found = serve.result("base", 8, turns, {serve.OURS: 900.0, serve.FLOAT32: 300.0}).to_json()
+    (ratio,) = found["ratios"]
+    assert (ratio["lowest"], ratio["highest"], ratio["least"]) == (1.0, 2.0, 0.9)
+    assert found["contenders"][serve.FLOAT32]["rate"] == pytest.approx(5.0)  # requests/s
+    figures = {figure["name"]: figure["value"] for figure in found["figures"]}
+    assert figures[f"{serve.OURS}, throughput"] == 40.0
+    assert figures[f"{serve.FLOAT32}, latency p50"] == pytest.approx(0.55)
+    assert figures[f"{serve.FLOAT32}, latency p99"] == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.fixture
+def text(tmp_path) -> pathlib.Path:
+    """A file with lines of invented words."""
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefgh", k=draw.randint(2, 5))) for _ in range(60)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(2, 6))) for _ in range(200)]
+    path = tmp_path / "text.en"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+@pytest.mark.integration
+def test_both_servers_in_miniature(tmp_path, text, here, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # for the processes that it starts
+    path = tmp_path / "serve.json"
+    flags = f"--text={text} --vocab_text={text} --vocab_size=300 --sentences=4 --sizes small"
+    turns = f"--clients 1 2 --rounds=1 --seconds=0.1 --json={path}"
+    monkeypatch.setattr(sys, "argv", ["serve.py", *flags.split(), *turns.split()])
+    serve.main()
+    cases = json.loads(path.read_text("utf-8"))["results"]
+    assert [case["case"] for case in cases] == ["small, 1 client", "small, 2 clients"]
+    for case in cases:
+        assert set(case["contenders"]) == set(serve.SERVERS)
+        assert all(one["rate"] > 0 and one["peak_mib"] > 100 for one in case["contenders"].values())
+        assert all(figure["value"] > 0 for figure in case["figures"])
+
+
 # ---- all of them
 
 
@@ -274,14 +326,14 @@ def test_the_plan_suits_the_machine_and_the_data(tmp_path):
     assert eight.arguments[-1] == "devices"
 
 
-class Parsed(Exception):
+class ParsedError(Exception):
     """A benchmark has read its command line."""
 
 
 @pytest.mark.parametrize("gpus", [0, 8])
 def test_every_planned_benchmark_knows_its_flags(tmp_path, monkeypatch, gpus):
     def stop(args):
-        raise Parsed
+        raise ParsedError
 
     monkeypatch.setattr(report, "opened", stop)
     args = arguments(tmp_path, newstest=write_texts(tmp_path), multi30k=tmp_path)
@@ -289,7 +341,7 @@ def test_every_planned_benchmark_knows_its_flags(tmp_path, monkeypatch, gpus):
         script = import_script(run.script)
         turns = [f"--{flag}=1" for flag in run.turns]
         monkeypatch.setattr(sys, "argv", [run.script, *run.arguments, *turns, "--json=x"])
-        with pytest.raises(Parsed):
+        with pytest.raises(ParsedError):
             script.main()
 
 
@@ -326,7 +378,7 @@ def test_all_skips_what_is_done_and_prints_a_table(stub, monkeypatch, capsys):
         output = capsys.readouterr().out
         assert expected in output
         assert "| | Intel Xeon, 2 threads, 8 x NVIDIA A100 |" in output
-        cell = "1.75 (1.50 to 2.00), bar 1.50: met; 1.5 : 2.5 s"
+        cell = "1.75 (1.50 to 2.00), bar 1.50: met; 1.5 : 2.5 s; 20 : 12 tokens/s"
         assert f"| stub, base: ours : theirs | {cell} |" in output
         assert "| stub, base: latency | 0.25 s, bar <= 0.2 |" in output
     assert json.loads((stub / "stub.json").read_text())["arguments"]["rounds"] == "1"
