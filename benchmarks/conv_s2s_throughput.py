@@ -3,14 +3,14 @@
     pip install -e '.[bench]'
     python benchmarks/conv_s2s_throughput.py
 
-prints one line for each size. The two programs take turns in the same run; the ratio is our speed
+prints a table for each size. The programs take turns in the same run; the ratio is our speed
 over PyTorch's: the median of the rounds and their range.
 
 The PyTorch module computes what fairseq's `fconv` does: weight norm on every linear map and
 convolution, attention in every decoder layer, dropout in the same places. Its convolutions are
 `nn.Conv1d`: on one CPU thread, forward and backward took half as long as with `torch.conv_tbc`,
-which fairseq calls. It runs eagerly, with fused Adam. Both see the same sentences, smooth labels,
-and compute no logits for padding.
+which fairseq calls. It runs eagerly and compiled, with fused Adam. All see the same sentences,
+smooth labels, and compute no logits for padding.
 
 On a machine with other load, `taskset -c 1 python ...` measures one thread of each: PyTorch's
 threads wait for each other at every operation, so that other load slows it more than us.
@@ -66,7 +66,7 @@ def prepare_ours(size: Size) -> pairing.Step:
     return contenders.prepare_model("conv_s2s", "conv_s2s_multi30k", size.hparams, size.shape)
 
 
-def prepare_pytorch(size: Size) -> pairing.Step:
+def prepare_pytorch(size: Size, is_compiled: bool = False) -> pairing.Step:
     """The same model and step in PyTorch."""
     from pytorch_conv_s2s import ConvS2S
 
@@ -79,7 +79,8 @@ def prepare_pytorch(size: Size) -> pairing.Step:
         size.decoder_layers,
         contenders.DROPOUT,
     )
-    return peers.torch_step(model, model.softmax, size.shape, start_id=1)  # EOS first
+    # It reads EOS first.
+    return peers.torch_step(model, model.softmax, size.shape, 1, is_compiled=is_compiled)
 
 
 def main() -> None:

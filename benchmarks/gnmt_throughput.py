@@ -4,12 +4,12 @@
     python benchmarks/gnmt_throughput.py
     python benchmarks/gnmt_throughput.py --architecture=gnmt --input_feeding=0
 
-prints one line for each size. The two programs take turns in the same run; the ratio is our speed
+prints a table for each size. The programs take turns in the same run; the ratio is our speed
 over PyTorch's: the median of the rounds and their range.
 
-`pytorch_gnmt.py` describes the PyTorch module. It runs eagerly, with fused Adam. Both have
-the same number of parameters, see the same sentences, pass the encoder's final states on, smooth
-labels, clip gradients, and compute no logits for padding.
+`pytorch_gnmt.py` describes the PyTorch module. It runs eagerly and compiled, with fused Adam. All
+have the same number of parameters, see the same sentences, pass the encoder's final states on,
+smooth labels, clip gradients, and compute no logits for padding.
 
 On a machine with other load, `taskset -c 1 python ...` measures one thread of each.
 """
@@ -79,7 +79,7 @@ def prepare_ours(size: Size) -> pairing.Step:
     )
 
 
-def prepare_pytorch(size: Size) -> pairing.Step:
+def prepare_pytorch(size: Size, is_compiled: bool = False) -> pairing.Step:
     """The same model and step in PyTorch."""
     from pytorch_gnmt import GNMT
 
@@ -93,7 +93,9 @@ def prepare_pytorch(size: Size) -> pairing.Step:
         input_feeding=size.input_feeding,
     )
     assert sum(weight.numel() for weight in model.parameters()) == size.parameters
-    return peers.torch_step(model, model.softmax, size.shape, start_id=0, clip_norm=CLIP_NORM)
+    return peers.torch_step(
+        model, model.softmax, size.shape, 0, clip_norm=CLIP_NORM, is_compiled=is_compiled
+    )
 
 
 def main() -> None:

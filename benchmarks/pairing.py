@@ -58,7 +58,7 @@ def compare(
     Args:
         contenders: for each name, a picklable function that prepares everything and returns the
             step to measure; it is called in the contender's process. It or the first steps may
-            raise UnavailableError.
+            raise UnavailableError, or need a module that is not installed.
         rounds: turns of each.
         seconds: length of a turn, roughly.
 
@@ -109,6 +109,9 @@ def _serve(prepare: Callable[[], Step], pipe: Connection) -> None:
             step()
     except UnavailableError as error:
         pipe.send(str(error))
+        return
+    except ModuleNotFoundError as error:
+        pipe.send(f"{error}: pip install -e '.[bench]'")
         return
     pipe.send("")
     while True:

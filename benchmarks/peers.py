@@ -1,22 +1,40 @@
-"""A model's training step beside that of an equal PyTorch module, in one table."""
+"""A model's training step beside that of an equal PyTorch module at its best settings."""
 
 import argparse
+import functools
 import itertools
-import platform
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pairing
+import report
 import training_contenders as contenders
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-OURS, PYTORCH = "t2t_lite", "PyTorch"
+OURS, PYTORCH, COMPILED = "t2t_lite", "PyTorch", "PyTorch compiled"
 
-# Our contender and PyTorch's.
-Pair = tuple[Callable[[], pairing.Step], Callable[[], pairing.Step]]
+# Our contender and PyTorch's; the latter takes `is_compiled`.
+Pair = tuple[Callable[[], pairing.Step], Callable[..., pairing.Step]]
+
+
+def torch_device() -> str:
+    """Returns PyTorch's name of the GPU, or of the CPU if there is none."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def start_torch() -> None:
+    """Sets PyTorch's threads, device and seed."""
+    import torch
+
+    torch.set_num_threads(contenders.THREADS)
+    if torch_device() != "cpu":
+        torch.set_default_device(torch_device())  # slows every call a little
+    torch.manual_seed(1)
 
 
 def torch_batches(shape: contenders.Shape) -> "Iterator[tuple[torch.Tensor, torch.Tensor]]":
@@ -27,7 +45,8 @@ def torch_batches(shape: contenders.Shape) -> "Iterator[tuple[torch.Tensor, torc
         tuple(torch.from_numpy(batch[name]).long() for name in ("inputs", "targets"))
         for batch in shape.batches()
     ]
-    return itertools.cycle(batches)
+    device = torch_device()
+    return itertools.cycle([(inputs.to(device), targets.to(device)) for inputs, targets in batches])
 
 
 def torch_step(
@@ -36,6 +55,8 @@ def torch_step(
     shape: contenders.Shape,
     start_id: int,
     clip_norm: float = 0.0,
+    dtype: str = "float32",
+    is_compiled: bool = False,
 ) -> pairing.Step:
     """Returns a training step: smooth labels, no logits for padding, fused Adam.
 
@@ -45,6 +66,8 @@ def torch_step(
         shape: sizes of the batches.
         start_id: the id that the decoder reads first.
         clip_norm: maximum global norm of the gradient; 0: no clipping.
+        dtype: float32, or bfloat16: with autocast.
+        is_compiled: whether torch.compile compiles it.
     """
     import torch
     from torch import nn
@@ -53,55 +76,62 @@ def torch_step(
     parameters = list(model.parameters())
     optimizer = torch.optim.Adam(parameters, lr=1e-4, betas=(0.9, 0.98), fused=True)
     batches = torch_batches(shape)
+    device = torch_device()
+
+    def loss_of(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return criterion(softmax(hidden), targets)
+
+    forward = torch.compile(model) if is_compiled else model
+    # Apart, because its sizes depend on the padding.
+    loss = torch.compile(loss_of, dynamic=True) if is_compiled else loss_of
 
     def step() -> None:
         inputs, targets = next(batches)
         shifted = nn.functional.pad(targets, (1, 0), value=start_id)[:, :-1]
-        hidden = model(inputs, shifted)
         present = targets != 0
-        loss = criterion(softmax(hidden[present]), targets[present])
+        with torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"):
+            mean = loss(forward(inputs, shifted)[present], targets[present])
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        mean.backward()
         if clip_norm:
             nn.utils.clip_grad_norm_(parameters, clip_norm)
         optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
 
+    if is_compiled:
+        _compile(step)
     return step
 
 
-def start_torch() -> None:
-    """Sets PyTorch's threads and seed."""
-    import torch
+def _compile(step: pairing.Step) -> None:
+    """Takes the first step, which compiles it.
 
-    torch.set_num_threads(contenders.THREADS)
-    torch.manual_seed(1)
-
-
-def processor() -> str:
-    """Returns the name of the processor."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        names = [line.partition(":")[2].strip() for line in file if "model name" in line]
-    return names[0] if names else platform.processor()
+    Raises:
+        pairing.UnavailableError: torch.compile cannot, for example without a C++ compiler.
+    """
+    try:
+        step()
+    except RuntimeError as error:  # the base class of its errors
+        message = str(error).strip().partition("\n")[0]
+        raise pairing.UnavailableError(f"torch.compile failed: {message}") from error
 
 
 def parser(description: str | None, sizes: Mapping[str, object]) -> argparse.ArgumentParser:
     """Returns the flags that every such program has."""
-    found = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawTextHelpFormatter
-    )
-    found.add_argument("--only", choices=sizes, help="one size")
-    found.add_argument("--rounds", type=int, default=7, help="turns of each program (7)")
-    found.add_argument("--seconds", type=float, default=6.0, help="length of a turn (6)")
-    return found
+    return report.parser(description, rounds=7, seconds=6.0, cases=sizes)
 
 
 def print_table(pairs: Mapping[str, Pair], args: argparse.Namespace) -> None:
-    """Prints a line for each pair, as `args` of `parser` say."""
-    print(f"{contenders.THREADS} threads of {processor()}, {args.rounds} rounds")
-    print("size: seconds a step of each, ratio of speeds, peak memory of each")
-    for name in [args.only] if args.only else pairs:
-        prepare = dict(zip((OURS, PYTORCH), pairs[name], strict=True))
-        found = pairing.compare(prepare, args.rounds, args.seconds)
-        times = " : ".join(f"{found.median(side):.3f} s" for side in prepare)
-        peaks = " and ".join(f"{found.peak[side]:,.0f}" for side in prepare)
-        print(f"{name:8}  {times}  {found.ratio(OURS, PYTORCH)}  {peaks} MiB", flush=True)
+    """Prints the comparison of each pair, as `args` of `parser` say."""
+    bars = (report.Bar(OURS, PYTORCH), report.Bar(OURS, COMPILED))
+    with report.opened(args) as add_case:
+        for name in args.only:
+            ours, theirs = pairs[name]
+            prepare = {
+                OURS: ours,
+                PYTORCH: theirs,
+                COMPILED: functools.partial(theirs, is_compiled=True),
+            }
+            found = pairing.compare(prepare, args.rounds, args.seconds)
+            add_case(report.Case(name, found, bars))

@@ -27,11 +27,12 @@ from typing import NamedTuple
 
 import machine
 import pairing
+import peers
 import report
 import training_contenders as contenders
+from peers import COMPILED, OURS, PYTORCH
 from report import Bar
 
-OURS, PYTORCH, COMPILED = "t2t_lite", "PyTorch", "PyTorch compiled"
 PRODUCTS, PIPELINE, ONE = "matrix products", "input pipeline", "1 device"
 # The least ratio to PyTorch's speed, eager or compiled; None: not set.
 TO_PYTORCH = {
@@ -53,13 +54,24 @@ class Case(NamedTuple):
     dtype: str = "float32"
 
 
+def prepare_pytorch(
+    shape: contenders.Shape, dtype: str = "float32", is_compiled: bool = False
+) -> pairing.Step:
+    """PyTorch's `nn.Transformer` with embeddings and softmax for translation."""
+    from pytorch_transformer import Transformer
+
+    peers.start_torch()
+    model = Transformer(shape)
+    return peers.torch_step(model, model.softmax, shape, 0, dtype=dtype, is_compiled=is_compiled)
+
+
 def step_case(name: str, dtype: str, args: argparse.Namespace, data_dir: pathlib.Path) -> Case:
     """Our step, its peers, and the pipeline that feeds it."""
     shape = dataclasses.replace(contenders.SHAPES[name], sentences=args.sentences)
     prepare = {
         OURS: functools.partial(contenders.prepare_ours, shape, dtype, args.xla),
-        PYTORCH: functools.partial(contenders.prepare_pytorch, shape, dtype),
-        COMPILED: functools.partial(contenders.prepare_pytorch, shape, dtype, True),
+        PYTORCH: functools.partial(prepare_pytorch, shape, dtype),
+        COMPILED: functools.partial(prepare_pytorch, shape, dtype, True),
         PRODUCTS: functools.partial(contenders.prepare_products, shape, dtype),
         PIPELINE: functools.partial(contenders.prepare_pipeline, shape, data_dir),
     }

@@ -1,6 +1,6 @@
 """The contenders of `train_throughput.py`: our update, its peers, its input pipeline.
 
-All see the same sentences. PyTorch's step is in `training_pytorch.py`.
+All see the same sentences. PyTorch's model is in `pytorch_transformer.py`, its step in `peers.py`.
 """
 
 import dataclasses
@@ -134,17 +134,6 @@ def prepare_model(
         train_step.window.numpy()  # waits for the end
 
     return step
-
-
-def prepare_pytorch(
-    shape: Shape, dtype: str = "float32", is_compiled: bool = False
-) -> pairing.Step:
-    """PyTorch's `nn.Transformer` with embeddings and softmax for translation."""
-    try:
-        import training_pytorch
-    except ModuleNotFoundError as error:
-        raise pairing.UnavailableError(f"{error}: pip install -e '.[bench]'") from error
-    return training_pytorch.prepare(shape, dtype, is_compiled)
 
 
 def prepare_pipeline(shape: Shape, data_dir: pathlib.Path) -> pairing.Step:
