@@ -30,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import machine
 import pairing
 import report
 import t2t_way
@@ -279,9 +280,9 @@ def main() -> None:
     add("--many", type=int, default=261_000, help="pairs of the large corpus")
     add("--most", type=int, default=1_000_000, help="the same, for several workers and for memory")
     args = parser.parse_args()
-    if args.golden:
-        check_golden(args.golden)
     with report.opened(args) as add_case, tempfile.TemporaryDirectory() as name:
+        if args.golden:
+            check_golden(args.golden)
         folder = pathlib.Path(name)
         for case in measure(args, folder):
             add_case(case)
@@ -307,7 +308,8 @@ def measure(args: argparse.Namespace, folder: pathlib.Path) -> Iterator[report.C
     yield generation(args.few, args.many, seconds, bars)
     # More rounds: on all cores, other load on the machine adds noise.
     seconds = measure_workers((few, most), folder, vocabularies, 3 * args.rounds)
-    yield generation(args.few, args.most, seconds, (report.Bar(ALL_CORES, ONE_WORKER, 1.6),))
+    least = 1.6 if len(machine.threads()) > 1 else None
+    yield generation(args.few, args.most, seconds, (report.Bar(ALL_CORES, ONE_WORKER, least),))
     yield measure_memory(texts, folder, vocabularies)
 
 
