@@ -136,10 +136,10 @@ class Decoder:
             UserError: the checkpoint is missing or does not fit.
         """
         checkpoint = checkpoint or run.latest_checkpoint()
-        model, step = run.load_model(checkpoint)
+        hparams = hparams or DecodeHParams.of(run.problem)
+        model, step = run.load_model(checkpoint, hparams.dtype)
         log.info("restored %s after step %d", checkpoint, step)
         encoders = run.encoders
-        hparams = hparams or DecodeHParams.of(run.problem)
         return cls(model, run.problem, encoders, hparams, names=[checkpoint], **settings)
 
     def variant(self, return_beams: bool, with_details: bool) -> "Decoder":

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.models.seq2seq import Seq2Seq
 
 # Batches in progress on a device at a time: one computes while the other waits for a single core.
@@ -141,8 +142,7 @@ class _Replica(Generic[_Compiled]):
     def copy_weights(self, models: Sequence[Seq2Seq]) -> None:
         """Copies the weights of the same models on another device."""
         for own, other in zip(self._models, models, strict=True):
-            for variable, value in zip(own.weights, other.weights, strict=True):
-                variable.assign(value)
+            copy_weights(other, own)
 
     @functools.cached_property
     def _compiled(self) -> _Compiled:
@@ -151,4 +151,4 @@ class _Replica(Generic[_Compiled]):
 
 def _copies(models: Sequence[Seq2Seq], device: str) -> list[Seq2Seq]:
     with on_device(device):
-        return [type(model).from_config(model.get_config()) for model in models]
+        return [empty_copy(model) for model in models]

@@ -32,13 +32,13 @@ class TrainedModel:
         path = pathlib.Path(self.checkpoint)
         return [*self.run.own_files(), *path.parent.glob(glob.escape(path.name) + ".*")]
 
-    def load(self) -> Seq2Seq:
-        """Builds the model and reads its weights.
+    def load(self, dtype: str = "") -> Seq2Seq:
+        """Builds the model and reads its weights; `dtype`: see `RunFolder.load_model`.
 
         Raises:
             UserError: the weights cannot be read or do not fit.
         """
-        model, step = self.run.load_model(self.checkpoint)
+        model, step = self.run.load_model(self.checkpoint, dtype)
         log.info("restored %s after step %d", self.checkpoint, step)
         return model
 
@@ -88,7 +88,7 @@ def load_decoder(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Deco
     hparams = DecodeHParams.of(run.problem, config.decode_hparams)
     devices = decoding_devices(config.worker_gpu)
     with on_device(devices[0]):
-        models = [one.load() for one in trained]
+        models = [one.load(hparams.dtype) for one in trained]
     return Decoder(
         models,
         run.problem,

@@ -38,6 +38,29 @@ def without_initial_values() -> Iterator[None]:
         _initial_values.reset(token)
 
 
+_narrow_matrices = contextvars.ContextVar("narrow_matrices", default=False)
+
+
+@contextlib.contextmanager
+def narrow_matrices() -> Iterator[None]:
+    """Stores the matrices of layers constructed inside the block in their compute dtype, all 0.
+
+    For decoding: a step under a mixed policy then reads half the bytes, and casts no weights.
+    Vectors stay in float32, and so do matrices that layers use in float32.
+    """
+    token = _narrow_matrices.set(True)
+    try:
+        with without_initial_values():
+            yield
+    finally:
+        _narrow_matrices.reset(token)
+
+
+def is_narrow(policy: keras.DTypePolicy) -> bool:
+    """Whether layers of this policy, constructed now, store their matrices in a narrower dtype."""
+    return _narrow_matrices.get() and policy.compute_dtype != policy.variable_dtype
+
+
 class Layer(keras.layers.Layer):
     """A layer that knows its sizes when constructed and creates all its variables then.
 
@@ -97,10 +120,19 @@ class Layer(keras.layers.Layer):
         return list(dict.fromkeys(names))
 
     def add_weight(
-        self, shape: Any = None, initializer: Any = None, **kwargs: Any
+        self, shape: Any = None, initializer: Any = None, *, precise: bool = False, **kwargs: Any
     ) -> keras.Variable:
-        """Adds a weight as Keras does, but respects `without_initial_values`."""
+        """Adds a weight as Keras does, but respects the contexts of this module.
+
+        Args:
+            shape: its shape.
+            initializer: of its values.
+            precise: whether it stays in float32 within `narrow_matrices`.
+            **kwargs: see Keras.
+        """
         drawn = initializer if _initial_values.get() else "zeros"
+        if is_narrow(self.dtype_policy) and len(shape or ()) > 1 and not precise:
+            kwargs["dtype"] = self.compute_dtype
         return super().add_weight(shape, drawn, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:

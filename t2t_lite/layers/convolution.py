@@ -85,9 +85,12 @@ class _BaseConvolution(Layer, abc.ABC):
             else None
         )
 
-    def _add_kernel(self, shape: tuple[int, ...], axes: tuple[int, ...], name: str) -> Any:
+    def _add_kernel(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], name: str, **kwargs: Any
+    ) -> Any:
         """Adds a kernel of `shape`, which is `axes` with some of them merged."""
-        return self.add_weight(shape=shape, initializer=_Flat(self.initializer, axes), name=name)
+        initializer = _Flat(self.initializer, axes)
+        return self.add_weight(shape=shape, initializer=initializer, name=name, **kwargs)
 
     def call(
         self,
@@ -205,7 +208,9 @@ class Convolution(_BaseConvolution):
         super().__init__(inputs, channels, kernel_size, **kwargs)
         self.weight_norm = weight_norm
         axes = (kernel_size, inputs, channels)
-        self.kernel = self._add_kernel((kernel_size * inputs, channels), axes, "kernel")
+        self.kernel = self._add_kernel(
+            (kernel_size * inputs, channels), axes, "kernel", precise=weight_norm
+        )
         if weight_norm:
             self.scale = self.add_weight(
                 shape=(channels,),

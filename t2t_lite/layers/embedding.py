@@ -44,6 +44,7 @@ class Embedding(Layer):
     def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:
         """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (id 0)."""
         rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
+        rows = ops.cast(rows, self.variable_dtype)  # float32, even if the matrix is narrow
         present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
         return ops.cast(rows * present[..., None], self.compute_dtype)
 

@@ -58,7 +58,9 @@ class Cell(Layer, abc.ABC):
     def _make_gates(self, width: int) -> None:
         """Creates the kernel, with `width` columns for each gate."""
         widths, rows = [width] * self.gate_count, self.inputs + self.channels
-        self.gates = Projection(rows, widths, self.gain, use_bias=True, dtype=self.dtype_policy)
+        self.gates = Projection(
+            rows, widths, self.gain, use_bias=True, by_rows=True, dtype=self.dtype_policy
+        )
 
     @abc.abstractmethod
     def initial_state(self, zeros: keras.KerasTensor) -> Any:

@@ -169,7 +169,7 @@ class NormedAdditiveAttention(AdditiveAttention):
 
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
         """See `RecurrentAttention.scores`."""
-        norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(self.score.kernel))))
+        norm = ops.sqrt(ops.sum(ops.square(ops.cast(self.score.kernel, "float32"))))
         pairs = self._pairs(query, keys) + ops.cast(self.bias, keys.dtype)
         scores = self.score(ops.tanh(pairs))[..., 0]
         return scores * ops.cast(self.scale / norm, scores.dtype)
@@ -181,7 +181,7 @@ class FactoredAttention(AdditiveAttention):
 
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
         """See `RecurrentAttention.scores`."""
-        weights = ops.cast(self.score.kernel, keys.dtype)[:, 0]  # [D]
+        weights = ops.cast(self.score.matrix(), keys.dtype)[:, 0]  # [D]
         weighted = ops.tanh(self.query(query)) * weights
         return ops.matmul(weighted, ops.transpose(ops.tanh(keys), (0, 2, 1)))
 

@@ -43,6 +43,7 @@ class UniversalSteps(Layer):
             initializer=keras.initializers.RandomNormal(stddev=channels**-0.5),
             name="step_signals",
             autocast=False,  # signals are added up in float32
+            precise=True,
         )
 
     def call(
@@ -131,7 +132,11 @@ class AdaptiveSteps(UniversalSteps, AuxiliaryLayer):
         self.gain = gain
         self.loss_weight = loss_weight
         self.kernel = self.add_weight(
-            shape=(channels, 1), initializer=unit_scaling(gain), name="kernel", autocast=False
+            shape=(channels, 1),
+            initializer=unit_scaling(gain),
+            name="kernel",
+            autocast=False,
+            precise=True,
         )
         self.halting_bias = self.add_weight(
             shape=(1,),

@@ -84,7 +84,7 @@ class _NormedProjection(OutputProjection):
         """Returns the weights [D, V], normed."""
         if self._scale is None:
             return super().kernel()
-        matrix = ops.convert_to_tensor(self._embedding.matrix)
+        matrix = ops.cast(self._embedding.matrix, "float32")
         matrix = matrix * (self._scale / lengths(matrix, axis=1))[:, None]
         return ops.transpose(ops.cast(matrix, self._embedding.compute_dtype))
 
@@ -201,7 +201,7 @@ class ConvS2S(Seq2Seq):
         if softmax is not self.targets_embedding:
             self.softmax_scale = self.add_weight(
                 shape=rows,
-                initializer=lambda *_, **__: lengths(ops.convert_to_tensor(softmax.matrix), axis=1),
+                initializer=lambda *_, **__: lengths(ops.cast(softmax.matrix, "float32"), axis=1),
                 name="softmax_scale",
             )
         return _NormedProjection(softmax, self.softmax_bias, self.softmax_scale)

@@ -130,7 +130,7 @@ class DeepAtt(WithAttention, RecurrentSeq2Seq):
     ) -> keras.KerasTensor:
         """Runs the first layer on embeddings `x` [B, T, D]: [B, T, F + lstm_size]."""
         layer: FastForward = self.decoder_layers[0]
-        kernel = ops.cast(ops.convert_to_tensor(layer.linear.kernel), self.compute_dtype)
+        kernel = ops.cast(layer.linear.matrix(), self.compute_dtype)
         known = x.shape[-1]
         # [T, B, 1, F], and a dropout mask, drawn before the loop; packed, because `scan` takes
         # only one tensor of unknown length.

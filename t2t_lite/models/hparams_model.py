@@ -8,11 +8,13 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
+from t2t_lite.layers.base import is_narrow
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.frozen import FROZEN, freeze_parts, frozen_parts
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 
-# Keras's dtype policy for each value of the hparam `dtype`; variables are always float32.
+# Keras's dtype policy for each value of the hparam `dtype`; variables are float32, except within
+# `narrow_matrices`.
 _POLICIES = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -31,6 +33,9 @@ class HParamsModel(keras.Model):
 
     Raises:
         UsageError: the set or hparam is unknown, or a value is not supported.
+
+    Attributes:
+        is_narrow: whether it was constructed within `narrow_matrices`, in a 16-bit dtype.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
@@ -50,6 +55,7 @@ class HParamsModel(keras.Model):
         require_choice(resolved, "multiply_embedding_mode", "sqrt_depth", "none")
         super().__init__(dtype=_POLICIES[resolved.dtype], autocast=False, **for_keras)
         self.hparams = resolved.freeze()
+        self.is_narrow = is_narrow(self.dtype_policy)
         # The only source of randomness; the trainer sets its state from (seed, step, replica).
         self.seeds = keras.random.SeedGenerator(seed=0, name="seeds") if seeds is None else seeds
 

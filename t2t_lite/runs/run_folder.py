@@ -115,8 +115,13 @@ class RunFolder:
             self.hparams, self.encoders["inputs"].vocab_size, self.encoders["targets"].vocab_size
         )
 
-    def load_model(self, checkpoint: str | None = None) -> tuple["Seq2Seq", int]:
+    def load_model(self, checkpoint: str | None = None, dtype: str = "") -> tuple["Seq2Seq", int]:
         """Builds the model with the weights of a checkpoint, by default the newest readable one.
+
+        Args:
+            checkpoint: its prefix.
+            dtype: what the model computes in and stores its weights in, for decoding only; "": as
+                in training.
 
         Returns:
             The model; the step of the checkpoint.
@@ -125,10 +130,12 @@ class RunFolder:
             UserError: as for `build_model` and `restore_weights`.
         """
         from t2t_lite.layers.base import without_initial_values
+        from t2t_lite.models.copies import in_dtype
 
         with without_initial_values():
             model = self.build_model()
-        return model, self.restore_weights(model, checkpoint)
+        step = self.restore_weights(model, checkpoint)
+        return in_dtype(model, dtype) if dtype else model, step
 
     def refuse_other_vocabulary(self, data_dir: str) -> None:
         """Compares the vocabularies in the folder with those that exist in `data_dir`.

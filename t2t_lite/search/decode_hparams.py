@@ -64,6 +64,11 @@ class DecodeHParams(HParams):
     )
     return_beams: bool = option(False, "Write all beam_size hypotheses instead of the best.")
     write_beam_scores: bool = option(False, "Write each hypothesis's score beside it.")
+    dtype: str = option(
+        "",
+        "Type to compute and to store weights in; empty: that of training.",
+        choices=("", "float32", "bfloat16", "float16"),
+    )
     xla_compile: bool = option(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )

@@ -14,10 +14,12 @@ from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.dataset_decoding import decode_examples
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.devices import on_device
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import BootstrapResult, resample
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import check_metrics, output_metric, output_metrics
+from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.teacher_forced_evaluation import Evaluation
@@ -126,17 +128,21 @@ class _Scorer:
             self._model = self.run.build_model()
         self._strategy = strategy
         self._evaluation = Evaluation(strategy, self._model)
+        hparams = DecodeHParams.of(problem, decode_hparams)
+        devices = strategy.extended.worker_devices
+        self._decoding_model = self._model
+        if hparams.dtype:
+            with on_device(devices[0]):
+                self._decoding_model = empty_copy(self._model, hparams.dtype)
         self._decoder = Decoder(
-            self._model,
-            problem,
-            self.run.encoders,
-            DecodeHParams.of(problem, decode_hparams),
-            devices=strategy.extended.worker_devices,
+            self._decoding_model, problem, self.run.encoders, hparams, devices=devices
         )
 
     def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
         """Scores a checkpoint, using `metrics` for its outputs."""
         step = self.run.restore_weights(self._model, checkpoint)
+        if self._decoding_model is not self._model:
+            copy_weights(self._model, self._decoding_model)
         problem, hparams = self.run.problem, self.run.hparams
         paths = problem.existing_filepaths(self._data_dir, split)
         batches = eval_dataset(

@@ -61,6 +61,7 @@ def run(config: TrainerConfig) -> None:
     """
     cluster = Cluster.of(config.worker_hosts, config.worker_id)
     hparams = resolve_hparams(config)
+    _decode_hparams(config)
     with (
         StopSignals() as stop,
         join_cluster(cluster, lambda: shared_settings(config, hparams)) as detector,
@@ -125,7 +126,7 @@ class Trainer:
             self.model,
             self.run.problem,
             self.run.encoders,
-            DecodeHParams.of(self.run.problem, config.decode_hparams),
+            _decode_hparams(config),
             devices=self.strategy.extended.worker_devices,
         )
         log.info(
@@ -379,6 +380,21 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
             f"but model {config.model!r} needs a {wanted.__name__}"
         )
     return hparams.freeze()
+
+
+def _decode_hparams(config: TrainerConfig) -> DecodeHParams:
+    """Returns the search settings of evaluations.
+
+    Raises:
+        UsageError: one is invalid, or asks for another dtype than that of training.
+    """
+    if dtype := DecodeHParams().override(config.decode_hparams).dtype:
+        raise UsageError(
+            f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
+            "is trained; leave it out, or train with --hparams=dtype=..."
+        )
+    problem = registry.problem(config.problem)
+    return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
 
 
 def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:

@@ -1,0 +1,127 @@
+"""Decoding with matrices that are stored in 16 bits."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_lite.layers.attention import SelfAttention
+from t2t_lite.layers.base import narrow_matrices
+from t2t_lite.models.copies import copy_weights, empty_copy, in_dtype
+from t2t_lite.models.hparams_model import _POLICIES
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
+
+SPACING = {"bfloat16": 2**-7, "float16": 2**-10}
+IDS = np.array([[0, 0], [9, 4], [3, 12]], np.int32)
+
+
+def steps_of(model, inputs, ids=IDS):
+    """The logits [steps, B, K, V] of two decoding steps, in which the hypotheses become unequal."""
+    logits, state = [], model.start_decoding(inputs, 2, 2)
+    for step, last in enumerate((np.zeros_like(ids), ids)):
+        found, state = model.decode_step(last, ops.convert_to_tensor(step), state)
+        logits.append(ops.convert_to_numpy(ops.cast(found, "float32")))
+    return np.array(logits)
+
+
+def test_every_model_decodes_in_bfloat16(kind, models, features):
+    """Close to float32, closer to training in bfloat16, and alike for one sentence and three."""
+    inputs = features["inputs"]
+    exact = steps_of(models(kind), inputs)
+    narrow = in_dtype(models(kind), "bfloat16")
+    found = steps_of(narrow, inputs)
+    scale = np.abs(exact).max() * SPACING["bfloat16"]
+    assert np.abs(found - exact).max() < 10 * scale
+    alone = steps_of(narrow, inputs[:1], IDS[:1])
+    assert np.abs(found[:, :1] - alone).max() < 3 * scale
+
+    mixed = models(kind, dtype="bfloat16")
+    assert np.abs(found - steps_of(mixed, inputs)).max() < 3 * scale
+
+
+def test_matrices_are_stored_in_the_dtype(kind, models):
+    narrow = in_dtype(models(kind), "bfloat16")
+    for old, new in zip(models(kind).weights, narrow.weights, strict=True):
+        assert old.dtype == "float32"
+        if len(new.shape) == 1:
+            assert new.dtype == "float32", new.path
+    sizes = {"float32": 0, "bfloat16": 0}
+    for weight in narrow.weights:
+        sizes[weight.dtype] += np.prod(weight.shape)
+    # ConvS2S's weight norm is in float32; a search computes the normed kernels once.
+    assert sizes["bfloat16"] > (0 if kind == "conv_s2s" else 0.75) * sum(sizes.values())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_search_finds_nearly_the_same_scores(dtype, models, features):
+    inputs = features["inputs"]
+    model = models("pre_norm")
+    _, exact = BeamSearch(model, 3)(inputs, 6)
+    search = BeamSearch(in_dtype(model, dtype), 3)
+    _ids, scores = search(inputs, 6)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, exact, rtol=20 * SPACING[dtype])
+    for row in range(3):
+        _alone, score = search(inputs[row : row + 1], 6)
+        np.testing.assert_allclose(score, scores[row : row + 1], rtol=5 * SPACING[dtype])
+
+
+def test_float32_of_a_model_trained_in_bfloat16(models, features):
+    exact = models("pre_norm")
+    copy = in_dtype(models("pre_norm", dtype="bfloat16"), "float32")
+    assert {weight.dtype for weight in copy.weights} == {"float32"}
+    inputs = features["inputs"]
+    np.testing.assert_array_equal(steps_of(copy, inputs), steps_of(exact, inputs))
+
+
+def test_copies_are_as_narrow_as_the_model(models, features):
+    """Another device decodes with a copy; the outputs must not depend on the device."""
+    inputs = features["inputs"]
+    narrow = in_dtype(models("pre_norm"), "bfloat16")
+    copy = empty_copy(narrow)
+    copy_weights(narrow, copy)
+    assert [w.dtype for w in copy.weights] == [w.dtype for w in narrow.weights]
+    np.testing.assert_array_equal(steps_of(copy, inputs), steps_of(narrow, inputs))
+    wide = empty_copy(models("pre_norm"))
+    assert {weight.dtype for weight in wide.weights} == {"float32"}
+
+
+def test_square_kernels_are_transposed(models):
+    model = models("pre_norm")
+    narrow = in_dtype(model, "bfloat16")
+    old = model.decoder_layers[0].source_attention.query
+    new = narrow.decoder_layers[0].source_attention.query
+    assert old.kernel.shape == new.kernel.shape
+    assert new.is_transposed
+    assert not old.is_transposed
+    np.testing.assert_array_equal(
+        ops.cast(new.kernel, "float32"),
+        ops.cast(ops.transpose(ops.cast(old.kernel, "bfloat16")), "float32"),
+    )
+    back = empty_copy(narrow, "float32")
+    copy_weights(narrow, back)
+    np.testing.assert_array_equal(
+        back.decoder_layers[0].source_attention.query.kernel, ops.cast(new.matrix(), "float32")
+    )
+
+
+def test_an_ensemble_of_unlike_dtypes(models, features):
+    inputs = features["inputs"]
+    parts = models("pre_norm"), models("luong")
+    _, exact = BeamSearch(Ensemble(parts), 2)(inputs, 4)
+    narrow = Ensemble([in_dtype(parts[0], "bfloat16"), parts[1]])
+    _, scores = BeamSearch(narrow, 2)(inputs, 4)
+    np.testing.assert_allclose(scores, exact, rtol=20 * SPACING["bfloat16"])
+
+
+def test_layers_of_float32_are_never_narrow():
+    with narrow_matrices():
+        layer = SelfAttention(8, 2)
+    assert layer.qkv.kernel.dtype == "float32"
+    assert layer.qkv.kernel.shape == (8, 24)
+
+
+def test_the_choices_are_those_of_models():
+    for dtype in _POLICIES:
+        assert DecodeHParams(dtype=dtype).dtype == dtype
