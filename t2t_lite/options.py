@@ -67,7 +67,7 @@ class Option:
         if value == self.default:
             return ""
         if self.choices and value not in self.choices:
-            *others, last = filter(None, self.choices)
+            *others, last = self.choices
             return f", expected {', '.join(others)} or {last}"
         if self.minimum is not None and not value >= self.minimum:  # also catches NaN
             return f" is less than {self.minimum}"

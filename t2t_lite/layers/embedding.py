@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_lite.layers.base import Layer
+from t2t_lite.layers.base import Layer, is_narrow
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -18,6 +18,9 @@ class Embedding(Layer):
         scaled: whether to multiply embeddings by √D; the softmax is not scaled.
         stddev: standard deviation of the initial values (default: 1/√D).
         **kwargs: see `Layer`.
+
+    Attributes:
+        is_narrow: whether the matrix is stored in 16 bits, see `narrow_matrices`.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Embedding(Layer):
         self.scaled = scaled
         self.stddev = channels**-0.5 if stddev is None else stddev
         self.scale = channels**0.5 if scaled else 1.0
+        self.is_narrow = is_narrow(self.dtype_policy)
         self.matrix = self.add_weight(
             shape=(vocab_size, channels),
             initializer=keras.initializers.RandomNormal(stddev=self.stddev),

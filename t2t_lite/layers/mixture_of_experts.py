@@ -70,11 +70,9 @@ class NoisyTopKGating(Layer):
         self.noise = noise
         self.seeds = seeds_or_new(seeds)
         shape = (channels, num_experts)
-        self.w_gate, self.w_noise = (
-            self.add_weight(shape=shape, initializer="zeros", name=name, precise=True)
-            if is_used
-            else None
-            for name, is_used in (("w_gate", True), ("w_noise", noise))
+        self.w_gate = self.add_weight(shape, "zeros", name="w_gate", precise=True)
+        self.w_noise = (
+            self.add_weight(shape, "zeros", name="w_noise", precise=True) if noise else None
         )
 
     def call(self, x: keras.KerasTensor, training: bool = False) -> Routes:

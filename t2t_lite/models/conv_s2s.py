@@ -80,10 +80,13 @@ class _NormedProjection(OutputProjection):
         super().__init__(embedding, bias)
         self._scale = scale
 
-    def kernel(self) -> keras.KerasTensor:
-        """Returns the weights [D, V], normed."""
+    def kernel(self) -> keras.KerasTensor | tuple[()]:
+        """Returns the weights [D, V], normed; see `OutputProjection.kernel`."""
+        return super().kernel() if self._scale is None else self._kernel()
+
+    def _kernel(self) -> keras.KerasTensor:
         if self._scale is None:
-            return super().kernel()
+            return super()._kernel()
         matrix = ops.cast(self._embedding.matrix, "float32")
         matrix = matrix * (self._scale / lengths(matrix, axis=1))[:, None]
         return ops.transpose(ops.cast(matrix, self._embedding.compute_dtype))

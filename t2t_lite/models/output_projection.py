@@ -19,18 +19,24 @@ class OutputProjection:
         self._bias = bias
 
     def __call__(
-        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | None = None
+        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
     ) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
-        logits = ops.matmul(hidden, self.kernel() if kernel is None else kernel)
+        is_given = kernel is not None and not isinstance(kernel, tuple)
+        logits = ops.matmul(hidden, kernel if is_given else self._kernel())
         return logits if self._bias is None else logits + ops.cast(self._bias, logits.dtype)
 
-    def kernel(self) -> keras.KerasTensor:
-        """Returns the weights [D, V].
+    def kernel(self) -> keras.KerasTensor | tuple[()]:
+        """Returns the weights [D, V]; an empty tuple if products take them as they are stored.
 
         A search calls this once, not in every step: the embedding holds the weights transposed, and
-        transposing 32,000 rows takes longer than a step's product with them.
+        transposing 32,000 rows takes longer than a step's product with them. Products of 16-bit
+        numbers are faster with transposed weights (see `Projection`).
         """
+        return () if self._embedding.is_narrow else self._kernel()
+
+    def _kernel(self) -> keras.KerasTensor:
+        """Returns the weights [D, V]."""
         return self._embedding.transposed()
 
     @property

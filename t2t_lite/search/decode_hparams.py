@@ -67,7 +67,7 @@ class DecodeHParams(HParams):
     dtype: str = option(
         "",
         "Type to compute and to store weights in; empty: that of training.",
-        choices=("", "float32", "bfloat16", "float16"),
+        choices=("float32", "bfloat16", "float16"),
     )
     xla_compile: bool = option(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
