@@ -97,6 +97,7 @@ def test_t2ts_search_defaults():
         "force_decode_length": False,
         "well_formed": False,
         "batch_size": 0,
+        "dtype": "",
         "return_beams": False,
         "write_beam_scores": False,
         "xla_compile": False,
