@@ -29,6 +29,7 @@ report = import_script("report")
 all_ = import_script("all")
 decode_throughput = import_script("decode_throughput")
 serve = import_script("serve")
+soak = import_script("soak")
 
 XEON = """\
 processor\t: 0
@@ -242,6 +243,23 @@ def test_the_better_of_ours_must_meet_the_bar(has_amx, name, seconds, least):
     found = pairing.Comparison(measured, {})
     bars = decode_throughput.bars(name, found, has_amx)
     assert {bar.name: bar.least for bar in bars} == least
+
+
+# ---- a long run
+
+
+def test_verdicts_of_a_long_run():
+    samples = [
+        soak.Sample(1000, 800.0, 0.010, 0.02, 2),
+        soak.Sample(2000, 824.0, 0.015, 0.02, 2),
+        soak.Sample(3000, 792.0, 0.012, 0.03, 3),
+    ]
+    found = soak.verdicts("transformer_test", samples).to_json()
+    figures = {figure["name"]: (figure["value"], figure["most"]) for figure in found["figures"]}
+    assert figures["memory after the first part"] == (800.0, None)
+    assert figures["later change of memory"] == (pytest.approx(3.0), 5)
+    assert figures["later graphs"] == (1, 0)
+    assert figures["step time, slowest part : fastest"] == (pytest.approx(1.5), None)
 
 
 # ---- serving
