@@ -190,6 +190,7 @@ def _discard(result: object) -> None:
 
 PREPARE: dict[str, Callable[[Work], pairing.Step]] = {
     "t2t_lite": functools.partial(prepare_ours, ""),
+    "t2t_lite bfloat16": functools.partial(prepare_ours, "dtype=bfloat16"),
     "CTranslate2 float32": functools.partial(prepare_ctranslate2, "float32"),
     "CTranslate2 int8": functools.partial(prepare_ctranslate2, "int8"),
     "matrix products": prepare_products,

@@ -3,9 +3,9 @@
     pip install -e '.[bench,serve]'
     python benchmarks/serve.py --text=newstest2013.en --vocab_text=newstest2012.en,...
 
-Both servers run at the same time, and are used in turns. They have the same weights, HTTP layer,
-queue and batching (t2t_lite/serving); one's worker translates with our decoder, the other's with
-CTranslate2's Python API in float32. 1, 8 and 50 clients each send one sentence after the other. A
+The servers run at the same time, and are used in turns. They have the same weights, HTTP layer,
+queue and batching (t2t_lite/serving); one's worker translates with our decoder, another's with
+CTranslate2's Python API in float32; a third is ours in bfloat16. 1, 8 and 50 clients each send one sentence after the other. A
 turn lasts until all requests that were sent within `--seconds` are answered. Ratios compare
 requests per second; latencies are over all rounds. The weights are those of `decode_throughput.py`,
 and `small` is a model of 128 features.
@@ -94,6 +94,7 @@ def serve_ctranslate2(work: Work, port: int) -> None:
 
 SERVERS: dict[str, Callable[[Work, int], None]] = {
     OURS: functools.partial(serve_ours, ""),
+    f"{OURS} bfloat16": functools.partial(serve_ours, "dtype=bfloat16"),
     FLOAT32: serve_ctranslate2,
 }
 
@@ -230,7 +231,8 @@ def result(
             report.Figure(f"{name}, latency p{p}", float(np.percentile(latencies, p)), "s")
             for p in (50, 99)
         ]
-    bars = tuple(report.Bar(name, FLOAT32, BARS.get(clients)) for name in turns if name != FLOAT32)
+    least = {OURS: BARS.get(clients)}  # in float32, too
+    bars = tuple(report.Bar(name, FLOAT32, least.get(name)) for name in turns if name != FLOAT32)
     found = pairing.Comparison(seconds, peak)
     return report.Case(
         f"{size}, {count(clients, 'client')}", found, bars, tuple(figures), 1, "requests"

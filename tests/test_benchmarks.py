@@ -299,6 +299,7 @@ def text(tmp_path) -> pathlib.Path:
 @pytest.mark.integration
 def test_both_servers_in_miniature(tmp_path, text, here, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))  # for the processes that it starts
+    monkeypatch.delitem(serve.SERVERS, f"{serve.OURS} bfloat16")  # takes as long as the others
     path = tmp_path / "serve.json"
     flags = f"--text={text} --vocab_text={text} --vocab_size=300 --sentences=4 --sizes small"
     turns = f"--clients 1 2 --rounds=1 --seconds=0.1 --json={path}"
