@@ -5,10 +5,10 @@
 
 The servers run at the same time, and are used in turns. They have the same weights, HTTP layer,
 queue and batching (t2t_lite/serving); one's worker translates with our decoder, another's with
-CTranslate2's Python API in float32; a third is ours in bfloat16. 1, 8 and 50 clients each send one sentence after the other. A
-turn lasts until all requests that were sent within `--seconds` are answered. Ratios compare
-requests per second; latencies are over all rounds. The weights are those of `decode_throughput.py`,
-and `small` is a model of 128 features.
+CTranslate2's Python API in float32; a third is ours in bfloat16. 1, 8 and 50 clients each send one
+sentence after the other. A turn lasts until all requests that were sent within `--seconds` are
+answered. Ratios compare requests per second; latencies are over all rounds. The weights are those
+of `decode_throughput.py`, and `small` is a model of 128 features.
 """
 
 import concurrent.futures
