@@ -44,6 +44,7 @@ TRANSFORMER = (
     "num_hidden_layers=1,filter_size=128,num_heads=4,"
     "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 )
+ADAPTIVE = f"{TRANSFORMER},act_max_steps=3"
 RECURRENT = "num_hidden_layers=1,dropout=0"
 DEEP_ATT = (
     "num_encoder_layers=1,num_decoder_layers=1,dropout=0,"
@@ -54,7 +55,7 @@ KINDS = {
     "transformer": ("transformer", "transformer_tiny", TRANSFORMER),
     "moe": ("transformer", "transformer_moe_multi30k", TRANSFORMER),
     "universal": ("universal_transformer", "universal_transformer_multi30k", TRANSFORMER),
-    "adaptive": ("universal_transformer", "adaptive_universal_transformer_multi30k", TRANSFORMER),
+    "adaptive": ("universal_transformer", "adaptive_universal_transformer_multi30k", ADAPTIVE),
     "evolved": ("evolved_transformer", "evolved_transformer_multi30k", TRANSFORMER),
     "lstm": ("lstm_seq2seq", "lstm_multi30k", RECURRENT),
     "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", RECURRENT),
