@@ -57,7 +57,8 @@ KINDS = {
     "universal": ("universal_transformer", "universal_transformer_multi30k", TRANSFORMER),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_multi30k", ADAPTIVE),
     "evolved": ("evolved_transformer", "evolved_transformer_multi30k", TRANSFORMER),
-    "lstm": ("lstm_seq2seq", "lstm_multi30k", RECURRENT),
+    # A whole sentence has to fit into its state.
+    "lstm": ("lstm_seq2seq", "lstm_multi30k", "num_hidden_layers=2,dropout=0"),
     "lstm_both_ways": ("lstm_seq2seq_bidirectional_encoder", "lstm_multi30k", RECURRENT),
     "lstm_attention": ("lstm_seq2seq_attention", "lstm_multi30k", RECURRENT),
     "lstm_attention_both_ways": (
