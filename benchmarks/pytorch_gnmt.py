@@ -2,8 +2,8 @@
 
 Layers that read whole sequences are `nn.LSTM`. They read padding, too: with packed sequences, which
 leave it out, a step took up to 1.2 times as long. The first decoder layer is an `nn.LSTM`, too, as
-NVIDIA's, unless it reads the context of the step before. Then it is a loop over `nn.LSTMCell`; one
-for which the embeddings' products were computed in advance was no faster.
+NVIDIA's, unless it reads the context of the step before. Then it is a loop over `nn.LSTMCell`;
+computing the embeddings' products before the loop gained nothing.
 """
 
 import torch

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import machine
 import pairing
 
+from t2t_lite import files
+
 
 class Bar(NamedTuple):
     """A ratio of speeds to report."""
@@ -28,7 +30,7 @@ class Bar(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A number that is no ratio of speeds."""
+    """A number other than a ratio of speeds."""
 
     name: str
     value: float
@@ -163,7 +165,5 @@ def _write(args: argparse.Namespace, here: machine.Machine, cases: list[Case]) -
         "machine": dataclasses.asdict(here),
         "results": [case.to_json() for case in cases],
     }
-    # Under another name until it is whole, because all.py skips a benchmark that has its JSON.
-    partial = args.json.with_name(f"{args.json.name}.part")
-    partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    partial.replace(args.json)
+    # Whole or not at all, because all.py skips a benchmark that has its JSON.
+    files.write_text(args.json, json.dumps(content, indent=1) + "\n")
