@@ -20,6 +20,7 @@ _SWITCHES = (
     "--remote-debugging-pipe",
 )
 _PATIENCE = 60.0  # seconds
+_STATE = "document.activeElement.outerHTML.slice(0, 200) + '; ' + document.body.innerText"
 
 
 class Chromium:
@@ -51,6 +52,8 @@ class Chromium:
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         self.call("Network.enable")
+        # Otherwise elements get the focus only while the browser's window has it.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def close(self) -> None:
         """Ends the browser."""
@@ -104,11 +107,12 @@ class Chromium:
         """Waits until an expression holds."""
         end = time.monotonic() + _PATIENCE
         while not self.evaluate(script):
-            assert time.monotonic() < end, f"never came true: {script}"
+            assert time.monotonic() < end, f"never came true: {script}; {self.evaluate(_STATE)}"
             time.sleep(0.05)
 
-    def write(self, text: str) -> None:
-        """Types into what has the focus."""
+    def write(self, selector: str, text: str) -> None:
+        """Types into the first element that a CSS selector finds, once it has the focus."""
+        self.wait(f"document.activeElement === document.querySelector({json.dumps(selector)})")
         self.call("Input.insertText", text=text)
 
     def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:

@@ -89,7 +89,7 @@ def test_the_page_shows_translation_n_best_and_attention(server, decoder, browse
     browser.open(server.url)
     browser.wait("document.getElementById('about').textContent === 'test'")
     text = "<b onclick='x'>cat</b>"
-    browser.write(text)
+    browser.write("#text", text)
     browser.press("Enter", 13, "\r", modifiers=2)
     browser.wait("!document.getElementById('result').hidden")
     shown = browser.evaluate(
@@ -112,7 +112,7 @@ def test_the_page_shows_translation_n_best_and_attention(server, decoder, browse
 def test_the_page_says_errors(server, browser):
     browser.open(server.url)
     browser.wait("document.getElementById('about').textContent === 'test'")
-    browser.write("x" * 10_001)
+    browser.write("#text", "x" * 10_001)
     browser.point("#go", click=True)
     browser.wait("!document.getElementById('error').hidden")
     message = "text has 10001 characters: at most 10000 are allowed"
