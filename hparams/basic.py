@@ -4,13 +4,18 @@ Names and defaults are those of T2T's `basic_params1`.
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from t2t_lite.hyperparameters import HParams
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
 class BasicHParams(HParams):
     """Fields that the input pipeline, the loss and the training loop read."""
+
+    earlier_values: ClassVar[Mapping[str, Any]] = {"length_multiple": 1}
 
     # --- batches
     batch_size: int = 4096  # subwords per replica and step on the longer side, with padding
@@ -19,6 +24,8 @@ class BasicHParams(HParams):
     min_length: int = 0  # subwords; training drops examples shorter on both sides
     min_length_bucket: int = 8  # subwords; upper length of the first bucket
     length_bucket_step: float = 1.1  # ratio of a bucket's length to the previous one's
+    # subwords; training pads batches to multiples of it, up to the bucket's longest length
+    length_multiple: int = option(8, "Batches are padded to multiples of it.", minimum=1)
     batch_shuffle_size: int = 512  # batches per replica in the shuffle buffer; 0: no shuffling
     eval_drop_long_sequences: bool = False  # also drop examples that are too long in evaluation
     max_input_seq_length: int = 0  # subwords; longer sources are cut (EOS kept); 0: never

@@ -12,7 +12,7 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from t2t_lite import options
 from t2t_lite.errors import UsageError, did_you_mean
@@ -25,6 +25,8 @@ class HParams:
     """Base of all hyperparameter sets."""
 
     noun = "hparam"  # what error messages call a field
+    # Of fields that are younger than some runs: what these runs did before the field existed.
+    earlier_values: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:
         for name, value, violation in options.violations(self):
@@ -91,7 +93,9 @@ class HParams:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Builds an object from `to_dict`'s result; a missing name keeps its default.
+        """Builds an object from `to_dict`'s result.
+
+        A missing name keeps its default; a field in `earlier_values` takes its value from there.
 
         Raises:
             UsageError: a name is unknown to this class, or a value has the wrong type.
@@ -104,7 +108,16 @@ class HParams:
                 raise UsageError(
                     f"{cls.noun} {name!r}: {value!r} is not of type {_type_name(hints[name])}"
                 )
-        return cls(**values)
+        return cls(**{**cls.earlier_values, **values})
+
+    def as_started(self, old: Self) -> Self:
+        """Returns a copy that keeps those of its `earlier_values` that `old` has."""
+        kept = {
+            name: value
+            for name, value in self.earlier_values.items()
+            if getattr(old, name, None) == value
+        }
+        return self.copy(**kept)
 
     def differences(self, other: "HParams") -> list[str]:
         """Returns `"name: mine != theirs"` for every field that differs."""

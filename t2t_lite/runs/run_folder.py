@@ -302,6 +302,7 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / FLAGS).is_file():
         old = open_run(str(folder))
+        hparams = hparams.as_started(old.hparams)
         refuse_another_run(old, flags, hparams)
         if flags.get("schedule") == "evaluate":  # keeps the run's own settings
             return old

@@ -1,4 +1,4 @@
-"""One shape for all batches of a bucket, so that XLA compiles a step at most once per bucket."""
+"""Few shapes for the batches of a bucket: TensorFlow keeps kernels for each, and XLA programs."""
 
 import logging
 
@@ -11,31 +11,54 @@ log = logging.getLogger(__name__)
 
 
 class BucketShapes:
-    """Pads batches to the maximum length of their bucket.
+    """Pads batches to a few lengths.
+
+    These are the multiples of the hparam `length_multiple` up to the maximum length of the bucket;
+    with `xla_compile` that length alone, because XLA compiles the step anew for each shape.
 
     Args:
         hparams: define the buckets.
     """
 
     def __init__(self, hparams: BasicHParams) -> None:
+        self._hparams = hparams
         self._scheme = BatchingScheme.from_hparams(hparams, training=True)
-        self._seen: set[tuple[int, ...]] = set()
+        self._compiled: set[tuple[int, ...]] = set()
 
     def pad(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns `inputs` and `targets`, both [W, B, L], padded with 0; logs every new shape."""
+        """Returns `inputs` [W, B, S] and `targets` [W, B, T] padded with 0.
+
+        Logs every shape that XLA has to compile.
+        """
         longest = max(ids.shape[-1] for ids in features.values())
         limit = self._scheme.longest[self._scheme.bucket(longest)]
-        padded = {
-            name: tf.pad(ids, [[0, 0], [0, 0], [0, max(limit - ids.shape[-1], 0)]])
-            for name, ids in features.items()
-        }
-        shape = tuple(padded["inputs"].shape)
-        if shape not in self._seen:
-            self._seen.add(shape)
+        multiple = limit if self._hparams.xla_compile else self._hparams.length_multiple
+        padded = {name: _pad(ids, multiple, limit) for name, ids in features.items()}
+        if self._hparams.xla_compile:
+            self._log(tuple(padded["inputs"].shape))
+        return padded
+
+    def _log(self, shape: tuple[int, ...]) -> None:
+        if shape not in self._compiled:
+            self._compiled.add(shape)
             log.info(
                 "XLA compiles the step for batches of %d × %d × %d subwords (%d of at most %d)",
                 *shape,
-                len(self._seen),
+                len(self._compiled),
                 len(self._scheme.longest),
             )
-        return padded
+
+
+def token_multiple(hparams: BasicHParams) -> int:
+    """Returns a number of which the number of tokens shall be a multiple, 1/64 of a full batch.
+
+    That number is a size of the softmax's products. Without padding, each batch has its own.
+    """
+    return max(1, hparams.batch_size // 64) if hparams.length_multiple > 1 else 1
+
+
+def _pad(ids: tf.Tensor, multiple: int, limit: int) -> tf.Tensor:
+    """Pads the last axis to a multiple, but not beyond the limit."""
+    length = ids.shape[-1]
+    missing = min(-length % multiple, limit - length)
+    return tf.pad(ids, [[0, 0], [0, 0], [0, missing]]) if missing > 0 else ids

@@ -22,7 +22,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.reporting.totals import Totals
-from t2t_lite.training.bucket_padding import BucketShapes
+from t2t_lite.training.bucket_padding import BucketShapes, token_multiple
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.losses import summed_cross_entropy
@@ -92,14 +92,15 @@ class TrainStep:
         self._auxiliary_names = list(model.auxiliary_losses(nothing))
         zeros = tf.zeros(len(self._auxiliary_names), tf.float64)
         self.auxiliary_window = tf.Variable(zeros, name="auxiliary_window")
-        self._shapes = BucketShapes(self.hparams) if self.hparams.xla_compile else None
+        self._shapes = BucketShapes(self.hparams)
         # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
         self._counts_first = bool(self._auxiliary_names) and (
-            self.accumulate > 1 or bool(self._shapes and strategy.num_replicas_in_sync > 1)
+            self.accumulate > 1
+            or (self.hparams.xla_compile and strategy.num_replicas_in_sync > 1)
         )
         self._replica: Callable[..., _Sums] = self._replica_sums
         self._count: Callable[..., list[Statistics]] = self._replica_statistics
-        if self._shapes:
+        if self.hparams.xla_compile:
             _check_xla_support(model, strategy)
             self._replica = tf.function(self._replica_sums, jit_compile=True)
             self._count = tf.function(self._replica_statistics, jit_compile=True)
@@ -107,7 +108,7 @@ class TrainStep:
         scalar = tf.TensorSpec([], tf.int64)
         signature = (features_spec(parts), scalar, tf.TensorSpec([], tf.bool))
         self._compiled: Callable[..., tf.Tensor] = tf.function(
-            self._step, input_signature=None if self._shapes else signature
+            self._step, input_signature=None if self.hparams.xla_compile else signature
         )
         self._compiled_losses: Callable[..., tf.Tensor] = tf.function(
             self._sentence_losses, input_signature=(features_spec(), scalar)
@@ -126,8 +127,7 @@ class TrainStep:
             Whether the gradient was finite, a scalar; if not, the step was skipped. The step
             itself waits for this value, so that reading it costs no further wait.
         """
-        if self._shapes:
-            features = self._shapes.pad(features)
+        features = self._shapes.pad(features)
         return self._compiled(features, tf.constant(step, tf.int64), tf.constant(learn))
 
     @property
@@ -369,6 +369,9 @@ def summed_loss(
         present = tf.not_equal(targets, 0)
         hidden = tf.boolean_mask(hidden, present)  # [N, D]
         targets = tf.boolean_mask(targets, present)  # [N]
+        missing = -tf.shape(targets)[0] % token_multiple(model.hparams)
+        hidden = tf.pad(hidden, [[0, missing], [0, 0]])
+        targets = tf.pad(targets, [[0, missing]])
     return summed_cross_entropy(
         model.output_projection,
         hidden,
