@@ -33,3 +33,36 @@ def test_evaluation_and_rate_0_change_nothing_and_draw_nothing():
     np.testing.assert_array_equal(Dropout(0.5, seeds)(X), X)
     np.testing.assert_array_equal(Dropout(0.0, seeds)(X, training=True), X)
     np.testing.assert_array_equal(np.array(seeds.state), before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_the_mean_stays_the_same_in_every_dtype(dtype, rate):
+    """4 million draws: four standard deviations of their mean are below 0.0015."""
+    y = Dropout(rate, keras.random.SeedGenerator(3))(
+        keras.ops.ones((2001, 1999), dtype), training=True
+    )
+    assert keras.backend.standardize_dtype(y.dtype) == dtype
+    y = np.array(keras.ops.cast(y, "float32"), np.float64)
+    assert y.mean() == pytest.approx(1.0, abs=0.0015)
+    assert (y == 0).mean() == pytest.approx(rate, rel=0.02)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 0, 3), (5, 1, 7)])
+def test_every_shape(shape):
+    x = np.ones(shape, np.float32)
+    y = np.array(Dropout(0.5, keras.random.SeedGenerator(3))(x, training=True))
+    assert y.shape == shape
+    assert set(y.ravel()) <= {0.0, 2.0}
+
+
+def test_neighbours_are_independent():
+    """A word decides about two neighbours; 40,000 pairs: four standard deviations are 0.02."""
+    y = np.array(Dropout(0.5, keras.random.SeedGenerator(3))(np.ones(80000), training=True))
+    pairs = (y != 0).reshape(-1, 2)
+    assert np.corrcoef(pairs.T)[0, 1] == pytest.approx(0, abs=0.02)
+    assert np.corrcoef(pairs[1:, 0], pairs[:-1, 1])[0, 1] == pytest.approx(0, abs=0.02)
+
+
+def test_rate_1_drops_everything():
+    np.testing.assert_array_equal(Dropout(1.0)(X, training=True), np.zeros_like(X))
