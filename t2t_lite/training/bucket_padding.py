@@ -1,4 +1,4 @@
-"""Few shapes for the batches of a bucket: TensorFlow keeps kernels for each, and XLA programs."""
+"""Few shapes of batches: TensorFlow keeps kernels, or with XLA a program, for each of them."""
 
 import logging
 
@@ -50,9 +50,10 @@ class BucketShapes:
 
 
 def token_multiple(hparams: BasicHParams) -> int:
-    """Returns a number of which the number of tokens shall be a multiple, 1/64 of a full batch.
+    """Returns what the number of target tokens in the softmax is padded to a multiple of.
 
-    That number is a size of the softmax's products. Without padding, each batch has its own.
+    Their number is a size of products, and nearly every batch has another. Multiples of 1/64 of a
+    full batch leave at most 64 sizes.
     """
     return max(1, hparams.batch_size // 64) if hparams.length_multiple > 1 else 1
 

@@ -95,8 +95,7 @@ class TrainStep:
         self._shapes = BucketShapes(self.hparams)
         # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
         self._counts_first = bool(self._auxiliary_names) and (
-            self.accumulate > 1
-            or (self.hparams.xla_compile and strategy.num_replicas_in_sync > 1)
+            self.accumulate > 1 or (self.hparams.xla_compile and strategy.num_replicas_in_sync > 1)
         )
         self._replica: Callable[..., _Sums] = self._replica_sums
         self._count: Callable[..., list[Statistics]] = self._replica_statistics

@@ -9,9 +9,7 @@ from t2t_lite.training.bucket_padding import BucketShapes
 
 
 def test_every_length_of_a_bucket_has_one_shape(caplog):
-    hparams = BasicHParams(
-        batch_size=256, max_length=40, length_bucket_step=1.5, xla_compile=True
-    )
+    hparams = BasicHParams(batch_size=256, max_length=40, length_bucket_step=1.5, xla_compile=True)
     buckets = len(BatchingScheme.from_hparams(hparams, training=True).batch_sizes)
     shapes = BucketShapes(hparams)
     seen = set()
@@ -36,9 +34,7 @@ def test_a_batch_beyond_all_buckets_stays_as_it_is(length):
 
 
 def test_lengths_are_multiples_up_to_the_longest_of_the_bucket():
-    hparams = BasicHParams(
-        batch_size=256, max_length=40, length_bucket_step=1.5, length_multiple=4
-    )
+    hparams = BasicHParams(batch_size=256, max_length=40, length_bucket_step=1.5, length_multiple=4)
     limits = BatchingScheme.from_hparams(hparams, training=True).longest
     assert 11 in limits, "a bucket that ends between two multiples"
     shapes = BucketShapes(hparams)
