@@ -161,6 +161,7 @@ class TrainStep:
         Returns:
             [W, B] in nats; 0 for rows of padding.
         """
+        features = self._shapes.pad(features)  # masks depend on the shape
         numbers = step * self.parts + tf.range(self.parts, dtype=tf.int64)
         return tf.stack(
             [

@@ -101,6 +101,19 @@ def test_a_token_weighs_the_same_in_every_part(on_two):
     assert totals.steps == 1
 
 
+def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
+    """With the same dropout masks; lengths are padded."""
+    features = ragged_batches(1)[0]
+    on_two(features, 0)
+    on_two.totals()
+    losses = on_two.sentence_losses(features, 1)
+    on_two(features, 1)
+    assert losses.shape == (PARTS, 3)
+    assert float(tf.reduce_sum(losses)) == pytest.approx(on_two.totals().loss, rel=1e-5)
+    others = on_two.sentence_losses(features, 2)
+    assert np.abs(losses - others).max() > 0.01, "other steps have other masks"
+
+
 DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
 
 
