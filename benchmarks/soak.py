@@ -92,6 +92,7 @@ def main() -> None:
     add("--steps", type=int, default=50_000)
     add("--every", type=int, default=5_000, help="steps of a part (5000)")
     add("--hparams", default="batch_size=256")
+    add("--schedule", default="continuous_train_and_eval", help="train: without evaluations")
     args = parser.parse_args()
     with report.opened(args) as add_case, tempfile.TemporaryDirectory() as folder:
         data_dir = args.data_dir or os.path.join(folder, "data")
@@ -115,6 +116,7 @@ def train(args: argparse.Namespace, data_dir: str, output_dir: str) -> None:
             hparams=args.hparams,
             train_steps=args.steps,
             local_eval_frequency=args.steps // 50,
+            schedule=args.schedule,
             random_seed=1,
         )
     )
