@@ -58,5 +58,6 @@ class Dropout(Layer):
             ((size + 1) // 2, 1), -(2**31), 2**31 - 1, "int32", seed=self.seeds
         )
         numbers = ops.reshape(ops.view(words, "int16"), (-1,))[:size]
-        end = ops.cast(round(probability * 2**16) - 2**15, "int16")
+        # A rate below the resolution of the dtype leaves 2^16, which int16 cannot hold.
+        end = ops.cast(min(round(probability * 2**16), 2**16 - 1) - 2**15, "int16")
         return ops.reshape(numbers < end, shape)

@@ -64,5 +64,14 @@ def test_neighbours_are_independent():
     assert np.corrcoef(pairs[1:, 0], pairs[:-1, 1])[0, 1] == pytest.approx(0, abs=0.02)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rate", [1e-7, 0.001])
+def test_a_rate_near_0_keeps_nearly_everything(dtype, rate):
+    y = Dropout(rate, keras.random.SeedGenerator(3))(keras.ops.ones((20000,), dtype), training=True)
+    y = np.array(keras.ops.cast(y, "float32"))
+    assert (y == 0).mean() < 0.002
+    assert y.max() == pytest.approx(1.0, abs=0.002)
+
+
 def test_rate_1_drops_everything():
     np.testing.assert_array_equal(Dropout(1.0)(X, training=True), np.zeros_like(X))
