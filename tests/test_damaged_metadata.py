@@ -124,6 +124,7 @@ def test_what_is_sound_is_read(sound):
 _CUTS = st.tuples(st.floats(0, 1), st.integers(0, 9), st.binary(max_size=9))
 
 
+@pytest.mark.integration
 @settings(max_examples=150)
 @given(st.sampled_from(NAMES), st.lists(_CUTS, min_size=1, max_size=4))
 def test_bytes_replaced_anywhere(sound, broken, name, cuts):
@@ -142,6 +143,7 @@ _VALUES = st.recursive(
 ) | st.sampled_from([10**400, 2**64, -1, 0, 1e308, 5e-324, "\0", "\ud800", "x" * 5000])
 
 
+@pytest.mark.integration
 @settings(max_examples=200)
 @given(st.sampled_from([*OBJECTS, *LINES]), st.floats(0, 1), _VALUES, st.booleans())
 def test_a_value_of_another_kind_or_none(sound, broken, name, where, value, is_missing):
