@@ -78,7 +78,8 @@ TREE_PAIRS = st.lists(
 
 
 @pytest.mark.parametrize(
-    "metric", ["bleu", "chrf", "chrf_plus_plus", "ter", "exact_match", "token_accuracy"]
+    "metric",
+    ["bleu", "chrf", "chrf_plus_plus", "ter", "exact_match", "token_accuracy", "numbers_exact"],
 )
 @settings(max_examples=25)
 @given(pairs=PAIRS)
@@ -121,6 +122,30 @@ def test_exact_match_and_token_accuracy_by_hand():
     assert scores["exact_match"].report == "exact match (% of outputs) =  50.00"
     empty = score_outputs("token_accuracy", [Output("")], [""])
     assert empty.values == {"token_accuracy": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "expected"),
+    [
+        ("am 3. Mai kostet es 12,50 €", "für 12,50 € am 3. Mai", 100.0),
+        ("der 3. Mai und 5 Kilometer", "dann 5 Kilometer am 3. Mai", 100.0),
+        ("am 3. Juni", "am 3. Mai", 0.0),
+        ("12,50 CHF", "12,50 EUR", 0.0),
+        ("1\u202f234,50\u00a0€", "1\u202f234,50\u00a0€", 100.0),
+        ("4 und 4 Tage", "4 Tage", 0.0),
+        ("vier", "4", 0.0),
+        ("Nichts zu zählen.", "Gar nichts.", 0.0),
+    ],
+)
+def test_numbers_exact_by_hand(output, reference, expected):
+    found = score_outputs("numbers_exact", [Output(output)], [reference])
+    assert found.values == {"numbers_exact": expected}
+
+
+def test_segments_without_numbers_do_not_count():
+    outputs = [Output(text) for text in ("a 1", "no number", "a 2", "3 x")]
+    found = score_outputs("numbers_exact", outputs, ["the 1", "none", "a 3", "3 x"])
+    assert found.values["numbers_exact"] == pytest.approx(100 * 2 / 3)
 
 
 def test_trees_are_asked_for_where_there_are_none():
