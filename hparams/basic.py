@@ -31,6 +31,13 @@ class BasicHParams(HParams):
     max_input_seq_length: int = 0  # subwords; longer sources are cut (EOS kept); 0: never
     max_target_seq_length: int = 0  # subwords; longer targets are cut (EOS kept); 0: never
 
+    # --- subword sampling: training draws the segmentation of each sentence anew every epoch
+    # SentencePiece BPE: probability of skipping a merge (Provilkov et al. 2020: 0.1); 0: off
+    bpe_dropout: float = option(0.0, "Skips merges of BPE.", minimum=0, maximum=1)
+    # SentencePiece unigram: a segmentation's probability to this power, less than 1 for more
+    # variety, is its weight (Kudo 2018: 0.1 to 0.5); 0: off
+    unigram_alpha: float = option(0.0, "Samples unigram's segmentations.", minimum=0)
+
     # --- size
     hidden_size: int = 512  # D: features per position between layers (paper: d_model)
     num_hidden_layers: int = 6  # layers in each of encoder and decoder (paper: N)

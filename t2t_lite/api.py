@@ -231,7 +231,7 @@ def dataset(
         data_dir: folder that `generate_data` filled.
         seed: seed of the shuffling.
         **hparams: the fields of `BasicHParams` that batches depend on, such as `batch_size=4096`
-            (subwords) and `max_length=256`.
+            (subwords), `max_length=256` and `bpe_dropout=0.1`.
 
     Returns:
         A dataset of `({"inputs": [B, S], "targets": [B, T]}, targets [B, T], weights [B, T])`; ids
@@ -246,14 +246,18 @@ def dataset(
     from t2t_lite.data.batching import BatchingScheme
     from t2t_lite.data.example_reader import ExampleReader
     from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+    from t2t_lite.data.rewriting import Rewriter
 
     dataset_split = _split(split)
     problem, settings = _problem(problem), BasicHParams().change(**hparams)
     is_training = dataset_split == DatasetSplit.TRAIN
-    paths = problem.existing_filepaths(_expanded(data_dir), dataset_split)
+    folder = _expanded(data_dir)
+    paths = problem.existing_filepaths(folder, dataset_split)
     scheme = BatchingScheme.from_hparams(settings, is_training)
     reader = ExampleReader.of(problem, settings)
     if is_training:
+        rewrites = Rewriter.asked_for(settings)  # else the vocabulary may be missing
+        encoders = problem.get_feature_encoders(folder) if rewrites else {}
         batches = train_dataset(
             paths,
             scheme,
@@ -261,6 +265,7 @@ def dataset(
             parts=1,
             seed=seed,
             batch_shuffle_size=settings.batch_shuffle_size,
+            rewriter=Rewriter.of(settings, reader, encoders, seed),
             epochs=_next_epoch(),
         )
     else:

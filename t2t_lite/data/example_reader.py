@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import tensorflow as tf
@@ -15,11 +16,16 @@ from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 
+if TYPE_CHECKING:
+    from t2t_lite.data.rewriting import Rewriter
+
 _FEATURES = {
     name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")
 }
 # Records parsed per call.
 _CHUNK = 1024
+# Upper bound of example numbers.
+MOST_EXAMPLES = 2**36
 # What TensorFlow raises for a missing file, a damaged file, and a record that is not a tf.Example;
 # UnicodeDecodeError if its message quotes bytes of the record that are not UTF-8.
 _UNREADABLE = (
@@ -68,6 +74,14 @@ class ExampleReader:
             "inputs": _cut(inputs, self.max_input_length),
             "targets": _cut(targets, self.max_target_length),
         }
+
+    def uncut(self) -> Self:
+        """Returns a reader of the same examples that does not truncate them."""
+        return dataclasses.replace(self, max_input_length=0, max_target_length=0)
+
+    def of_model_sides(self) -> Self:
+        """Returns a reader of examples whose sides are already those that the model sees."""
+        return dataclasses.replace(self, reverse=False, copy=False)
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""
@@ -127,6 +141,7 @@ def count_examples(
     scheme: BatchingScheme,
     reader: ExampleReader,
     limit: int | None = 100_000,
+    rewriter: "Rewriter | None" = None,
 ) -> DataStatistics:
     """Counts the examples that `scheme` keeps and drops.
 
@@ -134,12 +149,18 @@ def count_examples(
         paths: the TFRecord files.
         scheme: the lengths to keep.
         reader: parses the examples.
-        limit: number of records to read; None: all.
+        limit: number of records to read, or a tenth of them to rewrite; None: all.
+        rewriter: replaces the examples; counted are those of epoch 0.
 
     Raises:
         DataError: a record cannot be read or lacks a side, or no example is left.
     """
-    chunks = itertools.chain.from_iterable(_lengths(path, reader) for path in paths)
+    if rewriter and limit is not None:
+        limit //= 10  # it takes longer
+    chunks = itertools.chain.from_iterable(
+        _lengths(path, reader, rewriter, range(file, MOST_EXAMPLES, len(paths)))
+        for file, path in enumerate(paths)
+    )
     seen = [np.zeros([0, 2], np.int64)]
     with naming_bad_file(paths):
         for chunk in chunks:
@@ -171,8 +192,16 @@ def count_examples(
     return statistics
 
 
-def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
+def _lengths(
+    path: str, reader: ExampleReader, rewriter: "Rewriter | None", examples: range
+) -> Iterator[np.ndarray]:
     """Yields the lengths of source and target, int64 `[n, 2]`, in one file, chunk by chunk.
+
+    Args:
+        path: the file.
+        reader: parses its examples.
+        rewriter: replaces them first, as in epoch 0.
+        examples: their numbers.
 
     Raises:
         DataError: a record lacks a side, or the file ends early.
@@ -187,6 +216,10 @@ def _lengths(path: str, reader: ExampleReader) -> Iterator[np.ndarray]:
                 f"{path}, record {number}: inputs or targets are missing; "
                 "delete the file and run t2t-datagen again"
             )
+        if rewriter:
+            numbers = tf.constant(examples[number : number + len(records)], tf.int64)
+            _, (_, rewritten) = rewriter(tf.constant(0, tf.int64), (numbers, records))
+            lengths = rewriter.reader.lengths(rewritten).numpy()
         yield lengths
         number += len(lengths)
 

@@ -1,6 +1,7 @@
 """Input pipeline: from TFRecord files to batches of ids `[W, B, L]`, with tf.data.
 
-    files -> records -> shuffle -> drop and bucket by length -> shuffle batches -> parse and pad
+    files -> records -> shuffle -> (rewrite) -> drop and bucket by length -> shuffle batches ->
+    parse and pad
 
 Records stay serialized (2-3 bytes per subword) until their batch is complete, so that the shuffle
 buffers, which an iterator's checkpoint contains, stay small. The batches depend only on the files
@@ -19,7 +20,8 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.example_reader import MOST_EXAMPLES, ExampleReader
+from t2t_lite.data.rewriting import Rewriter
 
 # Files read in parallel, as in T2T, and records read from each per turn.
 _INTERLEAVED_FILES = 8
@@ -28,8 +30,6 @@ _INTERLEAVED_RECORDS = 16
 _SHUFFLED_RECORDS = 10_000
 # Records parsed per call to measure their lengths.
 _MEASURED_RECORDS = 1024
-# Upper bound of example numbers.
-MOST_EXAMPLES = 2**36
 # Bytes per read, TensorFlow's own default.
 _READ_BYTES = 2**18
 
@@ -42,6 +42,7 @@ def train_dataset(
     parts: int,
     seed: int,
     batch_shuffle_size: int,
+    rewriter: Rewriter | None = None,
     epochs: tf.data.Dataset | None = None,
 ) -> tf.data.Dataset:
     """Returns shuffled batches for training, endless by default.
@@ -58,6 +59,7 @@ def train_dataset(
         seed: seed of all shuffling.
         batch_shuffle_size: size of the buffer that mixes the lengths of batches, in batches of
             one part; 0: no buffer.
+        rewriter: replaces each example anew in every epoch; None: examples stay as they are.
         epochs: numbers of the passes over the examples; None: 0, 1, 2 and so on, without end.
 
     Returns:
@@ -75,6 +77,8 @@ def train_dataset(
         return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
 
     chunks = (tf.data.Dataset.counter() if epochs is None else epochs).flat_map(epoch)
+    if rewriter:
+        chunks, reader = chunks.map(rewriter), rewriter.reader
     batches = _bucketed(chunks, scheme, reader, parts)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // parts), seed=seed)

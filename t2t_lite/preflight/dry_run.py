@@ -17,6 +17,7 @@ from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import DataStatistics, ExampleReader, count_examples
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
+from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.inspection import inspect_split
 from t2t_lite.hparams.basic import BasicHParams
@@ -124,6 +125,7 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
     splits = [DatasetSplit.TRAIN]
     if config.schedule != "train":
         splits.append(DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL)
+    seed = config.random_seed or 0
     counts = []
     for split in splits:
         paths = problem.existing_filepaths(config.data_dir, split)
@@ -132,8 +134,10 @@ def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
                 f"{SPLIT_FILE_NAMES[split]} data in {config.data_dir}: {fault}: {count:,}, first "
                 f"{where}; regenerate the files with t2t-datagen --problem={problem.base_name}"
             )
-        scheme = BatchingScheme.from_hparams(hparams, training=split == DatasetSplit.TRAIN)
-        counts.append(count_examples(paths, scheme, reader, limit=None))
+        is_training = split == DatasetSplit.TRAIN
+        scheme = BatchingScheme.from_hparams(hparams, is_training)
+        rewriter = Rewriter.of(hparams, reader, encoders, seed) if is_training else None
+        counts.append(count_examples(paths, scheme, reader, limit=None, rewriter=rewriter))
         print(f"{SPLIT_FILE_NAMES[split]}: {counts[-1]}")
     return counts[0]
 

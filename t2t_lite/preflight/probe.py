@@ -23,6 +23,7 @@ from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.training import devices, memory, trainer
 from t2t_lite.training.config import TrainerConfig
@@ -155,13 +156,15 @@ def _take_steps(request: Request) -> Cost:
         peaks.append(_peak(gpus))
     seconds: list[float] = []
     if request.batches:
+        reader = ExampleReader.of(problem, hparams)
         batches = train_dataset(
             problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN),
             BatchingScheme.from_hparams(hparams, training=True),
-            ExampleReader.of(problem, hparams),
+            reader,
             parts=parts,
             seed=seed,
             batch_shuffle_size=hparams.batch_shuffle_size,
+            rewriter=Rewriter.of(hparams, reader, encoders, seed),
         )
         start = time.monotonic()
         for batch in itertools.islice(batches, request.batches):

@@ -7,6 +7,7 @@ U+2581 back as a space. So the model contains two rules, U+2581 -> "\u2582b" and
 tensorflow-text and any other program that loads it agree.
 """
 
+import enum
 import hashlib
 import io
 import logging
@@ -14,7 +15,7 @@ import pathlib
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -22,7 +23,7 @@ from google.protobuf.message import DecodeError
 from t2t_lite import files
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.protocol_buffers import message_class
-from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, WordCache
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, VocabType, WordCache
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,12 @@ message_type {
   field { name: "normalization_rule_tsv" number: 6 label: LABEL_OPTIONAL type: TYPE_STRING }
 }
 message_type {
+  name: "SentencePiece"
+  field { name: "piece" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "score" number: 2 label: LABEL_OPTIONAL type: TYPE_FLOAT }
+  field { name: "type" number: 3 label: LABEL_OPTIONAL type: TYPE_INT32 }
+}
+message_type {
   name: "ModelProto"
   field { name: "pieces" number: 1 label: LABEL_REPEATED type: TYPE_BYTES }
   field {
@@ -63,6 +70,7 @@ message_type {
 }
 """
 _Model = message_class(_SCHEMA, "t2t_lite.ModelProto")
+_Piece = message_class(_SCHEMA, "t2t_lite.SentencePiece")
 
 # SentencePiece's rule files: characters, tab, characters; each character as a hexadecimal number.
 _ESCAPE_RULES = "2581\t2582 62\n2582\t2582 61\n"
@@ -70,7 +78,7 @@ _UNESCAPE_RULES = "2582 62\t2581\n2582 61\t2582\n"
 
 # SHA-256 of the compiled escape rules: models with other rules may join words.
 _ESCAPE_CHARSMAP = "c3233f8533b212605d71dbeacfe815575861067bd45259d63e1ee9d3ca9b70a1"
-_BPE = 2  # of TrainerSpec.ModelType
+_UNIGRAM, _BPE = 1, 2  # of TrainerSpec.ModelType
 
 # Words held in each of the two caches: first words of lines, and others.
 _CACHED_WORDS = 2**16
@@ -89,6 +97,31 @@ _MAX_TRAINING_LINES = 10_000_000
 _MAX_MODEL_BYTES = 2**28
 
 _LOG_NOTHING = 3  # errors are raised as exceptions
+
+
+class PieceKind(enum.IntEnum):
+    """What a piece stands for; the numbers are those of the model file."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Piece(NamedTuple):
+    """An entry of the vocabulary.
+
+    Attributes:
+        text: its characters, a space as U+2581; of a byte, its name, such as "<0x0A>".
+        score: for BPE, greater for earlier merges; for unigram, the logarithm of its probability.
+        kind: what it stands for.
+    """
+
+    text: str
+    score: float
+    kind: PieceKind
 
 
 class SentencePieceEncoder(TextEncoder):
@@ -135,6 +168,18 @@ class SentencePieceEncoder(TextEncoder):
     def tokens(self) -> Sequence[str]:
         """The pieces by id, with pad, EOS and unknown."""
         return self._tokens
+
+    @property
+    def model_type(self) -> str:
+        """A `VocabType`; "" for a model whose pieces are words or characters."""
+        kinds = {_BPE: VocabType.SENTENCEPIECE_BPE, _UNIGRAM: VocabType.SENTENCEPIECE_UNIGRAM}
+        return kinds.get(_Model.FromString(self._model).trainer_spec.model_type or _UNIGRAM, "")
+
+    def pieces(self) -> list[Piece]:
+        """Returns the pieces by id."""
+        read = map(_Piece.FromString, _Model.FromString(self._model).pieces)
+        normal = PieceKind.NORMAL
+        return [Piece(piece.piece, piece.score, PieceKind(piece.type or normal)) for piece in read]
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the pieces of a line."""

@@ -26,6 +26,7 @@ from t2t_lite.data.batching import BatchingScheme, batch_parts
 from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
@@ -160,7 +161,9 @@ class Trainer:
         train_step = TrainStep(self.strategy, self.model, optimizer, self.parts, self.seed)
         paths = self.run.problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN)
         scheme = BatchingScheme.from_hparams(self.hparams, training=True)
-        log.info("training data: %s", count_examples(paths, scheme, self.reader))
+        rewriter = Rewriter.of(self.hparams, self.reader, self.run.encoders, self.seed)
+        counted = count_examples(paths, scheme, self.reader, rewriter=rewriter)
+        log.info("training data: %s", counted)
         batches = iter(
             train_dataset(
                 paths,
@@ -169,6 +172,7 @@ class Trainer:
                 parts=self.parts,
                 seed=self.seed,
                 batch_shuffle_size=self.hparams.batch_shuffle_size,
+                rewriter=rewriter,
             )
         )
         checkpoints = Checkpoints(

@@ -23,6 +23,7 @@ EVERY_FEATURE = (
     "optimizer_multistep_accumulate_steps=2,ema_decay=0.9,dtype=bfloat16,loss_chunk_tokens=32,"
     "recompute_activations=true"
 )
+SAMPLING = "bpe_dropout=0.2"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,8 @@ def data_dir(tmp_path_factory):
         for side in ("inputs", "targets"):
             (folder / f"{side}.{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = tmp_path_factory.mktemp("data")
-    generate_data(registry.problem("text2text_tmpdir"), str(data), str(folder))
+    for problem in ("text2text_tmpdir", "text2text_tmpdir_bpe"):
+        generate_data(registry.problem(problem), str(data), str(folder))
     return data
 
 
@@ -49,7 +51,7 @@ def trainer_flags(
     data_dir, output_dir, devices: int, steps: int, schedule: str, features: str = ""
 ) -> list[str]:
     return [
-        "--problem=text2text_tmpdir",
+        f"--problem=text2text_tmpdir{'_bpe' if 'bpe' in features else ''}",
         "--model=transformer",
         "--hparams_set=transformer_test",
         f"--hparams={HPARAMS},{features}",
@@ -146,6 +148,7 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(2, 16, 1, "train", KILL, "", id="once"),
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
+        pytest.param(1, 900, 20, "train", KILL, SAMPLING, id="20-times-sampling", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
         pytest.param(
             2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE, id="every-feature", marks=SLOW

@@ -1,0 +1,122 @@
+"""Rewriting of training examples: each epoch trains on other segmentations of the same text.
+
+What an example becomes is a function of (seed, epoch, number of the example) alone, so that batches
+depend neither on the number of devices nor on where training was interrupted.
+"""
+
+import functools
+import itertools
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.data.example_reader import ExampleReader
+from t2t_lite.data.records import serialize_packed
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.protocol_buffers import pack
+from t2t_lite.text import philox
+from t2t_lite.text.subword_sampler import SubwordSampler
+from t2t_lite.text.subword_sampling import make_samplers
+from t2t_lite.text.text_encoder import TextEncoder
+
+_SIDES = ("inputs", "targets")
+
+
+class Rewriter:
+    """Replaces serialized examples by others with the same text.
+
+    Args:
+        reader: parses the examples of the files.
+        samplers: draw the segmentations of each side.
+        vocab_size: greatest number of ids of a side.
+        seed: seed of all draws.
+    """
+
+    def __init__(
+        self,
+        reader: ExampleReader,
+        samplers: Mapping[str, SubwordSampler],
+        vocab_size: int,
+        seed: int,
+    ) -> None:
+        self._reader = reader.uncut()
+        self._samplers = samplers
+        self._seed = seed
+        self._packed = [pack([i]) for i in range(vocab_size)]
+        # Parses the results.
+        self.reader = reader.of_model_sides()
+
+    @staticmethod
+    def asked_for(hparams: BasicHParams) -> bool:
+        """Whether `hparams` ask for other examples than those of the files."""
+        return bool(hparams.bpe_dropout or hparams.unigram_alpha)
+
+    @classmethod
+    def of(
+        cls,
+        hparams: BasicHParams,
+        reader: ExampleReader,
+        encoders: Mapping[str, TextEncoder],
+        seed: int,
+    ) -> Self | None:
+        """Returns what `hparams` ask for; None if they leave the examples as they are.
+
+        Args:
+            hparams: the hyperparameters of training.
+            reader: parses the examples of the files.
+            encoders: the vocabularies of `inputs` and `targets` as the model sees them.
+            seed: seed of all draws.
+
+        Raises:
+            UsageError: the vocabularies do not allow it.
+        """
+        if not cls.asked_for(hparams):
+            return None
+        samplers = make_samplers(
+            encoders, bpe_dropout=hparams.bpe_dropout, unigram_alpha=hparams.unigram_alpha
+        )
+        return cls(reader, samplers, max(one.vocab_size for one in encoders.values()), seed)
+
+    def __call__(
+        self, epoch: tf.Tensor, chunk: tuple[tf.Tensor, tf.Tensor]
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+        """Rewrites examples in a graph.
+
+        Args:
+            epoch: number of the epoch.
+            chunk: numbers of the examples, int64 `[n]`, and their records, strings `[n]`.
+
+        Returns:
+            The same with other records.
+        """
+        examples, records = chunk
+        features = self._reader.parse(records)
+        parts = [
+            part for side in _SIDES for part in (features[side].values, features[side].row_splits)
+        ]
+        # Declared as stateless, since TensorFlow refuses to save an iterator with other functions.
+        rewritten = tf.numpy_function(
+            self._rewrite, [epoch, examples, *parts], tf.string, stateful=False
+        )
+        return epoch, (examples, tf.ensure_shape(rewritten, [None]))
+
+    def _rewrite(self, epoch: np.ndarray, examples: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+        """Returns the new records `[n]`; `parts` are the ids and the row splits of each side."""
+        key = (self._seed, int(epoch))
+        sides = []
+        for stream, side in enumerate(_SIDES):
+            ids, splits = parts[2 * stream : 2 * stream + 2]
+            draw = functools.partial(philox.draw, key, stream, examples)
+            sides.append(self._pack(*self._samplers[side](ids, splits, draw)))
+        records = [
+            serialize_packed(dict(zip(_SIDES, pair, strict=True)))
+            for pair in zip(*sides, strict=True)
+        ]
+        return np.array(records, object)
+
+    def _pack(self, ids: np.ndarray, splits: np.ndarray) -> list[bytes]:
+        """Returns the packed ids of each row."""
+        packed = [self._packed[i] for i in ids.tolist()]
+        return [b"".join(packed[a:b]) for a, b in itertools.pairwise(splits.tolist())]
