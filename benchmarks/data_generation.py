@@ -11,6 +11,9 @@ The vocabularies are built from the first 29,000 pairs.
 - Generation: all contenders write 100 shuffled files. The rate is computed from the difference
   between a large and a small corpus, so that start-up does not count. T2T's way is slow, so one
   worker and all cores are compared on a larger corpus, where several workers are useful.
+- Input pipeline: processor seconds, of all threads, for training batches as they are stored and
+  with BPE-dropout, from 29,000 pairs. A step of a tiny Transformer takes some 8,000 target subwords
+  a second on one core; the pipeline shall supply three times as many.
 - Memory: the peak of the summed proportional set sizes of all processes of t2t-datagen.
 - The two `.subwords` vocabularies must have the same bytes, and their records must be the same
   multiset. With `--golden`, the reimplementation must also build T2T's own vocabulary.
@@ -29,6 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import machine
 import pairing
@@ -50,7 +54,11 @@ PROBLEMS = {
 T2T = "T2T's way"
 ONE_WORKER, ALL_CORES = "1 worker", "all cores"
 
+SAMPLED = "bpe_dropout=0.1"
+PIPELINE_SUBWORDS = 500_000  # about an epoch of 29,000 pairs
+
 Seconds = dict[str, list[float]]
+Result = TypeVar("Result")
 
 
 class Process:
@@ -62,7 +70,11 @@ class Process:
 
     def seconds(self, work: Callable[..., None], *arguments: object) -> float:
         """Runs the function there and returns its duration in seconds."""
-        return self._pool.submit(_timed, work, *arguments).result()
+        return self.result(_timed, work, *arguments)
+
+    def result(self, work: Callable[..., Result], *arguments: object) -> Result:
+        """Runs the function there and returns its result."""
+        return self._pool.submit(work, *arguments).result()
 
 
 def _timed(work: Callable[..., None], *arguments: object) -> float:
@@ -238,6 +250,54 @@ def measure_workers(
     return seconds
 
 
+def pipeline_seconds(data: pathlib.Path, bpe_dropout: float, rounds: int) -> list[float]:
+    """Returns the processor seconds per `PIPELINE_SUBWORDS` in each round, after a first epoch."""
+    from t2t_lite import registry
+    from t2t_lite.data.batching import BatchingScheme
+    from t2t_lite.data.example_reader import ExampleReader
+    from t2t_lite.data.input_pipeline import train_dataset
+    from t2t_lite.data.problem import DatasetSplit
+    from t2t_lite.data.rewriting import Rewriter
+
+    problem = registry.problem(PROBLEMS[VocabType.SENTENCEPIECE_BPE])
+    hparams = registry.hparams("transformer_multi30k_prenorm").copy(bpe_dropout=bpe_dropout)
+    reader = ExampleReader.of(problem, hparams)
+    dataset = train_dataset(
+        problem.existing_filepaths(str(data), DatasetSplit.TRAIN),
+        BatchingScheme.from_hparams(hparams, training=True),
+        reader,
+        parts=1,
+        seed=1,
+        batch_shuffle_size=hparams.batch_shuffle_size,
+        rewriter=Rewriter.of(hparams, reader, problem.get_feature_encoders(str(data)), seed=1),
+    )
+    batches = iter(dataset)
+    taken = []
+    for _ in range(1 + rounds):
+        start, subwords = time.process_time(), 0
+        while subwords < PIPELINE_SUBWORDS:
+            subwords += int((next(batches)["targets"].numpy() > 0).sum())
+        taken.append((time.process_time() - start) * PIPELINE_SUBWORDS / subwords)
+    return taken[1:]
+
+
+def measure_pipeline(
+    text: pathlib.Path, folder: pathlib.Path, vocabularies: pathlib.Path, rounds: int
+) -> report.Case:
+    """Measures the input pipeline with and without subword sampling."""
+    data = folder / "pipeline"
+    datagen_seconds(VocabType.SENTENCEPIECE_BPE, text, data, vocabularies)
+    found = {
+        name: Process().result(pipeline_seconds, data, rate, rounds)
+        for name, rate in (("as stored", 0.0), (SAMPLED, 0.1))
+    }
+    comparison = pairing.Comparison(found, {})
+    need = 24_000 / PIPELINE_SUBWORDS * comparison.median(SAMPLED)
+    figure = report.Figure(f"24,000 target subwords, {SAMPLED}", need, "s", most=1.0)
+    title, unit = "input pipeline, seconds of one core", "target subwords"
+    return report.Case(title, comparison, (), (figure,), PIPELINE_SUBWORDS, unit)
+
+
 def sorted_examples(data: pathlib.Path) -> list[tuple[list[int], list[int]]]:
     """Returns the training examples of a folder, sorted."""
     examples = records.read_examples(data.glob("*train-*"))
@@ -299,6 +359,8 @@ def measure(args: argparse.Namespace, folder: pathlib.Path) -> Iterator[report.C
     bars = (report.Bar(bpe, T2T, 20), report.Bar(subwords, T2T, 3))
     found = pairing.Comparison(seconds, {})
     yield report.Case("vocabulary from 58,000 lines", found, bars, (), 58_000, "lines")
+
+    yield measure_pipeline(once, folder, vocabularies, args.rounds)
 
     few, many, most = texts = [
         write_corpus(args.multi30k, folder / f"{n}", n) for n in (args.few, args.many, args.most)
