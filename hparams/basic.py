@@ -38,6 +38,14 @@ class BasicHParams(HParams):
     # variety, is its weight (Kudo 2018: 0.1 to 0.5); 0: off
     unigram_alpha: float = option(0.0, "Samples unigram's segmentations.", minimum=0)
 
+    # --- noise in the sources that training reads, anew every epoch; each a probability, 0: off
+    source_casing_noise: float = option(0.0, "Of a sentence: other case.", minimum=0, maximum=1)
+    # that a word has two letters exchanged, one dropped or one doubled
+    source_typo_noise: float = option(0.0, "Of a word: a typing error.", minimum=0, maximum=1)
+    source_punctuation_noise: float = option(
+        0.0, "Of a sentence: no punctuation at its end.", minimum=0, maximum=1
+    )
+
     # --- size
     hidden_size: int = 512  # D: features per position between layers (paper: d_model)
     num_hidden_layers: int = 6  # layers in each of encoder and decoder (paper: N)

@@ -1,4 +1,4 @@
-"""Rewriting of training examples: each epoch trains on other segmentations of the same text.
+"""Rewriting of training examples: each epoch trains on other segmentations, or on noisy sources.
 
 What an example becomes is a function of (seed, epoch, number of the example) alone, so that batches
 depend neither on the number of devices nor on where training was interrupted.
@@ -6,7 +6,7 @@ depend neither on the number of devices nor on where training was interrupted.
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import numpy as np
@@ -17,19 +17,24 @@ from t2t_lite.data.records import serialize_packed
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import philox
-from t2t_lite.text.subword_sampler import SubwordSampler
+from t2t_lite.text.source_noise import SourceNoise
+from t2t_lite.text.subword_sampler import Draw
 from t2t_lite.text.subword_sampling import make_samplers
 from t2t_lite.text.text_encoder import TextEncoder
 
-_SIDES = ("inputs", "targets")
+_SIDES = ("inputs", "targets")  # their segmentations are drawn from the streams 0 and 1
+_NOISE = 2
+
+# Maps ids, where lines start and end, and a source of randomness to other ids and ends.
+Rewrite = Callable[[np.ndarray, np.ndarray, Draw], tuple[np.ndarray, np.ndarray]]
 
 
 class Rewriter:
-    """Replaces serialized examples by others with the same text.
+    """Replaces serialized examples by others.
 
     Args:
         reader: parses the examples of the files.
-        samplers: draw the segmentations of each side.
+        rewrites: what to do with the ids of each side, in turn, by the stream of random numbers.
         vocab_size: greatest number of ids of a side.
         seed: seed of all draws.
     """
@@ -37,12 +42,12 @@ class Rewriter:
     def __init__(
         self,
         reader: ExampleReader,
-        samplers: Mapping[str, SubwordSampler],
+        rewrites: Mapping[str, Mapping[int, Rewrite]],
         vocab_size: int,
         seed: int,
     ) -> None:
         self._reader = reader.uncut()
-        self._samplers = samplers
+        self._rewrites = rewrites
         self._seed = seed
         self._packed = [pack([i]) for i in range(vocab_size)]
         # Parses the results.
@@ -51,7 +56,7 @@ class Rewriter:
     @staticmethod
     def asked_for(hparams: BasicHParams) -> bool:
         """Whether `hparams` ask for other examples than those of the files."""
-        return bool(hparams.bpe_dropout or hparams.unigram_alpha)
+        return any(_sampling(hparams).values()) or any(_noise(hparams).values())
 
     @classmethod
     def of(
@@ -74,10 +79,14 @@ class Rewriter:
         """
         if not cls.asked_for(hparams):
             return None
-        samplers = make_samplers(
-            encoders, bpe_dropout=hparams.bpe_dropout, unigram_alpha=hparams.unigram_alpha
-        )
-        return cls(reader, samplers, max(one.vocab_size for one in encoders.values()), seed)
+        rewrites: dict[str, dict[int, Rewrite]] = {side: {} for side in _SIDES}
+        if any(_noise(hparams).values()):
+            rewrites["inputs"][_NOISE] = SourceNoise(encoders["inputs"], **_noise(hparams))
+        samplers = make_samplers(encoders, **_sampling(hparams))
+        for stream, side in enumerate(_SIDES):
+            if side in samplers:
+                rewrites[side][stream] = samplers[side]
+        return cls(reader, rewrites, max(one.vocab_size for one in encoders.values()), seed)
 
     def __call__(
         self, epoch: tf.Tensor, chunk: tuple[tf.Tensor, tf.Tensor]
@@ -106,10 +115,12 @@ class Rewriter:
         """Returns the new records `[n]`; `parts` are the ids and the row splits of each side."""
         key = (self._seed, int(epoch))
         sides = []
-        for stream, side in enumerate(_SIDES):
-            ids, splits = parts[2 * stream : 2 * stream + 2]
-            draw = functools.partial(philox.draw, key, stream, examples)
-            sides.append(self._pack(*self._samplers[side](ids, splits, draw)))
+        for number, side in enumerate(_SIDES):
+            ids, splits = parts[2 * number : 2 * number + 2]
+            for stream, rewrite in self._rewrites[side].items():
+                draw = functools.partial(philox.draw, key, stream, examples)
+                ids, splits = rewrite(ids, splits, draw)
+            sides.append(self._pack(ids, splits))
         records = [
             serialize_packed(dict(zip(_SIDES, pair, strict=True)))
             for pair in zip(*sides, strict=True)
@@ -120,3 +131,17 @@ class Rewriter:
         """Returns the packed ids of each row."""
         packed = [self._packed[i] for i in ids.tolist()]
         return [b"".join(packed[a:b]) for a, b in itertools.pairwise(splits.tolist())]
+
+
+def _sampling(hparams: BasicHParams) -> dict[str, float]:
+    """Returns the arguments of `make_samplers`."""
+    return {"bpe_dropout": hparams.bpe_dropout, "unigram_alpha": hparams.unigram_alpha}
+
+
+def _noise(hparams: BasicHParams) -> dict[str, float]:
+    """Returns the probabilities of `SourceNoise`."""
+    return {
+        "casing": hparams.source_casing_noise,
+        "typos": hparams.source_typo_noise,
+        "punctuation": hparams.source_punctuation_noise,
+    }

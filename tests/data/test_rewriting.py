@@ -164,6 +164,17 @@ def test_sides_are_cut_after_sampling(corpus, first_epoch):
         assert source == (*whole[target][:-1][:4], EOS_ID)
 
 
+def test_noise_is_in_the_sources_alone(corpus):
+    noise = {"source_casing_noise": 0.5, "source_typo_noise": 0.5, "bpe_dropout": 0.0}
+    found = epoch(corpus, 0, **noise)
+    assert {target for _, target in found} == {target for _, target in PAIRS}
+    kept = found.keys() & set(PAIRS)
+    assert 0 < len(kept) < len(PAIRS) / 2
+    encoder = corpus[1]
+    for (source, target), ids in found.items():
+        assert ids == tuple((*encoder.encode(text), EOS_ID) for text in (source, target))
+
+
 def test_statistics_are_those_of_the_first_epoch(corpus, first_epoch):
     paths, encoder, hparams = corpus
     reader = ExampleReader()

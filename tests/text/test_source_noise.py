@@ -1,0 +1,81 @@
+"""Noise in sources: each kind, its frequency, and that nothing else changes."""
+
+import functools
+import itertools
+import pathlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.errors import UsageError
+from t2t_lite.text import philox
+from t2t_lite.text.source_noise import SourceNoise
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, TokenTextEncoder
+
+LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
+BYTES = ByteTextEncoder()
+
+
+def noisy(noise, lines, seed=0, first=0):
+    rows = [[*noise.encoder.encode(line), EOS_ID] for line in lines]
+    ids, splits = (
+        np.array([i for row in rows for i in row], np.int64),
+        np.cumsum([0, *map(len, rows)]),
+    )
+    draw = functools.partial(philox.draw, (seed, 0), 2, np.arange(first, first + len(rows)))
+    ids, splits = noise(ids, splits, draw)
+    changed = [ids[a:b].tolist() for a, b in itertools.pairwise(splits)]
+    assert all(row[-1] == EOS_ID for row in changed)
+    return [noise.encoder.decode(row) for row in changed]
+
+
+@pytest.mark.parametrize(
+    ("rates", "numbers", "expected"),
+    [
+        ({"casing": 0.5}, (0.4, 0.4, 0), "hello, wide world!"),
+        ({"casing": 0.5}, (0.4, 0.6, 0), "HELLO, WIDE WORLD!"),
+        ({"casing": 0.5}, (0.5, 0.6, 0), "Hello, wide World!"),
+        ({"punctuation": 0.5}, (0, 0, 0.4), "Hello, wide World"),
+        ({"typos": 0.5}, (0, 0, 0, *(0.4, 0.3, 0.99), 0.5, 0, 0), "Helol, wide World!"),
+        ({"typos": 0.5}, (0, 0, 0, *(0.4, 0.6, 0.0), 0.5, 0, 0), "HHello, wide World!"),
+        ({"typos": 0.5}, (0, 0, 0, *(0.4, 0.7, 0.99), 0.4, 0.7, 0), "Hell, ide World!"),
+    ],
+)
+def test_each_kind(rates, numbers, expected):
+    padded = (*numbers, *[0.9] * (12 - len(numbers)))
+    assert SourceNoise(BYTES, **rates).line("Hello, wide World!", padded) == expected
+
+
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [({"casing": 0.2}, 0.2), ({"punctuation": 0.3}, 0.3), ({"typos": 0.1}, 1 - 0.9**3)],
+)
+def test_frequencies(rates, share):
+    lines = ["Kleine Boote schwimmen."] * 4000
+    changed = noisy(SourceNoise(BYTES, **rates), lines)
+    found = sum(one != line for one, line in zip(changed, lines, strict=True)) / len(lines)
+    assert found == pytest.approx(share, abs=0.03)
+
+
+@given(st.lists(LINES, max_size=5))
+def test_any_text(lines):
+    everything = SourceNoise(BYTES, casing=1.0, typos=1.0, punctuation=1.0)
+    for line, changed in zip(lines, noisy(everything, lines), strict=True):
+        assert bool(changed.strip()) == bool(line.strip())
+    assert noisy(SourceNoise(BYTES), lines) == lines
+
+
+def test_a_line_is_changed_the_same_in_any_company():
+    noise = SourceNoise(BYTES, casing=0.5, typos=0.5, punctuation=0.5)
+    lines = [f"Line {i} has words." for i in range(20)]
+    changed = noisy(noise, lines)
+    assert noisy(noise, lines[7:9], first=7) == changed[7:9]
+    assert noisy(noise, lines, seed=1) != changed
+
+
+def test_whole_words_are_refused(tmp_path: pathlib.Path):
+    (tmp_path / "vocab").write_text("hello\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"source_typo_noise.*vocabulary of whole words"):
+        SourceNoise(TokenTextEncoder(tmp_path / "vocab"), typos=0.1)
