@@ -59,6 +59,15 @@ class BasicHParams(HParams):
     initializer: str = "uniform_unit_scaling"  # of dense kernels; the only one available
     initializer_gain: float = 1.0  # scale of the initial variance
     label_smoothing: float = 0.1  # probability mass taken from the correct subword (paper: ε_ls)
+    symbol_dropout: float = option(
+        0.0,
+        "Probability that a subword's embedding is 0 in training, both sides.",
+        minimum=0,
+        maximum=1,
+    )
+    rdrop_alpha: float = option(
+        0.0, "Weight of the divergence of two passes with different dropout.", minimum=0
+    )
     clip_grad_norm: float = 2.0  # maximum global norm of the gradient; 0: no clipping
 
     # --- numerics

@@ -28,7 +28,7 @@ class ByteNetHParams(BasicHParams):
 def bytenet_base() -> ByteNetHParams:
     """The values of T2T: 4 chains of dilations 1, 2, 4 and 8 in each stack, 768 features.
 
-    T2T has `symbol_dropout` (0.2) and L2 regularisation (`weight_decay`), too.
+    T2T has L2 regularisation (`weight_decay`), too.
     """
     return ByteNetHParams(
         residual_block="chain",
@@ -38,6 +38,7 @@ def bytenet_base() -> ByteNetHParams:
         num_block_repeat=4,
         unfolding=1.5,
         dropout=0.2,
+        symbol_dropout=0.2,
         optimizer_adam_beta1=0.85,
         optimizer_adam_beta2=0.997,
         learning_rate=0.05,

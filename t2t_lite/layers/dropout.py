@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from t2t_lite.layers.base import Layer, seeds_or_new
+from t2t_lite.layers.embedding import DROPPED_ID
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -61,3 +62,18 @@ class Dropout(Layer):
         # A rate below the resolution of the dtype leaves 2^16, which int16 cannot hold.
         end = ops.cast(min(round(probability * 2**16), 2**16 - 1) - 2**15, "int16")
         return ops.reshape(numbers < end, shape)
+
+
+def drop_symbols(
+    ids: keras.KerasTensor, rate: float, seeds: keras.random.SeedGenerator
+) -> keras.KerasTensor:
+    """Replaces ids [B, N], except padding, by `DROPPED_ID` with probability `rate`.
+
+    This is T2T's `symbol_dropout`, which sets ids to 0. There, as here, the embedding becomes 0. In
+    T2T, however, a symbol without embedding is padding: attention does not see a dropped source
+    symbol, and recurrent encoders stop that much earlier. Here, positions, lengths and masks remain
+    those of the whole sentence.
+    """
+    ids = ops.cast(ids, "int32")
+    dropped = keras.random.uniform(ops.shape(ids), seed=seeds) < rate
+    return ops.where(dropped & (ids != 0), DROPPED_ID, ids)

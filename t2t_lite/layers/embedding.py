@@ -7,6 +7,9 @@ from keras import ops
 
 from t2t_lite.layers.base import Layer, is_narrow
 
+# Replaces a symbol that is dropped in training: it has no embedding, but is not padding.
+DROPPED_ID = -1
+
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class Embedding(Layer):
@@ -46,10 +49,10 @@ class Embedding(Layer):
         )
 
     def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:
-        """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (id 0)."""
+        """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (0) and at DROPPED_ID."""
         rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
         rows = ops.cast(rows, self.variable_dtype)  # float32, even if the matrix is narrow
-        present = ops.cast(ops.not_equal(ids, 0), rows.dtype) * self.scale
+        present = ops.cast(ops.greater(ids, 0), rows.dtype) * self.scale
         return ops.cast(rows * present[..., None], self.compute_dtype)
 
     def compute_mask(

@@ -19,6 +19,7 @@ from t2t_lite.layers import _private_api
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collected_statistics
 from t2t_lite.layers.base import default_policy
+from t2t_lite.layers.dropout import drop_symbols
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
@@ -27,6 +28,8 @@ from t2t_lite.models.output_projection import OutputProjection
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
 Features = dict[str, keras.KerasTensor]
+
+_SIDES = ("inputs", "targets")
 
 _Result = TypeVar("_Result")
 
@@ -119,13 +122,29 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns logits [B, T, V]; those at position t depend only on targets before t."""
-        return self.output_projection(self.hidden(features, training=training))
+        hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
+        return self.output_projection(hidden)
+
+    def make_train_function(self, *args: Any, **kwargs: Any) -> Any:
+        """Prepares `fit`, as Keras does.
+
+        Raises:
+            UsageError: the hparams ask for R-Drop, whose two passes `fit` does not take.
+        """
+        if self.hparams.rdrop_alpha:
+            raise UsageError(
+                f"hparam rdrop_alpha={self.hparams.rdrop_alpha}: R-Drop works in t2t-trainer and "
+                "t2t_lite.train, not in fit; for fit, build the model with rdrop_alpha=0"
+            )
+        return super().make_train_function(*args, **kwargs)
 
     @abc.abstractmethod
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the decoder's output [B, T, D], before the softmax matrix.
 
-        The targets in `features` are not shifted; the model itself shifts them right.
+        The targets in `features` are not shifted; the model itself shifts them right. In training
+        with the hparam `symbol_dropout`, `features` has `DROPPED_ID` where a symbol is dropped:
+        `Embedding` maps it to zero, and it is not padding.
         """
 
     @property
@@ -138,10 +157,19 @@ class Seq2Seq(HParamsModel, abc.ABC):
         self, features: Features, training: bool = False
     ) -> tuple[keras.KerasTensor, list[Statistics]]:
         """Returns `hidden`, and the sums over real tokens of each of `auxiliary_layers`."""
+        features = self._with_dropped_symbols(features, training)
         with collected_statistics() as collected:
             hidden = self.hidden(features, training=training)
         layers = self.auxiliary_layers
         return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
+
+    def _with_dropped_symbols(self, features: Features, training: bool) -> Features:
+        """Returns the features as `hidden` takes them: in training, with `symbol_dropout`."""
+        rate = self.hparams.symbol_dropout
+        if not training or not rate:
+            return features
+        dropped = {name: drop_symbols(features[name], rate, self.seeds) for name in _SIDES}
+        return {**features, **dropped}
 
     def auxiliary_losses(self, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
         """Returns the weighted losses of a batch by name; layers/auxiliary_losses.py has more.

@@ -84,33 +84,48 @@ def summed_cross_entropy(
 
     if not chunk_tokens:
         return chunk_loss(hidden, targets)
-    tokens, channels = keras.ops.shape(hidden)  # integers where static
-    chunks = keras.ops.maximum((tokens + chunk_tokens - 1) // chunk_tokens, 1)
-    length = (tokens + chunks - 1) // chunks  # chunks of equal length need the least padding
-    padding = chunks * length - tokens
-    hidden = tf.reshape(tf.pad(hidden, [[0, padding], [0, 0]]), [chunks, length, channels])
-    targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
-    return _loss_of_chunks(chunk_loss, projection.variables, hidden, targets)
+    loss, _ = sum_over_chunks(
+        lambda hidden, targets: chunk_loss(hidden[0], targets)[None],
+        projection.variables,
+        hidden[None],
+        targets,
+        chunk_tokens,
+    )
+    return loss
 
 
-def _loss_of_chunks(
-    chunk_loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+def sum_over_chunks(
+    chunk_losses: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     weights: Sequence[keras.Variable],
     hidden: tf.Tensor,
     targets: tf.Tensor,
-) -> tf.Tensor:
-    """Sums the losses of chunks `hidden` [N/C, C, D] and `targets` [N/C, C] in a loop.
+    chunk_tokens: int | tf.Tensor,
+    terms: int = 1,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sums losses in a loop over chunks of tokens.
 
     Each chunk's gradients are computed with its loss. So its logits, by far the largest array of a
     training step, are freed before the next chunk, and the backward pass needs none.
+
+    Args:
+        chunk_losses: maps `hidden` [P, C, D] and `targets` [C] of a chunk to its losses [terms].
+        weights: the variables that `chunk_losses` reads.
+        hidden: [P, N, D], of P passes over the same tokens.
+        targets: [N], ids of the correct subwords; 0 is padding.
+        chunk_tokens: C, at most.
+        terms: number of the losses.
+
+    Returns:
+        The sum of all losses, a scalar; and of each [terms], for reports, without gradients.
     """
+    hidden, targets = _chunks(hidden, targets, chunk_tokens)
 
     @tf.custom_gradient
     def total(
         hidden: tf.Tensor, *values: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., list[tf.Tensor]]]:
         def body(
-            i: tf.Tensor, loss: tf.Tensor, by_hidden: tf.TensorArray, *by_weights: tf.Tensor
+            i: tf.Tensor, losses: tf.Tensor, by_hidden: tf.TensorArray, *by_weights: tf.Tensor
         ) -> tuple[tf.Tensor | tf.TensorArray, ...]:
             chunk = hidden[i]
             with (
@@ -118,21 +133,36 @@ def _loss_of_chunks(
                 keras.StatelessScope(list(zip(weights, values, strict=True))),
             ):
                 tape.watch([chunk, *values])
-                more = chunk_loss(chunk, targets[i])
+                more = chunk_losses(chunk, targets[i])
             first, *rest = tape.gradient(more, [chunk, *values])
             sums = (a + b for a, b in zip(by_weights, rest, strict=True))
-            return i + 1, loss + more, by_hidden.write(i, first), *sums
+            return i + 1, losses + more, by_hidden.write(i, first), *sums
 
         chunks = tf.shape(hidden)[0]
         by_hidden = tf.TensorArray(hidden.dtype, chunks, element_shape=hidden.shape[1:])
         zeros = [tf.zeros_like(value) for value in values]
-        _, loss, by_hidden, *by_weights = tf.while_loop(
+        _, losses, by_hidden, *by_weights = tf.while_loop(
             lambda i, *_: i < chunks,
             body,
-            (tf.constant(0), tf.constant(0.0), by_hidden, *zeros),
+            (tf.constant(0), tf.zeros([terms]), by_hidden, *zeros),
             parallel_iterations=1,  # or the logits of several chunks would exist at a time
         )
         gradients = (by_hidden.stack(), *by_weights)
-        return loss, lambda upstream: [tf.cast(upstream, g.dtype) * g for g in gradients]
+        sums = tf.reduce_sum(losses), losses
+        return sums, lambda upstream, _: [tf.cast(upstream, g.dtype) * g for g in gradients]
 
     return total(hidden, *(tf.convert_to_tensor(variable) for variable in weights))
+
+
+def _chunks(
+    hidden: tf.Tensor, targets: tf.Tensor, chunk_tokens: int | tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Divides `hidden` [P, N, D] and `targets` [N] into [N/C, P, C, D] and [N/C, C], padded."""
+    passes, tokens, channels = keras.ops.shape(hidden)  # integers where static
+    chunks = keras.ops.maximum((tokens + chunk_tokens - 1) // chunk_tokens, 1)
+    length = (tokens + chunks - 1) // chunks  # chunks of equal length need the least padding
+    padding = chunks * length - tokens
+    hidden = tf.pad(hidden, [[0, 0], [0, padding], [0, 0]])
+    hidden = tf.reshape(hidden, [passes, chunks, length, channels])
+    targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
+    return tf.transpose(hidden, [1, 0, 2, 3]), targets

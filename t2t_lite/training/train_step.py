@@ -10,6 +10,8 @@ are added over replicas and micro-batches, too, before L is taken. By the chain 
 of L(Σ s_i) is Σ ∂L/∂s · ∂s_i, to which each part contributes its own term. A replica with several
 micro-batches needs Σ s_i before the first gradient, from a forward pass of its own, with the same
 dropout masks. Models without auxiliary losses skip all of this.
+
+With the hparam `rdrop_alpha`, a part is computed in two passes (training/rdrop.py).
 """
 
 from collections.abc import Callable
@@ -22,7 +24,8 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.reporting.totals import Totals
-from t2t_lite.training.bucket_padding import BucketShapes, token_multiple
+from t2t_lite.training import rdrop
+from t2t_lite.training.bucket_padding import BucketShapes, real_tokens
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.losses import summed_cross_entropy
@@ -41,7 +44,8 @@ class _Sums(NamedTuple):
 
     gradients: list[tf.Tensor]  # of the weighted losses
     weight: tf.Tensor  # divisor of the gradients
-    loss: tf.Tensor  # of all target tokens
+    loss: tf.Tensor  # of all target tokens, including the penalty
+    penalty: tf.Tensor  # of R-Drop
     tokens: tf.Tensor  # number of target tokens
     statistics: list[Statistics]  # of auxiliary losses
 
@@ -89,12 +93,14 @@ class TrainStep:
         # lines as an uninterrupted one.
         self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
         nothing = [layer.no_statistics() for layer in model.auxiliary_layers]
-        self._auxiliary_names = list(model.auxiliary_losses(nothing))
+        names = list(model.auxiliary_losses(nothing))
+        self._passes = 2 if self.hparams.rdrop_alpha else 1
+        self._auxiliary_names = names + ["rdrop"] * (self._passes - 1)
         zeros = tf.zeros(len(self._auxiliary_names), tf.float64)
         self.auxiliary_window = tf.Variable(zeros, name="auxiliary_window")
         self._shapes = BucketShapes(self.hparams)
         # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
-        self._counts_first = bool(self._auxiliary_names) and (
+        self._counts_first = bool(names) and (
             self.accumulate > 1 or (self.hparams.xla_compile and strategy.num_replicas_in_sync > 1)
         )
         self._replica: Callable[..., _Sums] = self._replica_sums
@@ -172,10 +178,10 @@ class TrainStep:
 
     def _sentence_losses(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
         """Returns the losses [B] of part `number`, counted over all steps."""
-        hidden = self._hidden(batch, number)
+        hidden = tf.split(self._hidden(batch, number), self._passes)
         return tf.map_fn(
-            lambda sentence: summed_loss(self.model, *sentence),
-            (hidden[:, None], batch["targets"][:, None]),  # [B, 1, T, D], [B, 1, T]
+            lambda sentence: self._loss_and_penalty(*sentence)[0],
+            (tf.stack(hidden, axis=1), batch["targets"][:, None]),  # [B, passes, T, D], [B, 1, T]
             fn_output_signature=tf.float32,
         )
 
@@ -184,7 +190,9 @@ class TrainStep:
         slopes = self._slopes_first(features, step) if self._counts_first else None
         arguments = (features, step, tf.identity(scale), slopes)
         per_replica = self.strategy.run(self._replica, arguments)
-        gradients, weight, loss, tokens, statistics = sum_replicas(self.strategy, per_replica)
+        gradients, weight, loss, penalty, tokens, statistics = sum_replicas(
+            self.strategy, per_replica
+        )
         divisor = tf.maximum(weight, 1.0) * scale
         gradients = [gradient / divisor for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
@@ -194,9 +202,10 @@ class TrainStep:
         if finite and learn:
             self.optimizer.apply(gradients, self.variables)
         if learn:
-            self.window.assign_add(self._totals(features, loss, tokens, norm, finite))
+            self.window.assign_add(self._totals(features, loss - penalty, tokens, norm, finite))
             if self._auxiliary_names:
                 losses = list(self.model.auxiliary_losses(statistics).values())
+                losses += [penalty / tf.maximum(tokens, 1.0)] * (self._passes - 1)
                 losses = tf.where(finite, tf.cast(tf.stack(losses), tf.float64), 0.0)
                 self.auxiliary_window.assign_add(losses)
             if self.loss_scale:
@@ -217,7 +226,7 @@ class TrainStep:
         # Starting from zeros, the model and its gradients are traced only once, in the loop.
         zero = tf.constant(0.0)
         gradients = [tf.zeros(v.shape) for v in self.variables]
-        sums = _Sums(gradients, zero, zero, zero, self._no_statistics())
+        sums = _Sums(gradients, zero, zero, zero, zero, self._no_statistics())
         for part in tf.range(first, first + self.accumulate):
             more = self._micro_batch(features, step, part, scale, slopes)
             sums = tf.nest.map_structure(tf.add, sums, more)
@@ -249,7 +258,7 @@ class TrainStep:
             scale /= tf.maximum(tokens, 1.0)
         with tf.GradientTape() as tape:
             hidden, statistics = self._hidden_and_statistics(batch, number)
-            loss = summed_loss(self.model, hidden, batch["targets"], scale)
+            loss, penalty = self._loss_and_penalty(hidden, batch["targets"], scale)
         if slopes is None:
             slopes = self._slopes(self._sum_of_replicas(statistics))
         gradients = tape.gradient(
@@ -258,9 +267,16 @@ class TrainStep:
             output_gradients=[1.0, *(by_sums * slope for slope in tf.nest.flatten(slopes))],
         )
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        return _Sums(
-            gradients, self._weight(batch["targets"][None]), loss / scale, tokens, statistics
-        )
+        weight = self._weight(batch["targets"][None])
+        return _Sums(gradients, weight, loss / scale, penalty / scale, tokens, statistics)
+
+    def _loss_and_penalty(
+        self, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns `scale` times the summed loss of `targets` [B, T], and the penalty in it."""
+        if self._passes == 2:
+            return rdrop.summed_loss(self.model, hidden, targets, scale)
+        return summed_loss(self.model, hidden, targets, scale), tf.constant(0.0)
 
     def _part(
         self, features: Features, step: tf.Tensor, part: tf.Tensor
@@ -326,13 +342,15 @@ class TrainStep:
 
         The result does not depend on which replica computes it.
         """
+        if self._passes == 2:
+            batch = rdrop.twice(batch)
         seeds = self.model.seeds.state
         # Independent streams: neighbouring numbers must not give neighbouring generator states.
         state = tf.random.stateless_uniform(
             [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
         )
         with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
-            return self.model.hidden_and_statistics(batch, training=True)  # [B, T, D]
+            return self.model.hidden_and_statistics(batch, training=True)  # [passes · B, T, D]
 
     def _totals(
         self,
@@ -353,7 +371,7 @@ class TrainStep:
             gradient_norm=tf.where(finite, norm, 0.0),
             steps=counted,
             skipped=1.0 - counted,
-            flops=self.flops.training(features),
+            flops=self._passes * self.flops.training(features),
         )
         return tf.stack([tf.cast(value, tf.float64) for value in totals])
 
@@ -362,16 +380,7 @@ def summed_loss(
     model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
 ) -> tf.Tensor:
     """Returns `scale` times the summed losses of `targets` [B, T], given `hidden` [B, T, D]."""
-    if model.hparams.xla_compile:  # sizes must not depend on values
-        hidden, targets = tf.reshape(hidden, [-1, hidden.shape[-1]]), tf.reshape(targets, [-1])
-    else:
-        # Logits are the largest array of a step: they are not computed for padding.
-        present = tf.not_equal(targets, 0)
-        hidden = tf.boolean_mask(hidden, present)  # [N, D]
-        targets = tf.boolean_mask(targets, present)  # [N]
-        missing = -tf.shape(targets)[0] % token_multiple(model.hparams)
-        hidden = tf.pad(hidden, [[0, missing], [0, 0]])
-        targets = tf.pad(targets, [[0, missing]])
+    hidden, targets = real_tokens(model.hparams, hidden, targets)
     return summed_cross_entropy(
         model.output_projection,
         hidden,

@@ -2,7 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.dropout import Dropout, drop_symbols
+from t2t_lite.layers.embedding import DROPPED_ID, Embedding
 
 X = np.ones((100, 200), np.float32)
 
@@ -75,3 +76,17 @@ def test_a_rate_near_0_keeps_nearly_everything(dtype, rate):
 
 def test_rate_1_drops_everything():
     np.testing.assert_array_equal(Dropout(1.0)(X, training=True), np.zeros_like(X))
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0])
+def test_dropped_symbols_have_no_embedding_but_are_no_padding(rate):
+    ids = np.where(np.arange(100) < 90, np.full((100, 100), 7), 0).astype(np.int32)
+    dropped = np.array(drop_symbols(ids, rate, keras.random.SeedGenerator(3)))
+    assert (dropped[:, 90:] == 0).all()
+    assert set(np.unique(dropped[:, :90])) <= {7, DROPPED_ID}
+    share = (dropped[:, :90] == DROPPED_ID).mean()
+    assert share == pytest.approx(rate, abs=0.0 if rate == 1.0 else 0.02)
+    embedding = Embedding(8, 4)
+    embedding.matrix.assign(np.ones((8, 4)))
+    assert (np.array(embedding(dropped)).any(axis=-1) == (dropped == 7)).all()
+    np.testing.assert_array_equal(embedding.compute_mask(dropped), ids != 0)

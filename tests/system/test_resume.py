@@ -25,6 +25,9 @@ EVERY_FEATURE = (
 )
 SAMPLING = "bpe_dropout=0.2"
 
+# Losses of two passes, with different masks and symbols.
+TWO_PASSES = "rdrop_alpha=5,symbol_dropout=0.1"
+
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
@@ -147,6 +150,7 @@ def wait_for_progress(process, output_dir) -> None:
     [
         pytest.param(2, 16, 1, "train", KILL, "", id="once"),
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
+        pytest.param(1, 600, 20, "train", KILL, TWO_PASSES, id="20-times-two-passes", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
         pytest.param(1, 900, 20, "train", KILL, SAMPLING, id="20-times-sampling", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),

@@ -1,0 +1,120 @@
+"""R-Drop: two passes with different dropout masks are trained to agree (Liang et al. 2021).
+
+A step sees every sentence twice. Its loss is the mean cross entropy of the two passes (label
+smoothing included), and a penalty for the divergence of their distributions p1 and p2 over the
+vocabulary. In nats per target token:
+
+    ½ (CE1 + CE2) + α/4 (KL(p1 ‖ p2) + KL(p2 ‖ p1))
+
+This is half of what the paper (equation 4) and its authors' code minimise,
+`CE1 + CE2 + α · ½ (KL(p1 ‖ p2) + KL(p2 ‖ p1))`: the published weights α, such as 1, 3 and 5, mean
+the same here. The factor ½ leaves the loss, its gradient and `clip_grad_norm` on their usual scale;
+Adam's updates hardly depend on it.
+
+Both passes are one batch of 2B sentences, [pass 1, pass 2]: one draw of masks from (seed, step,
+part), whose first half belongs to the first pass.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.training.bucket_padding import real_tokens
+from t2t_lite.training.losses import smoothed_cross_entropy, sum_over_chunks
+
+
+def twice(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Returns `inputs` [2B, S] and `targets` [2B, T]: every sentence once for each pass."""
+    return {name: tf.concat([ids, ids], axis=0) for name, ids in features.items()}
+
+
+def summed_loss(
+    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns `scale` times the losses of `targets` [B, T], given `hidden` [2B, T, D], summed.
+
+    Returns:
+        The sum of cross entropy and penalty; and the penalty alone, without gradients.
+    """
+    h = model.hparams
+    first, second = tf.split(hidden, 2)
+    first, ids = real_tokens(h, first, targets)
+    second, _ = real_tokens(h, second, targets)
+    return summed_rdrop_loss(
+        model.output_projection,
+        tf.stack([first, second]),
+        ids,
+        h.label_smoothing,
+        h.rdrop_alpha,
+        h.loss_chunk_tokens,
+        scale,
+    )
+
+
+def summed_rdrop_loss(
+    projection: OutputProjection,
+    hidden: tf.Tensor,
+    targets: tf.Tensor,
+    label_smoothing: float,
+    alpha: float,
+    chunk_tokens: int = 0,
+    scale: tf.Tensor | float = 1.0,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sums cross entropy and penalty over tokens.
+
+    Args:
+        projection: maps hidden features [C, D] to logits [C, V].
+        hidden: [2, N, D], of two passes.
+        targets: [N], ids of the correct subwords; 0 is padding, with loss 0.
+        label_smoothing: ε.
+        alpha: α of the module's description.
+        chunk_tokens: number of rows of logits, of both passes, in memory at a time; 0: N, as many
+            as a single pass has.
+        scale: factor of the loss, see `summed_cross_entropy`.
+
+    Returns:
+        The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
+    """
+
+    def chunk_losses(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        # Not in one product for both passes: joining their gradients would need more memory.
+        first, second = (tf.cast(projection(hidden[i]), tf.float32) for i in (0, 1))  # [C, V]
+        entropies = smoothed_cross_entropy(first, targets, label_smoothing)
+        entropies += smoothed_cross_entropy(second, targets, label_smoothing)
+        losses = tf.stack([0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)])
+        return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
+
+    pairs = (chunk_tokens or tf.shape(targets)[0]) + 1
+    loss, losses = sum_over_chunks(
+        chunk_losses, projection.variables, hidden, targets, tf.maximum(pairs // 2, 1), terms=2
+    )
+    return loss, losses[1]
+
+
+@tf.custom_gradient
+def symmetric_divergence(
+    z1: tf.Tensor, z2: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """Returns KL(p1 ‖ p2) + KL(p2 ‖ p1) of the distributions with logits z1 and z2.
+
+    Args:
+        z1: [N, V], float32.
+        z2: [N, V], float32.
+
+    Returns:
+        [N] in nats.
+    """
+    p1, p2 = tf.nn.softmax(z1), tf.nn.softmax(z2)  # in a graph, those of the cross entropy
+    # Σ (p1 - p2)(log p1 - log p2), where the logarithms' normalisers cancel.
+    difference = z1 - z2
+    mean1 = tf.reduce_sum(p1 * difference, axis=1)
+    mean2 = tf.reduce_sum(p2 * difference, axis=1)
+
+    def backward(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        by_z1 = p1 * (difference - (mean1 - 1.0)[:, None]) - p2
+        by_z2 = p2 * ((mean2 + 1.0)[:, None] - difference) - p1
+        return by_z1 * upstream[:, None], by_z2 * upstream[:, None]
+
+    return mean1 - mean2, backward
