@@ -6,6 +6,7 @@ flags. There is no global state, so commands can also be called from Python.
 
 import contextlib
 import errno
+import importlib
 import logging
 import os
 import pathlib
@@ -249,7 +250,7 @@ class Command:
             return
         values = self.parse(arguments)
         if getattr(values, "t2t_usr_dir", ""):
-            registry.import_usr_dir(values.t2t_usr_dir)
+            _import_usr_dir(values.t2t_usr_dir)
         if getattr(values, "registry_help", False):
             print(registry.registry_help())
             return
@@ -322,6 +323,15 @@ def quiet_import() -> Iterator[None]:
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+def _import_usr_dir(folder: str) -> None:
+    """Imports a user's folder; TensorFlow first, without its messages, if the folder names it."""
+    paths = pathlib.Path(folder).expanduser().glob("*.py")
+    if any(b"tensorflow" in path.read_bytes() for path in paths):
+        with quiet_import():
+            importlib.import_module("tensorflow")
+    registry.import_usr_dir(folder)
 
 
 class _CurrentStderr(logging.StreamHandler):

@@ -26,6 +26,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from t2t_lite import upstream_imports
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -71,6 +72,13 @@ class Registry(Generic[Value]):
             raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
         self._entries[name] = value
 
+    def release(self, name: str) -> bool:
+        """Removes this package's own registration of a name; returns whether there was one."""
+        own = getattr(self._entries.get(name), "__module__", "").startswith("t2t_lite.")
+        if own:
+            del self._entries[name]
+        return own
+
     def names(self) -> list[str]:
         """Returns every registered name, sorted."""
         importlib.import_module(self._package)
@@ -112,11 +120,15 @@ def _is_run_again(old: Any, new: Any) -> bool:
 def _refuse_renamed_hooks(value: Any) -> None:
     """Raises UsageError if a class defines a hook under an old name, which is never called.
 
-    A base class lists its renamed hooks: `renamed_hooks = {"old_name": "new_name"}`.
+    A base class lists its renamed hooks: `renamed_hooks = {"old_name": "new_name"}`. An empty list
+    hides those of its own bases.
     """
     renamed: dict[str, str] = {}
     for kind in getattr(value, "__mro__", ()):
-        renamed |= vars(kind).get("renamed_hooks", {})
+        listed = vars(kind).get("renamed_hooks")
+        if listed == {}:
+            break
+        renamed |= listed or {}
     for old, new in renamed.items():
         if hasattr(value, old):
             raise UsageError(
@@ -167,6 +179,19 @@ def _check_field(name: str) -> None:
 
 
 _metrics = _MetricRegistry("metric", "t2t_lite.evaluation")
+
+
+def release(kind: str, name: str) -> bool:
+    """Removes this package's own registration of a name, for a user's of the same name.
+
+    Args:
+        kind: "problem" or "hparams set".
+        name: the name, registered or not.
+
+    Returns:
+        Whether there was one.
+    """
+    return _problems.release(name) if kind == "problem" else _hparams.release(name)
 
 
 @overload
@@ -349,7 +374,8 @@ def _grouped(names: list[str]) -> Iterator[str]:
 def import_usr_dir(usr_dir: str) -> None:
     """Imports a user's folder as a package, so that its registrations are found (`--t2t_usr_dir`).
 
-    The folder's `__init__.py` must import the modules that register something, as in T2T.
+    The folder's `__init__.py` must import the modules that register something, as in T2T. It may
+    import `tensor2tensor`, even if that is not installed: see `upstream_imports`.
 
     Raises:
         UserError: the folder is missing, has no `__init__.py`, or its import fails.
@@ -381,6 +407,7 @@ def import_usr_dir(usr_dir: str) -> None:
     for own in (_problems, _models, _hparams, _metrics):
         own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
+    upstream_imports.install([name])
     try:
         spec.loader.exec_module(module)
         # Worker processes inherit this path and unpickle what the folder defines.

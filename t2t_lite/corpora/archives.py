@@ -84,6 +84,27 @@ def iterate_members(
         handle_damage(archive, error, bad)
 
 
+def members(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the names of the files in an archive.
+
+    Raises:
+        UserError: the archive does not exist.
+        DataError: it is damaged, or its name is not that of an archive.
+    """
+    archive = os.fspath(path)
+    try:
+        return [name for name, _ in _members(archive)]
+    except FileNotFoundError:
+        raise UserError(f"{archive}: no such file") from None
+    except DAMAGE as error:
+        raise DataError(f"{archive}: {error}") from error
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file's name is that of an archive."""
+    return name.endswith((*_TARS, ".zip"))
+
+
 def member_name(path: str | os.PathLike[str], member: str) -> str:
     """Returns the name of a member in messages."""
     return f"{os.fspath(path)}:{member}"

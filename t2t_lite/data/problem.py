@@ -78,13 +78,13 @@ class Problem(abc.ABC):
         self._was_reversed = was_reversed
         self._was_copy = was_copy
         self.bad_input = BadInput()
-        self._encoders: dict[str, dict[str, TextEncoder]] = {}
+        self._loaded: dict[str, dict[str, TextEncoder]] = {}  # by data folder
 
     # ---- names
 
     @property
     def base_name(self) -> str:
-        """The registered name, without `_rev` and `_copy`, as in the names of the data files."""
+        """The registered name, without `_rev` and `_copy`."""
         return registry.problem_name(type(self))
 
     @property
@@ -105,6 +105,10 @@ class Problem(abc.ABC):
 
     # ---- data
 
+    def dataset_filename(self) -> str:
+        """Returns the start of the names of the data files: the base name, unless overridden."""
+        return self.base_name
+
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """The splits and the number of files of each."""
@@ -121,7 +125,7 @@ class Problem(abc.ABC):
         """
         for entry in self.dataset_splits:
             if entry["split"] == split:
-                return shard_paths(data_dir, self.base_name, split, entry["shards"])
+                return shard_paths(data_dir, self.dataset_filename(), split, entry["shards"])
         has = ", ".join(SPLIT_FILE_NAMES[entry["split"]] for entry in self.dataset_splits)
         raise UserError(
             f"problem {self.name!r} has no {SPLIT_FILE_NAMES[split]} split; it has {has}"
@@ -180,25 +184,33 @@ class Problem(abc.ABC):
             )
         self.default_generation(data_dir, tmp_dir, options)
 
+    def run_generate_data(self, data_dir: str, tmp_dir: str, options: "DatagenOptions") -> None:
+        """Calls `generate_data`; overridden where that has other arguments."""
+        self.generate_data(data_dir, tmp_dir, options)
+
     # ---- text and ids
 
     @abc.abstractmethod
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Loads the encoders of `inputs` and `targets`, as named in the data files."""
 
+    def load_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
+        """Returns the result of `feature_encoders`; overridden where that needs adapting."""
+        return self.feature_encoders(data_dir)
+
     def get_feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
 
         They are loaded once per folder.
         """
-        if data_dir not in self._encoders:
-            encoders = self.feature_encoders(data_dir)
+        if data_dir not in self._loaded:
+            encoders = self.load_encoders(data_dir)
             if self._was_reversed:
                 encoders = {"inputs": encoders["targets"], "targets": encoders["inputs"]}
             if self._was_copy:
                 encoders = {"inputs": encoders["inputs"], "targets": encoders["inputs"]}
-            self._encoders[data_dir] = encoders
-        return self._encoders[data_dir]
+            self._loaded[data_dir] = encoders
+        return self._loaded[data_dir]
 
     def vocab_files(self) -> list[str]:
         """Returns the names of the files in the data folder that `feature_encoders` reads."""

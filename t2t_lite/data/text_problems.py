@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import TextEncoder, VocabType
+from t2t_lite.text.text_encoder import EOS_ID, TextEncoder, VocabType
 
 __all__ = ["Sample", "Text2TextProblem", "TranslateProblem", "VocabType"]
 
@@ -48,6 +48,25 @@ class Text2TextProblem(Problem):
     ) -> Iterable[tuple[str, Iterable[Sample]]]:
         """Yields the samples of `generate_samples` by named corpus, for `t2t-datagen --report`."""
         yield self.base_name, self.generate_samples(data_dir, tmp_dir, dataset_split)
+
+    def generate_encoded_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[Mapping[str, Sequence[int]]]:
+        """Yields the samples of a split as ids, EOS included.
+
+        Data generation calls it only where a subclass overrides it, to encode in its own way, and
+        then accepts no `--clean`; otherwise it encodes in parallel, by `feature_encoders`.
+        """
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        encoders = self.load_encoders(data_dir)
+        for sample in self.prefixed(self.generate_samples(data_dir, tmp_dir, dataset_split)):
+            yield {side: [*encoders[side].encode(text), EOS_ID] for side, text in sample.items()}
+
+    @property
+    def encodes_samples(self) -> bool:
+        """Whether a subclass overrides `generate_encoded_samples`."""
+        own = type(self).generate_encoded_samples
+        return own is not Text2TextProblem.generate_encoded_samples
 
     @property
     def is_generate_per_split(self) -> bool:
@@ -110,8 +129,8 @@ class Text2TextProblem(Problem):
         if other is not None:
             return other.vocab_filename
         if self.vocab_type == VocabType.TOKEN:
-            return f"vocab.{self.base_name}.tokens"
-        stem = f"vocab.{self.base_name}.{self.approx_vocab_size}"
+            return f"vocab.{self.dataset_filename()}.tokens"
+        stem = f"vocab.{self.dataset_filename()}.{self.approx_vocab_size}"
         if self.vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
             return f"{stem}.{self.vocab_type}.model"
         return f"{stem}.{VocabType.SUBWORD}"

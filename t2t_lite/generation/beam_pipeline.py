@@ -43,6 +43,7 @@ from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.generator import (
     check_count,
     chunks_of,
+    example_encoder,
     order_seed,
     prepare_data,
     read_samples,
@@ -108,7 +109,7 @@ def generate_problem(
                 log.info("%s: all files exist, skipped", group.title)
             else:
                 incomplete.append(group)
-        remains = f"{problem.base_name}-*{INCOMPLETE}"
+        remains = f"{problem.dataset_filename()}-*{INCOMPLETE}"
         _delete(data_dir, remains)
         try:
             with _copied_back(view, data_dir):
@@ -118,7 +119,7 @@ def generate_problem(
                     for path in _put_text(problem, group, data_dir, view, tmp_dir, options)
                 ]
             if tasks:
-                encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(str(view)))
+                encoder = example_encoder(problem, str(view))
                 _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
         finally:
             _delete(data_dir, remains)
@@ -220,7 +221,7 @@ def _put_text(
     count = 0
     with progress(group.title) as advance:
         for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, group.source, options)):
-            name = f"{problem.base_name}-{group.source}-text-{chunk.first:012d}{INCOMPLETE}"
+            name = f"{group.problem}-{group.source}-text-{chunk.first:012d}{INCOMPLETE}"
             path = FileSystems.join(data_dir, name)
             with FileSystems.create(path) as file:
                 file.write(json.dumps(dataclasses.asdict(chunk)).encode())

@@ -11,15 +11,17 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import operator
 import pathlib
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from t2t_lite.data.records import frame, masked_crc, serialize_packed, shuffled, split_records
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, quoted
 from t2t_lite.files import whole_file
 from t2t_lite.protocol_buffers import pack
+from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID, require_characters
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class ExampleEncoder:
         self._encoders = encoders
 
     def encode(self, chunk: Chunk) -> list[bytes]:
-        """Returns an example for each sample, with EOS appended to both sides.
+        """Returns an example for each sample, with EOS at the end of both sides.
 
         Raises:
             DataError: a side is empty or contains a lone surrogate.
@@ -78,8 +80,8 @@ class ExampleEncoder:
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
-        inputs = self._encoders["inputs"].pack_lines(chunk.inputs)
-        targets = self._encoders["targets"].pack_lines(chunk.targets)
+        inputs = self._packed("inputs", chunk.inputs)
+        targets = self._packed("targets", chunk.targets)
         examples = []
         for number, (source, target) in enumerate(zip(inputs, targets, strict=True), 1):
             if not source or not target:
@@ -88,8 +90,12 @@ class ExampleEncoder:
                     f"{self._problem_name}: sample {chunk.first + number}: {side} is empty; "
                     "generate_samples should skip such pairs"
                 )
-            examples.append(serialize_packed({"inputs": source + _EOS, "targets": target + _EOS}))
+            examples.append(serialize_packed({"inputs": source, "targets": target}))
         return examples
+
+    def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
+        """Returns the packed ids of each line with EOS; nothing for a line without ids."""
+        return [ids and ids + _EOS for ids in self._encoders[side].pack_lines(lines)]
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
         """Returns a list of framed records for each shard; samples are dealt round-robin.
@@ -101,6 +107,43 @@ class ExampleEncoder:
         for number, example in enumerate(self.encode(chunk), chunk.first):
             groups[number % shards].append(frame(example))
         return groups
+
+
+class IdExampleEncoder(ExampleEncoder):
+    """Converts samples of `ids_as_text`, which have been encoded before.
+
+    Args:
+        problem_name: the problem's name, for errors.
+    """
+
+    def __init__(self, problem_name: str) -> None:
+        super().__init__(problem_name, {})
+
+    def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
+        """Returns the packed ids of each line, which has EOS already."""
+        return [pack(map(int, line.split())) for line in lines]
+
+
+def ids_as_text(
+    samples: Iterable[Mapping[str, Sequence[int]]], problem_name: str
+) -> Iterator[Sample]:
+    """Yields samples whose text is their ids, as numbers, for `IdExampleEncoder`.
+
+    Raises:
+        DataError: a sample lacks a side, or a side is not a list of ids.
+    """
+    for number, sample in enumerate(samples, 1):
+        try:
+            inputs, targets = (
+                " ".join([str(operator.index(id_)) for id_ in sample[side]])
+                for side in ("inputs", "targets")
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
+                f"integers `inputs` and `targets`, got {quoted(dict(sample))} ({error})"
+            ) from None
+        yield {"inputs": inputs, "targets": targets}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ class FileGroup:
     """Files that are generated from one sequence of samples.
 
     Attributes:
-        problem: base name of the problem.
+        problem: `dataset_filename` of the problem.
         name: the group's name in the problem's fingerprint.
         source: the split for which `generate_samples` yields the samples.
         files: the split of each file, in the order in which samples go to the files.
@@ -44,7 +44,7 @@ def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[
     splits = [entry["split"] for entry in problem.splits_to_generate(tmp_dir)]
     return [
         FileGroup(
-            problem=problem.base_name,
+            problem=problem.dataset_filename(),
             name=SPLIT_FILE_NAMES[group[0]] if per_split else ALL_SPLITS,
             source=group[0] if per_split else DatasetSplit.TRAIN,
             files={

@@ -116,10 +116,10 @@ def guard_vocabulary(
         is_complete=is_complete,
         sources=sources,
         options=_options(problem, options) | settings,
-        dependents=[f"{problem.base_name}-*"],
+        dependents=[f"{problem.dataset_filename()}-*"],
         takes_incomplete=True,  # the user may supply one of two vocabularies
     )
-    _guard(problem.base_name, data_dir, tmp_dir, [part])
+    _guard(problem.dataset_filename(), data_dir, tmp_dir, [part])
 
 
 def guard_splits(
@@ -156,7 +156,7 @@ def guard_splits(
             vocabulary=vocabulary,
         )
         parts.append(part)
-    _guard(problem.base_name, data_dir, tmp_dir, parts)
+    _guard(problem.dataset_filename(), data_dir, tmp_dir, parts)
 
 
 def guard_samples(group: FileGroup, data_dir: str, chunks: Iterable[str]) -> None:
@@ -196,7 +196,7 @@ def training_digest(problem: Problem, data_dir: str) -> str:
     Raises:
         UserError: the fingerprint cannot be read.
     """
-    entries = _read(_path(problem.base_name, data_dir))
+    entries = _read(_path(problem.dataset_filename(), data_dir))
     entry = entries.get(SPLIT_FILE_NAMES[DatasetSplit.TRAIN]) or entries.get(ALL_SPLITS)
     if entry is None:
         return ""

@@ -20,10 +20,17 @@ import numpy as np
 
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.files import INCOMPLETE
 from t2t_lite.generation import fingerprint, lock
-from t2t_lite.generation.chunks import Chunk, ChunkFolder, ExampleEncoder, Shard
+from t2t_lite.generation.chunks import (
+    Chunk,
+    ChunkFolder,
+    ExampleEncoder,
+    IdExampleEncoder,
+    Shard,
+    ids_as_text,
+)
 from t2t_lite.generation.cleaning import clean
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
@@ -58,7 +65,7 @@ def generate_data(
     if isinstance(problem, Text2TextProblem):
         problem.default_generation = functools.partial(_generate_text, problem)
     try:
-        problem.generate_data(data_dir, tmp_dir, options or DatagenOptions())
+        problem.run_generate_data(data_dir, tmp_dir, options or DatagenOptions())
     finally:
         problem.default_generation = None
 
@@ -93,7 +100,10 @@ def prepare_data(
     fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
     has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in problem.vocab_files())
     seed_random(options, DatasetSplit.TRAIN)
-    problem.get_or_create_vocab(data_dir, tmp_dir)
+    if not problem.encodes_samples:
+        problem.get_or_create_vocab(data_dir, tmp_dir)
+    elif not has_vocab:  # the first sample needs it
+        next(iter(problem.generate_encoded_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)), None)
     if not has_vocab:
         fingerprint.guard_splits(problem, data_dir, tmp_dir, options)
 
@@ -101,8 +111,20 @@ def prepare_data(
 def read_samples(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
 ) -> Iterator[Sample]:
-    """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed."""
+    """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed.
+
+    Raises:
+        UsageError: samples that the problem itself encodes cannot be cleaned.
+    """
     seed_random(options, split)
+    if problem.encodes_samples:
+        if options.clean:
+            raise UsageError(
+                f"--clean reads text, but {problem.base_name!r} encodes its samples itself "
+                "(generate_encoded_samples): clean them there"
+            )
+        encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
+        return ids_as_text(encoded, problem.base_name)
     samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
         samples = clean(samples, options.cleaning, problem.base_name)
@@ -135,9 +157,9 @@ def generate_problem(
         UserError: a worker process died, or some files were generated from other samples.
         OSError: a file cannot be written.
     """
-    encoder = ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
+    encoder = example_encoder(problem, data_dir)
     for group in file_groups(problem, data_dir, tmp_dir):
-        name = f"{problem.base_name}-{SPLIT_FILE_NAMES[group.source]}-chunks{INCOMPLETE}"
+        name = f"{group.problem}-{SPLIT_FILE_NAMES[group.source]}-chunks{INCOMPLETE}"
         folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(group.files))
         if group.is_complete:
             log.info("%s: all files exist, skipped", group.title)
@@ -146,6 +168,13 @@ def generate_problem(
             samples = read_samples(problem, data_dir, tmp_dir, group.source, options)
             _generate(group, samples, folder, options)
         shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
+    """Returns the encoder of what `read_samples` yields."""
+    if problem.encodes_samples:
+        return IdExampleEncoder(problem.base_name)
+    return ExampleEncoder(problem.base_name, problem.load_encoders(data_dir))
 
 
 def _generate(

@@ -23,10 +23,10 @@ def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
     """
     folder = pathlib.Path(data_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    names = [problem.base_name]
+    names = [problem.dataset_filename()]
     while other := problem.use_vocab_from_other_problem:
         problem = other
-        names.append(problem.base_name)
+        names.append(problem.dataset_filename())
     with contextlib.ExitStack() as locks:
         for name in dict.fromkeys(names):
             doing = f"is generating {name} in {folder}"

@@ -67,7 +67,7 @@ def report(
         BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
     files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]
     missing = [path for path in files if not path.is_file()]
-    encoders = {} if missing else problem.feature_encoders(data_dir)
+    encoders = {} if missing else problem.load_encoders(data_dir)
     if missing:
         yield (
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "

@@ -22,6 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from t2t_lite import upstream_imports
 from t2t_lite.errors import UserError
 from t2t_lite.files import INCOMPLETE
 
@@ -148,7 +149,7 @@ class Workers(Generic[Job]):
                 self._num_workers - 1,
                 multiprocessing.get_context("spawn"),
                 initializer=_start,
-                initargs=(self._path,),
+                initargs=(self._path, upstream_imports.packages()),
             )
         return self._pool
 
@@ -204,9 +205,11 @@ def _done(method: Callable[[Job, Task], Result], job: Job, task: Task) -> Future
 _job_path = pathlib.Path()
 
 
-def _start(job_path: pathlib.Path) -> None:
+def _start(job_path: pathlib.Path, user_packages: list[str]) -> None:
     global _job_path
     _job_path = job_path
+    if user_packages:  # whose modules may import tensor2tensor, and define the job's classes
+        upstream_imports.install(user_packages)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -73,7 +73,9 @@ class HParamsModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, including the hparams and which parts are frozen."""
-        config = {"hparams": self.hparams.to_dict(), "name": self.name, **frozen_parts(self)}
+        names = self.hparams_class.names()  # not a set's further fields
+        hparams = {name: getattr(self.hparams, name) for name in names}
+        config = {"hparams": hparams, "name": self.name, **frozen_parts(self)}
         return config if self.trainable else {**config, "trainable": False}
 
     @classmethod

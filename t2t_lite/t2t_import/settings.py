@@ -19,7 +19,7 @@ _ASSIGNMENT = re.compile(r"([\w.]+)\s*=\s*(\[[^]]*\]|[^,]*)")
 
 # T2T's hparams that change what its models compute, with the only values supported here;
 # switches are 0 or 1.
-_ONLY = {
+ONLY = {
     "add_or_concat_timing_signal": "add",
     "add_position_timing_signal": "1",
     "add_sru": "0",
@@ -166,11 +166,9 @@ def from_recorded(
 
 
 def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> TransformerHParams:
-    """Changes the fields that we have; T2T's others do not matter, or must equal `_ONLY`."""
-    texts = {name: _text(value) for name, value in recorded.items()}
-    other = [
-        f"{name}={texts[name]}" for name in _ONLY if texts.get(name, _ONLY[name]) != _ONLY[name]
-    ]
+    """Changes the fields that we have; T2T's others do not matter, or must equal `ONLY`."""
+    texts = {name: as_text(value) for name, value in recorded.items()}
+    other = [f"{name}={texts[name]}" for name in ONLY if texts.get(name, ONLY[name]) != ONLY[name]]
     if other:
         raise UserError(f"T2T's hparams describe an unsupported model: {', '.join(other)}")
     ours = [
@@ -182,7 +180,7 @@ def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> Transf
     return hparams.copy(use_target_space_embedding=True).override(",".join(ours))
 
 
-def _text(value: Any) -> str:
-    """Formats a value for `--hparams`; switches as 0 and 1, as in older T2T."""
+def as_text(value: Any) -> str:
+    """Returns a value as in `--hparams`; switches as 0 and 1, as in older T2T."""
     text = str(value).strip()
     return {"none": "none", "true": "1", "false": "0"}.get(text.lower(), text)

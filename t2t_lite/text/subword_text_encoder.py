@@ -64,6 +64,11 @@ class SubwordTextEncoder(TextEncoder):
         files.write_text(path, "".join(f"'{subtoken}'\n" for subtoken in self._subtokens))
 
     @property
+    def all_subtoken_strings(self) -> Sequence[str]:
+        """The subtokens by id, escaped."""
+        return self._subtokens
+
+    @property
     def vocab_size(self) -> int:
         """Number of subtokens."""
         return len(self._subtokens)

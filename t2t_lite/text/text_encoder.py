@@ -5,8 +5,8 @@ EOS = 1. This module does not import TensorFlow.
 """
 
 import abc
-import pathlib
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 
 from t2t_lite.errors import DataError, did_you_mean, quoted
 from t2t_lite.protocol_buffers import pack
@@ -126,12 +126,18 @@ class TokenTextEncoder(TextEncoder):
             is missing.
     """
 
-    def __init__(self, path: pathlib.Path, oov_token: str | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], oov_token: str | None = None) -> None:
+        self._read(path, text_files.iterate_lines(path), oov_token)
+
+    def _read(
+        self, path: str | os.PathLike[str], lines: Iterable[str], oov_token: str | None
+    ) -> None:
+        """Sets the tokens; errors name `path`."""
         self._path = path
         self._oov_token = oov_token
         self._ids = {token: i for i, token in enumerate(RESERVED_TOKENS)}
         named = set()
-        for number, line in enumerate(text_files.iterate_lines(path), 1):
+        for number, line in enumerate(lines, 1):
             token = line.strip()
             if len(token.split()) != 1:
                 raise DataError(f"{path}, line {number}: expected one token, got {quoted(line)}")

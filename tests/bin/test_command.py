@@ -236,3 +236,18 @@ def test_chatter_while_loading_shows_only_if_it_matters(fails: bool, level: str 
         check=True,
     )
     assert process.stderr == seen
+
+
+@pytest.mark.parametrize(("text", "imported"), [("import tensorflow", True), ("", False)])
+def test_a_user_folder_that_names_tensorflow_loads_it_without_its_messages(
+    tmp_path, monkeypatch, text, imported
+):
+    folder = tmp_path / "usr_quiet"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "problems.py").write_text(text)
+    calls = []
+    monkeypatch.setattr(command.importlib, "import_module", calls.append)
+    monkeypatch.setattr(command.registry, "import_usr_dir", calls.append)
+    command._import_usr_dir(str(folder))
+    assert calls == ["tensorflow"] * imported + [str(folder)]

@@ -1,0 +1,196 @@
+"""Which modules of tensor2tensor are offered, and what to write instead of the others."""
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.upstream_imports import ROOT
+
+_PAGE = "docs/coming-from-t2t.md"
+_MODEL = "port the model: docs/extending.md#a-model"
+_SETS = "t2t-trainer --registry_help lists the models and sets that are here"
+_OWN_COPY = "copy the module into your user directory"
+
+# The modules that are offered, each with its module in this folder.
+MODULES: Mapping[str, str] = {
+    "data_generators.algorithmic": "algorithmic",
+    "data_generators.cleaner_en_xx": "cleaner_en_xx",
+    "data_generators.generator_utils": "generator_utils",
+    "data_generators.problem": "problem",
+    "data_generators.text_encoder": "text_encoder",
+    "data_generators.text_problems": "text_problems",
+    "data_generators.tokenizer": "tokenizer",
+    "data_generators.translate": "translate",
+    "data_generators.translate_ende": "wmt",
+    "data_generators.translate_enfr": "wmt",
+    "layers.common_hparams": "common_hparams",
+    "layers.modalities": "modalities",
+    "models.bytenet": "hparams_sets",
+    "models.evolved_transformer": "hparams_sets",
+    "models.lstm": "hparams_sets",
+    "models.neural_gpu": "hparams_sets",
+    "models.research.universal_transformer": "hparams_sets",
+    "models.transformer": "hparams_sets",
+    "problems": "problems",
+    "utils.hparam": "hparam",
+    "utils.metrics": "metrics",
+    "utils.mlperf_log": "mlperf_log",
+    "utils.registry": "registry",
+}
+
+# What to write instead of a module, or of one name of a module. The modules here can be imported,
+# since many files do so without using them; their names cannot.
+REPLACEMENTS: Mapping[str, str] = {
+    "bin": "the commands are t2t-datagen, t2t-trainer, ...; in Python, see docs/api.md",
+    "data_generators.generator_utils.pack_examples": "remove it: batches are of similar lengths",
+    "data_generators.generator_utils.pack_dataset": "remove it: batches are of similar lengths",
+    "data_generators.problem.preprocess_example_common": "change the samples when generating them",
+    "data_generators.text_encoder.ImageEncoder": "there are no images here",
+    "data_generators.text_encoder.OneHotClassLabelEncoder": "there are no classifiers here",
+    "data_generators.text_encoder.RealEncoder": "there is no regression here",
+    "layers.common_attention": _MODEL,
+    "layers.common_layers": _MODEL,
+    "layers.discretization": _MODEL,
+    "layers.latent_layers": _MODEL,
+    "layers.transformer_layers": _MODEL,
+    "layers.vq_discrete": _MODEL,
+    "models.research.transformer_moe": _SETS,
+    "models.research.transformer_vae": _SETS,
+    "models.text_cnn": _SETS,
+    "rl": "there is no reinforcement learning here",
+    "serving": "t2t-exporter, t2t-serve and t2t-query-server",
+    "utils.adafactor": "the hparam optimizer=adafactor",
+    "utils.avg_checkpoints": "t2t-avg-checkpoints",
+    "utils.beam_search": "t2t_lite.search (docs/api.md)",
+    "utils.bleu_hook": "t2t-bleu, or the metric bleu (docs/evaluation.md)",
+    "utils.contrib": "TensorFlow 2 has no contrib: use tf.io, tf.data or Keras",
+    "utils.data_reader": "t2t_lite.data.input_pipeline",
+    "utils.decoding": "t2t-decoder, or t2t_lite.load (docs/api.md)",
+    "utils.expert_utils": _MODEL,
+    "utils.flags": "pass the settings to the commands (docs/flags.md)",
+    "utils.learning_rate": "the hparam learning_rate_schedule (docs/training.md)",
+    "utils.metrics_hook": "--eval_early_stopping_steps (docs/training.md)",
+    "utils.optimize": "the hparam optimizer (docs/training.md)",
+    "utils.registry.Modalities": "p.modality = {...: modalities.ModalityType.SYMBOL}",
+    "utils.registry.register_model": "register it with t2t_lite.register_model: "
+    "docs/extending.md#a-model",
+    "utils.registry.register_optimizer": "choose one with the hparam optimizer",
+    "utils.rouge": "a metric of your own: docs/extending.md#a-metric",
+    "utils.t2t_model": _MODEL,
+    "utils.trainer_lib": "t2t_lite.train (docs/api.md)",
+    "utils.usr_dir": "t2t_lite.registry.import_usr_dir",
+    "visualization": "t2t-insights",
+}
+
+# T2T's modules of problems that are not offered: a class that builds on one of theirs needs a copy.
+PROBLEM_MODULES = """
+    algorithmic_math algorithmic_math_deepmind algorithmic_math_two_variables all_problems audio
+    audio_encoder babi_qa cifar cipher cnn_dailymail cola common_voice conll_ner desc2code
+    dialog_abstract dialog_cornell dialog_dailydialog dialog_opensubtitles dialog_personachat
+    dna_encoder enwik8 function_docstring gene_expression ice_parsing image_utils imagenet imdb
+    lambada librispeech lm1b lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2
+    multinli paraphrase_ms_coco pointer_generator_word problem_hparams program_search ptb qnli
+    quora_qpairs rte scitail seq2edits snli speech_recognition squad sst_binary stanford_nli
+    style_transfer subject_verb_agreement timeseries transduction_problems translate_encs
+    translate_encs_cubbitt translate_enes translate_enet translate_enid translate_enmk
+    translate_enro translate_entn translate_envi translate_enzh video_utils wiki wiki_lm
+    wiki_multi_problems wiki_revision wiki_revision_utils wikitext103 wnli wsj_parsing yelp_full
+    yelp_polarity
+"""
+_ABSENT = {
+    **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES.split()},
+    **{name: text for name, text in REPLACEMENTS.items() if name.rpartition(".")[0] not in MODULES},
+}
+_PACKAGES = {"", "data_generators", "layers", "models", "models.research", "utils"}
+
+
+class MissingNameError(UsageError, ImportError):
+    """A module or name of tensor2tensor that is not offered; the message has its replacement.
+
+    Not an AttributeError: Python would replace the message of one in `from module import name`.
+    """
+
+
+def spec(fullname: str, packages: Iterable[str] = ()) -> importlib.machinery.ModuleSpec:
+    """Returns the spec of a module of tensor2tensor.
+
+    Args:
+        fullname: its name, such as `tensor2tensor.data_generators.problem`.
+        packages: user directories, which may have copies of T2T's modules of problems.
+
+    Raises:
+        MissingNameError: T2T has no such module, or it is not listed here.
+    """
+    name = fullname.removeprefix(ROOT).removeprefix(".")
+    if name not in _PACKAGES and name not in MODULES and name not in _ABSENT:
+        raise missing(*name.rpartition(".")[::2], known=(*MODULES, *_PACKAGES))
+    target = f"{__package__}.{MODULES[name]}" if name in MODULES else ""
+    folder, _, module = name.rpartition(".")
+    if not target and folder == "data_generators":
+        copies = (f"{package}.{module}" for package in packages if package in sys.modules)
+        target = next((copy for copy in copies if importlib.util.find_spec(copy)), "")
+    return importlib.machinery.ModuleSpec(fullname, _Loader(target), is_package=name in _PACKAGES)
+
+
+def missing(module: str, name: str, known: Any = ()) -> MissingNameError:
+    """Returns the error for a name that is not there.
+
+    Args:
+        module: the module, without the leading `tensor2tensor`.
+        name: the missing name in it.
+        known: the names that are there.
+    """
+    full = ".".join(filter(None, (module, name)))
+    text = REPLACEMENTS.get(full) or _ABSENT.get(module)
+    near = did_you_mean(name, [entry.rpartition(".")[2] for entry in known])
+    instead = f"; instead: {text}" if text else near
+    return MissingNameError(
+        f"{ROOT}.{full} is not available in t2t_lite{instead}; {_PAGE} lists what is",
+        name=f"{ROOT}.{full}",
+    )
+
+
+class _Loader(importlib.abc.Loader):
+    """Puts another module, or an empty one, under the name that is imported.
+
+    Args:
+        target: name of the other module; empty: none.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Fills the module."""
+        fullname = module.__name__
+        name = fullname.removeprefix(ROOT).removeprefix(".")
+        if self._target:
+            other = sys.modules[fullname] = importlib.import_module(self._target)
+            look_up = functools.partial(_missing_name, name, tuple(getattr(other, "__all__", ())))
+            if name in MODULES:
+                vars(other).setdefault("__getattr__", look_up)
+        elif name in _PACKAGES:
+            vars(module)["__getattr__"] = functools.partial(_submodule, fullname)
+        else:
+            vars(module)["__getattr__"] = functools.partial(_missing_name, name, ())
+
+
+def _missing_name(module: str, known: tuple[str, ...], name: str) -> NoReturn:
+    """Is the `__getattr__` of a module."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise missing(module, name, known)
+
+
+def _submodule(package: str, name: str) -> types.ModuleType:
+    """Is the `__getattr__` of a package."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return importlib.import_module(f"{package}.{name}")

@@ -1,0 +1,72 @@
+"""T2T's registrations."""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from t2t_lite import registry
+from t2t_lite.hyperparameters import HParams as Settings
+from t2t_lite.registry import list_hparams, list_models, list_problems, problem
+from t2t_lite.registry import snake_case as default_name
+from t2t_lite.tensor2tensor_api.hparam import HParams
+
+__all__ = [
+    "default_name",
+    "hparams",
+    "list_hparams",
+    "list_models",
+    "list_problems",
+    "problem",
+    "register_hparams",
+    "register_problem",
+    "register_ranged_hparams",
+]
+
+log = logging.getLogger(__name__)
+
+
+def hparams(name: str) -> HParams:
+    """Returns the registered set."""
+    return HParams.of(registry.hparams(name))
+
+
+def register_problem(name: Any = None) -> Any:
+    """Registers a problem class, bare or with a name; a user's replaces this package's own."""
+
+    def register(cls: Any, own: str = "") -> Any:
+        _make_room("problem", own or default_name(cls.__name__))
+        return registry.register_problem(own or None)(cls)
+
+    return register(name) if callable(name) else functools.partial(register, own=name or "")
+
+
+def register_hparams(name: Any = None) -> Any:
+    """Registers a function that returns `HParams`; a user's replaces this package's own."""
+
+    def register(function: Callable[[], Any], own: str = "") -> Any:
+        chosen = own or default_name(function.__name__)
+        _make_room("hparams set", chosen)
+        registry.register_hparams(chosen)(_returning_settings(function, chosen))
+        return function
+
+    return register(name) if callable(name) else functools.partial(register, own=name or "")
+
+
+def register_ranged_hparams(name: Any = None) -> Any:
+    """Returns the function: ranges for tuning are not used."""
+    return name if callable(name) else lambda function: function
+
+
+def _make_room(kind: str, name: str) -> None:
+    if registry.release(kind, name):
+        log.info("%s %s: the user directory's replaces t2t_lite's", kind, name)
+
+
+def _returning_settings(function: Callable[[], Any], name: str) -> Callable[[], Settings]:
+    @functools.wraps(function)
+    def made() -> Any:
+        returned = function()
+        return returned.to_settings(name) if isinstance(returned, HParams) else returned
+
+    return made

@@ -1,0 +1,323 @@
+"""T2T's text encoders, with its arguments and methods.
+
+Unlike T2T's, `decode` leaves out padding, EOS and ids outside the vocabulary.
+"""
+
+import contextlib
+import contextvars
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+from t2t_lite import files
+from t2t_lite.text import subword_text_encoder, text_encoder
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
+
+__all__ = [
+    "EOS",
+    "EOS_ID",
+    "NUM_RESERVED_TOKENS",
+    "PAD",
+    "PAD_ID",
+    "RESERVED_TOKENS",
+    "ByteTextEncoder",
+    "ClassLabelEncoder",
+    "SubwordTextEncoder",
+    "TextEncoder",
+    "TokenTextEncoder",
+    "is_unicode",
+    "native_to_unicode",
+    "strip_ids",
+    "to_unicode",
+    "to_unicode_ignore_errors",
+    "to_unicode_utf8",
+    "unicode_to_native",
+]
+
+RESERVED_TOKENS = list(text_encoder.RESERVED_TOKENS)
+PAD, EOS = RESERVED_TOKENS
+NUM_RESERVED_TOKENS = len(RESERVED_TOKENS)
+
+# Receives the paths of vocabularies instead of reading them.
+_requested: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
+    "requested", default=None
+)
+
+
+@contextlib.contextmanager
+def noting_files() -> Iterator[list[str]]:
+    """Yields a list of the vocabularies that encoders made in the block would read."""
+    paths: list[str] = []
+    token = _requested.set(paths)
+    try:
+        yield paths
+    finally:
+        _requested.reset(token)
+
+
+def _is_noted(path: str) -> bool:
+    paths = _requested.get()
+    if paths is not None:
+        paths.append(os.fspath(path))
+    return paths is not None
+
+
+# ---- text
+
+
+def to_unicode(s: str | bytes, ignore_errors: bool = False) -> str:
+    """Returns text, decoded if needed."""
+    if isinstance(s, str):
+        return s
+    return s.decode("utf-8", errors="ignore" if ignore_errors else "strict")
+
+
+def native_to_unicode(s: str | bytes) -> str:
+    """Returns text; bytes that are not UTF-8 are left out."""
+    return to_unicode(s, ignore_errors=True)
+
+
+to_unicode_ignore_errors = native_to_unicode
+to_unicode_utf8 = to_unicode
+
+
+def unicode_to_native(s: str) -> str:
+    """Returns the text."""
+    return s
+
+
+def is_unicode(s: Any) -> bool:
+    """Whether a value is text."""
+    return isinstance(s, str)
+
+
+def strip_ids(ids: Iterable[int], ids_to_strip: Sequence[int]) -> list[int]:
+    """Removes some ids from the end."""
+    kept = list(ids)
+    while kept and kept[-1] in ids_to_strip:
+        kept.pop()
+    return kept
+
+
+# ---- encoders
+
+
+class TextEncoder(text_encoder.TextEncoder):
+    """Numbers separated by white space; base of a user's own encoders.
+
+    Args:
+        num_reserved_ids: ids below this are reserved; they are added to the numbers.
+    """
+
+    def __init__(self, num_reserved_ids: int | None = NUM_RESERVED_TOKENS) -> None:
+        self._num_reserved_ids = num_reserved_ids or 0
+
+    @property
+    def num_reserved_ids(self) -> int:
+        """Number of reserved ids."""
+        return self._num_reserved_ids
+
+    @property
+    def vocab_size(self) -> int:
+        """Unknown: a problem's `hparams` gives it."""
+        raise NotImplementedError
+
+    def encode(self, s: str) -> list[int]:
+        """Returns the ids of a line; EOS is not appended."""
+        return [int(word) + self._num_reserved_ids for word in s.split()]
+
+    def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
+        """Returns the text."""
+        del strip_extraneous
+        return " ".join(self.decode_list([i for i in ids if i >= self._num_reserved_ids]))
+
+    def decode_list(self, ids: Sequence[int]) -> list[str]:
+        """Returns the text of each id."""
+        reserved = self._num_reserved_ids
+        return [RESERVED_TOKENS[i] if i < reserved else str(i - reserved) for i in ids]
+
+
+class ByteTextEncoder(text_encoder.ByteTextEncoder):
+    """UTF-8 bytes.
+
+    Args:
+        num_reserved_ids: only T2T's default is available.
+    """
+
+    def __init__(self, num_reserved_ids: int = NUM_RESERVED_TOKENS) -> None:
+        if num_reserved_ids != NUM_RESERVED_TOKENS:
+            raise ValueError(f"num_reserved_ids={num_reserved_ids}: only 2 is available")
+
+    @property
+    def num_reserved_ids(self) -> int:
+        """Number of reserved ids."""
+        return NUM_RESERVED_TOKENS
+
+    def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
+        """Returns the text."""
+        del strip_extraneous
+        return super().decode(ids)
+
+
+class TokenTextEncoder(text_encoder.TokenTextEncoder):
+    """Tokens separated by white space, from a file or a list; padding and EOS come first.
+
+    Args:
+        vocab_filename: the file, one token per line; None: none.
+        reverse: only False is available.
+        vocab_list: the tokens, if there is no file.
+        replace_oov: the token for unlisted ones.
+        num_reserved_ids: only T2T's default is available.
+    """
+
+    def __init__(
+        self,
+        vocab_filename: str | None,
+        reverse: bool = False,
+        vocab_list: Sequence[str] | None = None,
+        replace_oov: str | None = None,
+        num_reserved_ids: int = NUM_RESERVED_TOKENS,
+    ) -> None:
+        if reverse or num_reserved_ids != NUM_RESERVED_TOKENS:
+            raise ValueError("TokenTextEncoder: reverse and other num_reserved_ids are missing")
+        if vocab_filename and _is_noted(vocab_filename):
+            self._read(vocab_filename, [PAD], None)
+        elif vocab_filename:
+            super().__init__(vocab_filename, replace_oov)
+        else:
+            self._read("vocab_list", vocab_list or (), replace_oov)
+
+    @property
+    def num_reserved_ids(self) -> int:
+        """Number of reserved ids."""
+        return NUM_RESERVED_TOKENS
+
+    def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
+        """Returns the text."""
+        del strip_extraneous
+        return super().decode(ids)
+
+    def decode_list(self, ids: Sequence[int]) -> list[str]:
+        """Returns the token of each id."""
+        return [self.tokens[i] if i < self.vocab_size else f"ID_{i}" for i in ids]
+
+    def store_to_file(self, filename: str) -> None:
+        """Writes the tokens, with padding and EOS, one per line."""
+        files.write_text(filename, "".join(f"{token}\n" for token in self.tokens))
+
+
+class SubwordTextEncoder(subword_text_encoder.SubwordTextEncoder):
+    """T2T's subwords.
+
+    Args:
+        filename: a `.subwords` file; None: empty. A list of subtokens is taken as it is.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str] | Sequence[str] | None = None) -> None:
+        if filename is None or (isinstance(filename, str) and _is_noted(filename)):
+            super().__init__([])
+        elif isinstance(filename, str | os.PathLike):
+            loaded = subword_text_encoder.SubwordTextEncoder.load(filename)
+            super().__init__(loaded.all_subtoken_strings)
+        else:
+            super().__init__(filename)
+
+    @classmethod
+    def build_from_generator(
+        cls,
+        generator: Iterable[str],
+        target_vocab_size: int,
+        max_subtoken_length: int | None = None,
+        reserved_tokens: Sequence[str] | None = None,
+    ) -> Self:
+        """Builds a vocabulary of about the given size from text."""
+        return cls(
+            subword_text_encoder.SubwordTextEncoder.build_to_target_size(
+                target_vocab_size,
+                subword_text_encoder.count_tokens(map(native_to_unicode, generator)),
+                reserved_tokens=(reserved_tokens or RESERVED_TOKENS)[NUM_RESERVED_TOKENS:],
+                max_subtoken_length=max_subtoken_length,
+            ).all_subtoken_strings
+        )
+
+    @property
+    def num_reserved_ids(self) -> int:
+        """Number of reserved ids."""
+        return NUM_RESERVED_TOKENS
+
+    def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
+        """Returns the text."""
+        del strip_extraneous
+        return super().decode(ids)
+
+    def decode_list(self, ids: Sequence[int]) -> list[str]:
+        """Returns the subtoken of each id."""
+        return [self.all_subtoken_strings[i] if i < self.vocab_size else "" for i in ids]
+
+    def encode_without_tokenizing(self, token_text: str) -> list[int]:
+        """Returns the ids of a text that is one token."""
+        return list(self._token_ids(token_text))
+
+    def store_to_file(self, filename: str, add_single_quotes: bool = True) -> None:
+        """Writes a `.subwords` file."""
+        if not add_single_quotes:
+            raise ValueError("store_to_file: files are written with quotes only")
+        self.save(filename)
+
+
+class ClassLabelEncoder(TextEncoder):
+    """The number of a label, which has no reserved ids.
+
+    Args:
+        class_labels: the labels in order.
+        class_labels_fname: a file of them, one per line.
+    """
+
+    def __init__(
+        self, class_labels: Sequence[str] | None = None, class_labels_fname: str | None = None
+    ) -> None:
+        super().__init__(num_reserved_ids=0)
+        if class_labels_fname and not _is_noted(class_labels_fname):
+            with open(class_labels_fname, encoding="utf-8") as file:
+                class_labels = [line.strip() for line in file]
+        self._class_labels = list(class_labels or [])
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of labels."""
+        return len(self._class_labels)
+
+    def encode(self, s: str) -> Any:
+        """Returns the number of a label."""
+        return self._class_labels.index(s)
+
+    def decode(self, ids: Any, strip_extraneous: bool = False) -> str:
+        """Returns the label of a number, or of a list of one."""
+        del strip_extraneous
+        return self._class_labels[ids[0] if isinstance(ids, Sequence) else int(ids)]
+
+
+class AdaptedEncoder(text_encoder.TextEncoder):
+    """A user's encoder as this package calls it: `decode` gets ids of text alone.
+
+    Args:
+        encoder: an object with T2T's methods.
+        vocab_size: number of ids, with padding and EOS.
+    """
+
+    def __init__(self, encoder: Any, vocab_size: int) -> None:
+        self._encoder = encoder
+        self._vocab_size = vocab_size
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, with padding and EOS."""
+        return self._vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a line; EOS is not appended."""
+        return [int(id_) for id_ in self._encoder.encode(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text."""
+        return str(self._encoder.decode(self._text_ids(ids)))

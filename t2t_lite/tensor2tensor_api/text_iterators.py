@@ -1,0 +1,97 @@
+"""T2T's iterators over text files."""
+
+import glob
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_lite.corpora.corpora import aligned
+from t2t_lite.text.text_encoder import EOS_ID
+from t2t_lite.text.text_files import iterate_lines
+
+_LABELLED = re.compile(r"(.*)\tExtra_Label: (-?\d+)")
+
+
+def txt_line_iterator(txt_path: str) -> Iterator[str]:
+    """Yields the stripped lines of a file."""
+    return map(str.strip, iterate_lines(txt_path))
+
+
+def txt_line_sharded_iterator(txt_pattern: str) -> Iterator[str]:
+    """Yields the stripped lines of all files that match a pattern."""
+    return (line for path in sorted(glob.glob(txt_pattern)) for line in txt_line_iterator(path))
+
+
+def txt_and_label_iterator(txt_path: str) -> Iterator[list[Any]]:
+    r"""Yields text and label of lines such as `text\tExtra_Label: 3`.
+
+    Raises:
+        ValueError: a line has another form.
+    """
+    for number, line in enumerate(txt_line_iterator(txt_path), 1):
+        found = _LABELLED.fullmatch(line)
+        if found is None:
+            raise ValueError(f"{txt_path}, line {number}: expected text<TAB>Extra_Label: NUMBER")
+        yield [found[1], int(found[2])]
+
+
+def text2text_txt_iterator(source_txt_path: str, target_txt_path: str) -> Iterator[dict[str, str]]:
+    """Yields the pairs of two files.
+
+    Raises:
+        DataError: they have different numbers of lines; T2T ends with the shorter one.
+    """
+    names = f"{source_txt_path} and {target_txt_path}"
+    sides = txt_line_iterator(source_txt_path), txt_line_iterator(target_txt_path)
+    return ({"inputs": one, "targets": other} for one, other in aligned(*sides, names))
+
+
+def text2text_txt_sharded_iterator(
+    source_txt_pattern: str, target_txt_pattern: str
+) -> Iterator[dict[str, str]]:
+    """Yields the pairs of files that match two patterns; errors as `text2text_txt_iterator`."""
+    sides = map(txt_line_sharded_iterator, (source_txt_pattern, target_txt_pattern))
+    names = f"{source_txt_pattern} and {target_txt_pattern}"
+    return ({"inputs": one, "targets": other} for one, other in aligned(*sides, names))
+
+
+def text2text_txt_tab_iterator(txt_path: str) -> Iterator[dict[str, str]]:
+    """Yields the pairs of lines with a tab; other lines are left out."""
+    lines = txt_line_sharded_iterator(txt_path) if "*" in txt_path else txt_line_iterator(txt_path)
+    for line in lines:
+        source, tab, target = line.partition("\t")
+        if tab:
+            yield {"inputs": source.strip(), "targets": target.strip()}
+
+
+def text2self_txt_iterator(txt_path: str) -> Iterator[dict[str, str]]:
+    """Yields the lines of a file as targets."""
+    return ({"targets": line} for line in txt_line_iterator(txt_path))
+
+
+def text2class_txt_iterator(
+    source_txt_path: str, label_txt_path: str, class_strs: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yields texts and labels: numbers, or one of `class_strs`."""
+    for pair in text2text_txt_iterator(source_txt_path, label_txt_path):
+        label = pair["targets"]
+        number = class_strs.index(label) if class_strs else int(label)
+        yield {"inputs": pair["inputs"], "label": number}
+
+
+def text2text_generate_encoded(
+    sample_generator: Iterable[Mapping[str, Any]],
+    vocab: Any,
+    targets_vocab: Any = None,
+    has_inputs: bool = True,
+    inputs_prefix: str = "",
+    targets_prefix: str = "",
+) -> Iterator[dict[str, Any]]:
+    """Yields samples with the ids of their texts, EOS at the end."""
+    for sample in sample_generator:
+        encoded = dict(sample)
+        if has_inputs:
+            encoded["inputs"] = [*vocab.encode(inputs_prefix + sample["inputs"]), EOS_ID]
+        text = targets_prefix + sample["targets"]
+        encoded["targets"] = [*(targets_vocab or vocab).encode(text), EOS_ID]
+        yield encoded

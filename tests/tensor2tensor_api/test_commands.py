@@ -1,0 +1,41 @@
+"""A user directory written for T2T generates, trains and decodes, through the commands."""
+
+import json
+import pathlib
+
+import pytest
+
+from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
+
+pytestmark = pytest.mark.integration
+
+USR_DIR = pathlib.Path(__file__).parents[1] / "fixtures" / "t2t_usr_dir"
+
+
+def run(command, *flags: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main([f"--t2t_usr_dir={USR_DIR}", *flags])
+    assert not ended.value.code, flags
+
+
+@pytest.mark.parametrize(
+    ("problem", "model", "hparams_set", "line"),
+    [
+        ("usr_counting", "transformer", "transformer_usr", "1 2 3"),
+        ("translate_usr_rev", "transformer", "transformer_usr_tiny", "Katze number 3"),
+        ("usr_parity", "lstm_seq2seq", "lstm_usr", "abc"),
+    ],
+)
+def test_it_runs_unchanged(upstream, tmp_path, archives, problem, model, hparams_set, line):
+    archives(tmp_path / "tmp")
+    data, out = f"--data_dir={tmp_path}/data", f"--output_dir={tmp_path}/run"
+    run(t2t_datagen, f"--problem={problem.removesuffix('_rev')}", data, f"--tmp_dir={tmp_path}/tmp")
+    names = [f"--problem={problem}", f"--model={model}", f"--hparams_set={hparams_set}"]
+    steps = ["--train_steps=4", "--local_eval_frequency=4", "--eval_steps=1"]
+    run(t2t_trainer, *names, data, out, *steps, "--hparams=max_length=32,batch_shuffle_size=0")
+    hparams = json.loads((tmp_path / "run" / "hparams.json").read_text())
+    assert hparams.get("usr_field", 3) == 3
+    (tmp_path / "in.txt").write_text(f"{line}\n")
+    files = [f"--decode_from_file={tmp_path}/in.txt", f"--decode_to_file={tmp_path}/out.txt"]
+    run(t2t_decoder, out, *files)
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 1

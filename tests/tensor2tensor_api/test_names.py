@@ -1,0 +1,109 @@
+"""Which names of tensor2tensor can be imported, and what the others say."""
+
+import importlib
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from t2t_lite import registry, upstream_imports
+from t2t_lite.errors import UsageError
+from t2t_lite.tensor2tensor_api import names
+
+_PAGE = pathlib.Path(__file__).parents[2] / "docs" / "coming-from-t2t.md"
+
+
+def test_modules_are_those_of_this_package(upstream):
+    import tensor2tensor.utils.registry as theirs
+    from tensor2tensor.data_generators import problem, text_problems
+    from tensor2tensor.models.research import universal_transformer
+
+    from t2t_lite.tensor2tensor_api import registry as ours
+    from t2t_lite.tensor2tensor_api.problem import Problem
+
+    assert theirs is ours
+    assert ours.__spec__.name == "t2t_lite.tensor2tensor_api.registry"
+    assert issubclass(text_problems.Text2TextProblem, problem.Problem)
+    assert problem.Problem is Problem
+    assert universal_transformer.universal_transformer_base().hidden_size == 1024
+
+
+def test_all_that_is_offered_can_be_imported(upstream):
+    for module in names.MODULES:
+        found = importlib.import_module(f"tensor2tensor.{module}")
+        for name in found.__all__:
+            getattr(found, name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("from tensor2tensor.utils.registry import register_model", "t2t_lite.register_model"),
+        ("from tensor2tensor.utils import t2t_model; t2t_model.T2TModel", "docs/extending.md"),
+        ("from tensor2tensor.models.transformer import transformer_bas", "'transformer_base'"),
+        ("import tensor2tensor.data_generators.text_problem", "mean 'text_problems'"),
+        ("from tensor2tensor.utils import registri", "mean 'registry'"),
+        ("from tensor2tensor.data_generators import wiki_lm; wiki_lm.X", "copy the module"),
+        ("from tensor2tensor.data_generators.problem import Problm", "mean 'Problem'"),
+    ],
+)
+def test_a_missing_name_says_what_to_write_instead(upstream, statement, message):
+    with pytest.raises(ImportError, match=message) as raised:
+        exec(statement)
+    assert isinstance(raised.value, UsageError)
+    assert "docs/coming-from-t2t.md" in str(raised.value)
+
+
+def test_a_user_directory_may_have_copies_of_modules(upstream, tmp_path):
+    folder = tmp_path / "usr_copies"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from . import cipher\n")
+    (folder / "wiki_lm.py").write_text("SIZE = 7\n")
+    (folder / "cipher.py").write_text(
+        "from tensor2tensor.data_generators import wiki_lm\nSIZE = wiki_lm.SIZE + 1\n"
+    )
+    upstream_imports.install(["usr_failed"])  # is not loaded
+    registry.import_usr_dir(str(folder))
+    assert sys.modules["usr_copies.cipher"].SIZE == 8
+
+
+def test_an_installed_tensor2tensor_is_not_hidden(upstream, tmp_path, monkeypatch):
+    package = tmp_path / "tensor2tensor"
+    package.mkdir()
+    (package / "__init__.py").write_text("VERSION = 'theirs'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert importlib.import_module("tensor2tensor").VERSION == "theirs"
+
+
+def test_only_a_user_directory_that_needs_it_loads_the_package(tmp_path):
+    folder = tmp_path / "usr_plain"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    script = f"""
+import sys
+from t2t_lite import registry
+registry.import_usr_dir({str(folder)!r})
+registry.list_problems()
+assert not [name for name in sys.modules if name.startswith("t2t_lite.tensor2tensor_api")]
+import tensor2tensor.data_generators.text_problems, tensor2tensor.models.transformer
+assert "tensorflow" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_documentation_lists_every_name(upstream):
+    page = _PAGE.read_text()
+    listed: dict[str, str] = {}
+    for name, text in re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page, re.MULTILINE):
+        listed[name] = f"{listed[name]} {text}" if name in listed else text
+    listed["data_generators.translate_ende"] = listed["data_generators.translate_enfr"]
+    for module in names.MODULES:
+        found = importlib.import_module(f"tensor2tensor.{module}")
+        shown = re.findall(r"`(\w+)`", listed[module])
+        assert shown == found.__all__ or module.startswith("models."), module
+    for name, instead in names.REPLACEMENTS.items():
+        assert listed[name] == instead, name
+    rest = set(listed) - set(names.MODULES) - set(names.REPLACEMENTS)
+    assert not rest
