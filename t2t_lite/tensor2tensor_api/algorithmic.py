@@ -1,6 +1,7 @@
 """T2T's base class of algorithmic problems."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.hparam import HParams
@@ -31,7 +32,7 @@ class AlgorithmicProblem(Problem):
         """Yields cases: symbols from 0 of inputs and targets."""
         raise NotImplementedError
 
-    def generate_data(self, data_dir: str, tmp_dir: str, task_id: int = -1) -> None:
+    def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Writes training and evaluation files."""
         del tmp_dir, task_id
         generator_utils.generate_dataset_and_shuffle(

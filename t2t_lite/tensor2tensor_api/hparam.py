@@ -210,11 +210,12 @@ def _with_fields(settings: type[Settings], own: Mapping[str, Any]) -> type[Setti
                 f"hparam {name!r}: {value!r} cannot be saved; expected a number, a text, a switch "
                 "or a list of them"
             )
-    fields = [
-        (name, type(value), dataclasses.field(default_factory=lambda value=value: value))
-        for name, value in own.items()
-    ]
+    fields = [(name, type(value), _field_of(value)) for name, value in own.items()]
     return dataclasses.make_dataclass(settings.__name__, fields, bases=(settings,))
+
+
+def _field_of(value: Any) -> Any:
+    return dataclasses.field(default_factory=lambda: value)
 
 
 def _fitting(value: Any, kind: Any) -> Any:

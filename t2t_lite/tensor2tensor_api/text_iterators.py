@@ -50,9 +50,11 @@ def text2text_txt_sharded_iterator(
     source_txt_pattern: str, target_txt_pattern: str
 ) -> Iterator[dict[str, str]]:
     """Yields the pairs of files that match two patterns; errors as `text2text_txt_iterator`."""
-    sides = map(txt_line_sharded_iterator, (source_txt_pattern, target_txt_pattern))
+    sources = txt_line_sharded_iterator(source_txt_pattern)
+    targets = txt_line_sharded_iterator(target_txt_pattern)
     names = f"{source_txt_pattern} and {target_txt_pattern}"
-    return ({"inputs": one, "targets": other} for one, other in aligned(*sides, names))
+    pairs = aligned(sources, targets, names)
+    return ({"inputs": one, "targets": other} for one, other in pairs)
 
 
 def text2text_txt_tab_iterator(txt_path: str) -> Iterator[dict[str, str]]:

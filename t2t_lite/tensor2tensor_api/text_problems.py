@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data import text_problems
@@ -60,9 +60,7 @@ log = logging.getLogger(__name__)
 class Text2TextProblem(Problem, text_problems.Text2TextProblem):
     """Pairs of text: T2T's members, with its arguments."""
 
-    def generate_samples(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterable[Mapping[str, Any]]:
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the samples of a split; `generate_encoded_samples` may do it instead.
 
         Raises:
@@ -83,7 +81,7 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
         """Padding between packed examples, which are not available."""
         return 0
 
-    def generate_data(self, data_dir: str, tmp_dir: str, task_id: int = -1) -> None:
+    def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Generates the missing vocabulary and files."""
         del task_id
         self._is_generated_here = True
@@ -148,9 +146,7 @@ class _Tmpdir(Text2TextProblem):
     TRAIN_FILES: ClassVar[Sequence[str]] = ("inputs.train.txt", "targets.train.txt")
     EVAL_FILES: ClassVar[Sequence[str]] = ("inputs.eval.txt", "targets.eval.txt")
 
-    def generate_samples(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterable[Mapping[str, Any]]:
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the pairs of two files in `tmp_dir`."""
         names = self.TRAIN_FILES if dataset_split == DatasetSplit.TRAIN else self.EVAL_FILES
         return text2text_txt_iterator(*(os.path.join(tmp_dir, name) for name in names))
@@ -163,12 +159,10 @@ class Text2textTmpdir(_Tmpdir):
 class Text2textTmpdirTokens(_Tmpdir):
     """`text2text_tmpdir_tokens`, for subclasses; itself it is registered by this package."""
 
-    vocab_type = VocabType.TOKEN  # type: ignore[assignment]
-    oov_token = "<UNK>"  # type: ignore[assignment]
+    vocab_type = VocabType.TOKEN
+    oov_token = "<UNK>"
 
-    def generate_samples(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterable[Mapping[str, Any]]:
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Writes the vocabulary from `vocab.txt` if it is missing; yields the pairs."""
         path = os.path.join(data_dir, self.vocab_filename)
         if not os.path.exists(path):

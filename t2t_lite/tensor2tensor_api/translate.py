@@ -3,7 +3,7 @@
 import json
 import os
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from t2t_lite import files
@@ -13,6 +13,7 @@ from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
 from t2t_lite.tensor2tensor_api.text_problems import Text2TextProblem
+from t2t_lite.text.sample import Sample
 
 __all__ = ["TranslateProblem", "compile_data"]
 
@@ -51,7 +52,7 @@ class TranslateProblem(Text2TextProblem):
         tmp_dir: str,
         dataset_split: str,
         custom_iterator: Callable[[str, str], Any] = text2text_txt_iterator,
-    ) -> Iterable[Mapping[str, Any]]:
+    ) -> Iterable[Sample]:
         """Yields the pairs of a split.
 
         Args:
