@@ -158,6 +158,7 @@ def dropouts(kind):
     """Names of the hparams of a kind that draw at random in training, and do not if they are 0."""
     names = [name for name in registry.hparams(KINDS[kind][1]).names() if name.endswith("dropout")]
     names += ["moe_gating_noise"] if kind in ("experts", "moe_lstm") else []
+    names.remove("bpe_dropout")  # which draws while the data is read
     # As in T2T, the Evolved Transformer's feed-forward layers have the layers' dropout inside, too.
     return [name for name in names if (kind, name) != ("evolved", "relu_dropout")]
 
