@@ -24,13 +24,13 @@ class AlgorithmicProblem(Problem):
     @property
     def num_symbols(self) -> int:
         """Number of symbols."""
-        raise NotImplementedError
+        raise self.needs("num_symbols")
 
     def generator(
         self, nbr_symbols: int, max_length: int, nbr_cases: int
     ) -> Iterable[dict[str, Sequence[int]]]:
         """Yields cases: symbols from 0 of inputs and targets."""
-        raise NotImplementedError
+        raise self.needs("generator(nbr_symbols, max_length, nbr_cases)")
 
     def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Writes training and evaluation files."""

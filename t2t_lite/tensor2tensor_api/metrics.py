@@ -34,8 +34,6 @@ REGISTERED: Mapping[str, str] = {
 def registered(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the registered metrics for T2T's names, BLEU first, and the names without one."""
     wanted = list(names)
-    found = [
-        ours for name, ours in REGISTERED.items() if name == Metrics.APPROX_BLEU and name in wanted
-    ]
-    found += [REGISTERED[name] for name in wanted if name in REGISTERED]
-    return list(dict.fromkeys(found)), [name for name in wanted if name not in REGISTERED]
+    found = dict.fromkeys(REGISTERED[name] for name in wanted if name in REGISTERED)
+    without = [name for name in wanted if name not in REGISTERED]
+    return sorted(found, key=lambda name: name != "bleu"), without

@@ -106,15 +106,15 @@ class Problem(problem.Problem):
     @property
     def num_generate_tasks(self) -> int:
         """Number of calls of `generate_data`, for `multiprocess_generate`."""
-        raise NotImplementedError
+        raise self.needs("num_generate_tasks")
 
     def prepare_to_generate(self, data_dir: str, tmp_dir: str) -> None:
         """Does what comes before the calls of `generate_data`, for `multiprocess_generate`."""
-        raise NotImplementedError
+        raise self.needs("prepare_to_generate(data_dir, tmp_dir)")
 
-    def generate_data(self, data_dir: str, tmp_dir: str, task_id: int = -1) -> None:  # type: ignore[override]
+    def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Writes the files; a subclass does it with `generator_utils`."""
-        raise NotImplementedError
+        raise self.needs("generate_data(data_dir, tmp_dir, task_id=-1)")
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns encoders of ids written as numbers."""
@@ -188,6 +188,10 @@ class Problem(problem.Problem):
         self.prepare_to_generate(data_dir, tmp_dir)
         for task_id in range(self.num_generate_tasks):
             self.generate_data(data_dir, tmp_dir, task_id)
+
+    def needs(self, member: str) -> UserError:
+        """Returns the error for a member that the user's class has to define."""
+        return UserError(f"problem {self.base_name!r} ({type(self).__name__}) needs {member}")
 
     def require_supported(self) -> None:
         """Raises UserError if this package lacks something that the problem needs."""
@@ -309,7 +313,7 @@ def _adapted(encoder: Any, size: int | None, name: str) -> Any:
     """
     try:
         own = encoder.vocab_size
-    except (AttributeError, NotImplementedError):
+    except (AttributeError, NotImplementedError, UserError):
         own = None
     if size is None and own is None:
         raise UserError(

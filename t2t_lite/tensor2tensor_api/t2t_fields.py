@@ -26,7 +26,6 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "scheduled_sampling_prob": 0.0,
     "split_targets_chunk_length": 0,
     "split_to_length": 0,
-    "symbol_dropout": 0.0,
     "top": {},
     "use_fixed_batch_size": False,
     "warm_start_from_second": "",

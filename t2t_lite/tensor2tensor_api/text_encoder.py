@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from t2t_lite import files
+from t2t_lite.errors import UserError
 from t2t_lite.text import subword_text_encoder, text_encoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
@@ -119,8 +120,15 @@ class TextEncoder(text_encoder.TextEncoder):
 
     @property
     def vocab_size(self) -> int:
-        """Unknown: a problem's `hparams` gives it."""
-        raise NotImplementedError
+        """Unknown.
+
+        Raises:
+            UserError: always; a subclass knows it, or the problem's `hparams` gives it.
+        """
+        raise UserError(
+            f"{type(self).__name__} has no vocab_size: define it, or set p.vocab_size in the "
+            "problem's hparams"
+        )
 
     def encode(self, s: str) -> list[int]:
         """Returns the ids of a line; EOS is not appended."""
@@ -137,7 +145,16 @@ class TextEncoder(text_encoder.TextEncoder):
         return [RESERVED_TOKENS[i] if i < reserved else str(i - reserved) for i in ids]
 
 
-class ByteTextEncoder(text_encoder.ByteTextEncoder):
+class _ReservedIds:
+    """A member that T2T's encoders have in addition to this package's."""
+
+    @property
+    def num_reserved_ids(self) -> int:
+        """Number of reserved ids."""
+        return NUM_RESERVED_TOKENS
+
+
+class ByteTextEncoder(_ReservedIds, text_encoder.ByteTextEncoder):
     """UTF-8 bytes.
 
     Args:
@@ -148,18 +165,13 @@ class ByteTextEncoder(text_encoder.ByteTextEncoder):
         if num_reserved_ids != NUM_RESERVED_TOKENS:
             raise ValueError(f"num_reserved_ids={num_reserved_ids}: only 2 is available")
 
-    @property
-    def num_reserved_ids(self) -> int:
-        """Number of reserved ids."""
-        return NUM_RESERVED_TOKENS
-
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous
         return super().decode(ids)
 
 
-class TokenTextEncoder(text_encoder.TokenTextEncoder):
+class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
     """Tokens separated by white space, from a file or a list; padding and EOS come first.
 
     Args:
@@ -187,11 +199,6 @@ class TokenTextEncoder(text_encoder.TokenTextEncoder):
         else:
             self._read("vocab_list", vocab_list or (), replace_oov)
 
-    @property
-    def num_reserved_ids(self) -> int:
-        """Number of reserved ids."""
-        return NUM_RESERVED_TOKENS
-
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous
@@ -206,7 +213,7 @@ class TokenTextEncoder(text_encoder.TokenTextEncoder):
         files.write_text(filename, "".join(f"{token}\n" for token in self.tokens))
 
 
-class SubwordTextEncoder(subword_text_encoder.SubwordTextEncoder):
+class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
     """T2T's subwords.
 
     Args:
@@ -239,11 +246,6 @@ class SubwordTextEncoder(subword_text_encoder.SubwordTextEncoder):
                 max_subtoken_length=max_subtoken_length,
             ).all_subtoken_strings
         )
-
-    @property
-    def num_reserved_ids(self) -> int:
-        """Number of reserved ids."""
-        return NUM_RESERVED_TOKENS
 
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""

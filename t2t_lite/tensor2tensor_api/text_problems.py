@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data import text_problems
-from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
@@ -66,10 +65,7 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
         Raises:
             UserError: the subclass overrides neither.
         """
-        raise UserError(
-            f"problem {self.base_name!r} ({type(self).__name__}) needs "
-            "generate_samples(data_dir, tmp_dir, dataset_split)"
-        )
+        raise self.needs("generate_samples(data_dir, tmp_dir, dataset_split)")
 
     @property
     def is_generate_per_split(self) -> bool:

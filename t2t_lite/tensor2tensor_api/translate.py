@@ -8,7 +8,6 @@ from typing import Any
 
 from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
@@ -37,10 +36,7 @@ class TranslateProblem(Text2TextProblem):
         Raises:
             UserError: the subclass does not define them.
         """
-        raise UserError(
-            f"problem {self.base_name!r} ({type(self).__name__}) needs "
-            "source_data_files(dataset_split), or generate_samples"
-        )
+        raise self.needs("source_data_files(dataset_split), or generate_samples")
 
     def vocab_data_files(self) -> Iterable[data_sets.Entry]:
         """Returns the data sets of the vocabulary."""

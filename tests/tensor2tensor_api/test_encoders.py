@@ -29,7 +29,7 @@ def test_numbers():
     assert encoder.decode([2, 7, 1, 0]) == "0 5"
     assert encoder.decode_list([1, 7]) == ["<EOS>", "5"]
     assert text_encoder.TextEncoder(num_reserved_ids=None).encode("3") == [3]
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(UserError, match=r"set p\.vocab_size in the problem's hparams"):
         _ = encoder.vocab_size
 
 

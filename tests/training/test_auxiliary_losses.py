@@ -69,16 +69,6 @@ class Balanced(Transformer):
         return hidden
 
 
-def ragged_batch(parts=PARTS):
-    rng = np.random.default_rng(7)
-    features = {}
-    for name, length in (("inputs", 6), ("targets", 7)):
-        ids = rng.integers(2, VOCAB, (parts, 3, length))
-        ends = rng.integers(1, length, (parts, 3, 1))
-        features[name] = tf.constant(np.where(np.arange(length) < ends, ids, 0), tf.int32)
-    return features
-
-
 def joined(batch):
     return {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
 
@@ -145,11 +135,11 @@ def assert_same(found, wanted, rtol=1e-5):
 
 
 @pytest.fixture(scope="module")
-def defined():
+def defined(ragged_batch):
     return by_definition(ragged_batch())
 
 
-def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
+def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined, ragged_batch):
     found = train(tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch())
     assert_same(found, defined)
     assert found[1][0]["balance"] > 0.01
@@ -159,14 +149,14 @@ def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("devices", [1, 2, 4])
-def test_devices_have_the_loss_of_the_whole_batch(defined, devices, strategy_over):
+def test_devices_have_the_loss_of_the_whole_batch(defined, devices, strategy_over, ragged_batch):
     batch = ragged_batch()
     assert_same(train(strategy_over(devices), joined(batch) if devices == 1 else batch), defined)
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("overrides", ["", EQUAL_PARTS, "recompute_activations=1"])
-def test_masks_are_the_same_in_both_passes(overrides, strategy_over):
+def test_masks_are_the_same_in_both_passes(overrides, strategy_over, ragged_batch):
     """One device takes a first pass for the sums, four do not."""
     settings = ",".join(filter(None, (WET, overrides)))
     one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
@@ -174,7 +164,7 @@ def test_masks_are_the_same_in_both_passes(overrides, strategy_over):
 
 
 @pytest.mark.integration
-def test_experts_are_the_same_on_one_and_four_devices(strategy_over):
+def test_experts_are_the_same_on_one_and_four_devices(strategy_over, ragged_batch):
     """With noise and dropout, which follow the part; one device accumulates."""
     one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
     assert_same(four, one)
@@ -189,7 +179,7 @@ def test_experts_are_the_same_on_one_and_four_devices(strategy_over):
         (with_experts, "moe_loss_coef", {"expert_importance", "expert_load"}),
     ],
 )
-def test_losses_may_have_weight_0(make, weight, names, strategy_over):
+def test_losses_may_have_weight_0(make, weight, names, strategy_over, ragged_batch):
     """The same on one device, with and without accumulation, and on two."""
     batch, settings = ragged_batch(parts=2), f"{DRY},{weight}=0"
     whole = train(strategy_over(1), joined(batch), settings, make=make)
@@ -199,7 +189,7 @@ def test_losses_may_have_weight_0(make, weight, names, strategy_over):
 
 
 @pytest.mark.integration
-def test_equal_parts_leave_the_auxiliary_loss_alone(strategy_over):
+def test_equal_parts_leave_the_auxiliary_loss_alone(strategy_over, ragged_batch):
     """multistep_adam changes what a token weighs, not what the auxiliary losses are."""
     _, plain = train(strategy_over(1), ragged_batch(), steps=1)
     _, equal = train(strategy_over(1), ragged_batch(), f"{DRY},{EQUAL_PARTS}", steps=1)
@@ -211,7 +201,7 @@ def test_equal_parts_leave_the_auxiliary_loss_alone(strategy_over):
     ("overrides", "rtol"),
     [("xla_compile=1", 1e-5), ("loss_chunk_tokens=4", 1e-5), ("dtype=float16,batch_size=32", 2e-2)],
 )
-def test_it_works_with(overrides, rtol, defined, strategy_over):
+def test_it_works_with(overrides, rtol, defined, strategy_over, ragged_batch):
     assert_same(train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}"), defined, rtol)
 
 
@@ -224,7 +214,7 @@ def test_models_without_auxiliary_losses_have_no_window(strategy_over):
     assert step.auxiliary_totals() == {}
 
 
-def test_keras_adds_the_losses_in_training_alone():
+def test_keras_adds_the_losses_in_training_alone(ragged_batch):
     model = balanced()
     features = {name: ids.numpy()[0] for name, ids in joined(ragged_batch()).items()}
     statistics = model.hidden_and_statistics(features, training=True)[1]

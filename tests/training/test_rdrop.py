@@ -37,16 +37,6 @@ class TwoMinds(Transformer):
         return hidden * ops.cast(factor, hidden.dtype)[:, None, None]
 
 
-def ragged_batch(parts=PARTS):
-    rng = np.random.default_rng(7)
-    features = {}
-    for name, length in (("inputs", 6), ("targets", 7)):
-        ids = rng.integers(2, VOCAB, (parts, 3, length))
-        ends = rng.integers(1, length, (parts, 3, 1))
-        features[name] = tf.constant(np.where(np.arange(length) < ends, ids, 0), tf.int32)
-    return features
-
-
 def joined(batch):
     return {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
 
@@ -159,7 +149,7 @@ def wet_step():
 
 
 @pytest.mark.integration
-def test_the_step_has_the_loss_of_its_two_passes(wet_step):
+def test_the_step_has_the_loss_of_its_two_passes(wet_step, ragged_batch):
     """In the metrics, the loss is the cross entropy alone; sentences have the whole loss."""
     step, batch = wet_step, ragged_batch(parts=1)
     batch = step._shapes.pad(batch)
@@ -187,7 +177,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step):
 
 @pytest.mark.parametrize("row", [1, 4])
 def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
-    row, wet_step, monkeypatch
+    row, wet_step, monkeypatch, ragged_batch
 ):
     hidden = np.zeros((6, 7, 16), np.float32)
     hidden[row] = np.nan
@@ -197,7 +187,7 @@ def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
     assert np.isfinite(losses).tolist() == [True, False, True]
 
 
-def test_masks_follow_seed_step_and_pass(wet_step):
+def test_masks_follow_seed_step_and_pass(wet_step, ragged_batch):
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
     rows = [np.split(wet_step._hidden(part, tf.constant(n, tf.int64)), 2) for n in (3, 3, 4)]
     assert (rows[0][0] == rows[1][0]).all()
@@ -206,7 +196,7 @@ def test_masks_follow_seed_step_and_pass(wet_step):
     assert all(np.abs(rows[0][0] - other).max() > 0.1 for other in others)
 
 
-def test_without_it_a_step_takes_one_pass():
+def test_without_it_a_step_takes_one_pass(ragged_batch):
     step = make_step(tf.distribute.MirroredStrategy(["CPU:0"]), "rdrop_alpha=0")
     part = {name: ids[0] for name, ids in ragged_batch().items()}
     assert step._hidden(part, tf.constant(0, tf.int64)).shape[0] == 3
@@ -214,7 +204,7 @@ def test_without_it_a_step_takes_one_pass():
     assert step.auxiliary_totals() == {}
 
 
-def test_fit_refuses_what_it_would_leave_out():
+def test_fit_refuses_what_it_would_leave_out(ragged_batch):
     hparams = registry.hparams("transformer_tiny").override(SMALL)
     model = Transformer(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -225,7 +215,7 @@ def test_fit_refuses_what_it_would_leave_out():
 
 
 @pytest.mark.integration
-def test_any_division_of_a_batch_is_the_whole_batch(strategy_over):
+def test_any_division_of_a_batch_is_the_whole_batch(strategy_over, ragged_batch):
     """With passes that differ by the same in every part; parts have unlike numbers of tokens."""
     settings, batch = f"{DRY},rdrop_alpha={ALPHA}", ragged_batch()
     whole, step = train(strategy_over(1), joined(batch), settings, model=TwoMinds)
@@ -237,7 +227,7 @@ def test_any_division_of_a_batch_is_the_whole_batch(strategy_over):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("more", ["", ",optimizer=multistep_adam"])
-def test_masks_follow_the_part_not_the_device(more, strategy_over):
+def test_masks_follow_the_part_not_the_device(more, strategy_over, ragged_batch):
     """With dropout of everything; recomputed activations and chunks change nothing."""
     spared = f"{EVERYTHING}{more},loss_chunk_tokens=4,recompute_activations=true"
     one, first = train(strategy_over(1), ragged_batch(), EVERYTHING + more)
@@ -247,7 +237,7 @@ def test_masks_follow_the_part_not_the_device(more, strategy_over):
 
 
 @pytest.mark.integration
-def test_losses_of_layers_see_both_passes(strategy_over):
+def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
     """Experts: the same on one device, which accumulates, and on two."""
     experts = f"{EVERYTHING},moe_num_experts=4,moe_hidden_sizes=12,moe_loss_coef=0.5"
     results = [
@@ -262,7 +252,7 @@ def test_losses_of_layers_see_both_passes(strategy_over):
 
 
 @pytest.mark.integration
-def test_xla_computes_the_same(strategy_over):
+def test_xla_computes_the_same(strategy_over, ragged_batch):
     settings = f"{DRY},rdrop_alpha={ALPHA},loss_chunk_tokens=8"
     one, other = (
         train(strategy_over(1), ragged_batch(), f"{settings},xla_compile={xla}", model=TwoMinds)[0]
@@ -273,7 +263,7 @@ def test_xla_computes_the_same(strategy_over):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_precision_learns_as_float32_does(dtype, strategy_over):
+def test_half_precision_learns_as_float32_does(dtype, strategy_over, ragged_batch):
     """Without symbol_dropout, masks are the same to rounding of their rates."""
     found = {}
     for kind in ("float32", dtype):

@@ -17,21 +17,6 @@ SMALL = (
 )
 
 
-def ragged_batches(steps: int, parts: int = PARTS) -> list[dict[str, tf.Tensor]]:
-    """Batches [W, B, L] whose parts hold very different numbers of tokens."""
-    rng = np.random.default_rng(7)
-    batches = []
-    for _ in range(steps):
-        features = {}
-        for name, length in (("inputs", 6), ("targets", 7)):
-            ids = rng.integers(2, VOCAB, (parts, 3, length))
-            ends = rng.integers(1, length, (parts, 3, 1))
-            ids = np.where(np.arange(length) < ends, ids, 0)
-            features[name] = tf.constant(ids, tf.int32)
-        batches.append(features)
-    return batches
-
-
 def train(strategy, batches, overrides="", model="transformer", hparams_set="transformer_base"):
     """Trains on the batches; returns the step object and the weights as one vector."""
     small = SMALL if model == "transformer" else "hidden_size=12,num_hidden_layers=1"
@@ -50,7 +35,7 @@ def train(strategy, batches, overrides="", model="transformer", hparams_set="tra
 
 
 @pytest.mark.integration
-def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over):
+def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over, ragged_batches):
     """20 steps: eight parts on 8, 2 or 1 devices, and the same sentences as one part."""
     settings = (
         "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,clip_grad_norm=0.5"
@@ -70,7 +55,7 @@ def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over):
 
 
 @pytest.fixture(scope="module")
-def compiled_step():
+def compiled_step(ragged_batches):
     """A step on two devices, and its variables after some training."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     step, _ = train(strategy, ragged_batches(1))
@@ -88,7 +73,7 @@ def on_two(compiled_step):
         variable.assign(value)
 
 
-def test_a_token_weighs_the_same_in_every_part(on_two):
+def test_a_token_weighs_the_same_in_every_part(on_two, ragged_batches):
     """A mean of the parts' means would differ: the parts' losses are far from equal."""
     on_two(ragged_batches(1)[0], 0)
     totals = on_two.totals()
@@ -101,7 +86,7 @@ def test_a_token_weighs_the_same_in_every_part(on_two):
     assert totals.steps == 1
 
 
-def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
+def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two, ragged_batches):
     """With the same dropout masks; lengths are padded."""
     features = ragged_batches(1)[0]
     on_two(features, 0)
@@ -118,7 +103,7 @@ DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0
 
 
 @pytest.fixture(scope="module")
-def with_dropout():
+def with_dropout(ragged_batches):
     """Three batches of four parts, and the weights after training on one device, with dropout."""
     batches = ragged_batches(3, parts=4)
     _, weights = train(tf.distribute.MirroredStrategy(["CPU:0"]), batches, DROPOUT)
@@ -158,7 +143,7 @@ def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(on_two
     assert not any((np.roll(first, k, axis=0) == second).all() for k in range(4))
 
 
-def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two):
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two, ragged_batches):
     step = on_two
     before = [v.numpy() for v in step.variables]
     slots = [v.numpy() for v in step.optimizer.variables]
@@ -174,7 +159,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two):
     assert all(np.array_equal(a, b) for a, b in zip(slots, after, strict=True))
 
 
-def test_a_trial_step_changes_nothing(on_two):
+def test_a_trial_step_changes_nothing(on_two, ragged_batches):
     step = on_two
     before = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
     step(ragged_batches(1)[0], 2, learn=False)
@@ -183,7 +168,7 @@ def test_a_trial_step_changes_nothing(on_two):
     assert step.totals().tokens == 0
 
 
-def test_one_trace_serves_all_lengths(strategy_over):
+def test_one_trace_serves_all_lengths(strategy_over, ragged_batches):
     step, _ = train(strategy_over(1), ragged_batches(1, parts=1))
     for length in (3, 4, 5, 9):
         ids = tf.ones((1, 2, length), tf.int32)
@@ -192,7 +177,7 @@ def test_one_trace_serves_all_lengths(strategy_over):
 
 
 @pytest.mark.integration
-def test_lstm_is_the_same_on_one_and_two_devices(strategy_over):
+def test_lstm_is_the_same_on_one_and_two_devices(strategy_over, ragged_batches):
     batches = ragged_batches(2, parts=2)
     lstm = {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"}
     _, on_one = train(strategy_over(1), batches, **lstm)
@@ -211,7 +196,7 @@ def test_chunks_and_recomputation_change_nothing_but_memory(with_dropout, strate
 
 @pytest.mark.integration
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_precision_learns_as_float32_does(dtype, strategy_over):
+def test_half_precision_learns_as_float32_does(dtype, strategy_over, ragged_batches):
     """With the same masks; the weights stay float32, and two devices equal one to rounding."""
     batches = ragged_batches(1, parts=2) * 8
     losses, weights = {}, {}
@@ -232,7 +217,7 @@ def test_half_precision_learns_as_float32_does(dtype, strategy_over):
 
 
 @pytest.mark.integration
-def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over):
+def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over, ragged_batches):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
     step.loss_scale.value.assign(1e30)
@@ -246,7 +231,7 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over):
 
 
 @pytest.mark.integration
-def test_xla_computes_the_same(strategy_over, caplog):
+def test_xla_computes_the_same(strategy_over, caplog, ragged_batches):
     batches = ragged_batches(2, parts=2)
     settings = (
         "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,loss_chunk_tokens=8"
@@ -259,7 +244,7 @@ def test_xla_computes_the_same(strategy_over, caplog):
 
 
 @pytest.mark.integration
-def test_xla_compiles_an_lstm(strategy_over):
+def test_xla_compiles_an_lstm(strategy_over, ragged_batches):
     lstm = {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}
     batches = ragged_batches(2, parts=2)
     _, plain = train(strategy_over(1), batches, "dropout=0", **lstm)
@@ -267,7 +252,7 @@ def test_xla_compiles_an_lstm(strategy_over):
     np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-5)
 
 
-def test_what_xla_cannot_do_is_refused(strategy_over):
+def test_what_xla_cannot_do_is_refused(strategy_over, ragged_batches):
     xla = "xla_compile=true"
     with pytest.raises(UsageError, match="several logical CPU devices"):
         train(strategy_over(2), ragged_batches(1), xla)
