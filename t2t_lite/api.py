@@ -56,8 +56,7 @@ class Run(run_folder.RunFolder):
         Raises:
             UserError: the checkpoint is missing, or does not fit the model.
         """
-        model, _ = self.load_model(self.checkpoint(checkpoint))
-        return model
+        return self.load_model(self.checkpoint(checkpoint)).model
 
     def translator(
         self, checkpoint: CheckpointName = "newest", **decode_hparams: Any

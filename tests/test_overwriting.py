@@ -98,7 +98,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     trained = [TrainedModel(opened, str(elsewhere / "model.ckpt-9"))]
     for module in (jobs, job):
         monkeypatch.setattr(module, "find_models", lambda config: trained)
-        monkeypatch.setattr(module, "load_decoder", lambda config, trained: decoder)
+        monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
     monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths: ([], []))
     return opened
 

@@ -31,7 +31,7 @@ def warm_start(model: Seq2Seq, source: str) -> None:
     path = pathlib.Path(source)
     checkpoint = None if path.is_dir() else source
     other_run = run_folder.open_run(str(path.parent if checkpoint else path))
-    other, step = other_run.load_model(checkpoint)
+    other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)
     fitting = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     if not fitting:

@@ -135,9 +135,8 @@ class Decoder:
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
-        checkpoint = checkpoint or run.latest_checkpoint()
         hparams = hparams or DecodeHParams.of(run.problem)
-        model, step = run.load_model(checkpoint, hparams.dtype)
+        model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
         log.info("restored %s after step %d", checkpoint, step)
         encoders = run.encoders
         return cls(model, run.problem, encoders, hparams, names=[checkpoint], **settings)

@@ -53,8 +53,7 @@ def run(config: DecoderConfig) -> None:
         UserError: the settings, the input or the run folder are invalid.
     """
     start = time.monotonic()
-    trained = find_models(config)
-    decoder = load_decoder(config, trained)
+    decoder, trained = load_decoder(config, find_models(config))
     if config.decode_interactive:
         _decode_typed(decoder, config)
     elif config.decode_from_file == STANDARD_INPUT:

@@ -25,22 +25,25 @@ class TrainedModel:
     """One checkpoint, and the run that wrote it."""
 
     run: run_folder.RunFolder
-    checkpoint: str
+    checkpoint: str  # its prefix; "" until the newest readable one is loaded
 
     def files(self) -> list[pathlib.Path]:
         """Returns the files of the checkpoint and all files that belong to the run folder."""
         path = pathlib.Path(self.checkpoint)
         return [*self.run.own_files(), *path.parent.glob(glob.escape(path.name) + ".*")]
 
-    def load(self, dtype: str = "") -> Seq2Seq:
+    def load(self, dtype: str = "") -> tuple[Seq2Seq, "TrainedModel"]:
         """Builds the model and reads its weights; `dtype`: see `RunFolder.load_model`.
+
+        Returns:
+            The model; this, with the checkpoint that was read.
 
         Raises:
             UserError: the weights cannot be read or do not fit.
         """
-        model, step = self.run.load_model(self.checkpoint, dtype)
-        log.info("restored %s after step %d", self.checkpoint, step)
-        return model
+        model, step, checkpoint = self.run.load_model(self.checkpoint or None, dtype)
+        log.info("restored %s after step %d", checkpoint, step)
+        return model, dataclasses.replace(self, checkpoint=checkpoint)
 
     def origin(self) -> dict[str, Any]:
         """Returns everything that determines the model's outputs, for JSON."""
@@ -77,8 +80,10 @@ def find_models(config: DecoderConfig) -> list[TrainedModel]:
     return trained
 
 
-def load_decoder(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Decoder:
-    """Returns the decoder of a run, with its models on its devices.
+def load_decoder(
+    config: DecoderConfig, trained: Sequence[TrainedModel]
+) -> tuple[Decoder, list[TrainedModel]]:
+    """Returns the decoder of a run, with its models on its devices; and what was loaded.
 
     Raises:
         UserError: a checkpoint cannot be read, or a device is missing.
@@ -88,8 +93,8 @@ def load_decoder(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Deco
     hparams = DecodeHParams.of(run.problem, config.decode_hparams)
     devices = decoding_devices(config.worker_gpu)
     with on_device(devices[0]):
-        models = [one.load(hparams.dtype) for one in trained]
-    return Decoder(
+        models, trained = zip(*(one.load(hparams.dtype) for one in trained), strict=True)
+    decoder = Decoder(
         models,
         run.problem,
         run.encoders,
@@ -99,6 +104,7 @@ def load_decoder(config: DecoderConfig, trained: Sequence[TrainedModel]) -> Deco
         with_details=config.output_format == "json",
         names=[one.checkpoint for one in trained],
     )
+    return decoder, list(trained)
 
 
 def _find(name: str, config: DecoderConfig) -> TrainedModel:
@@ -126,7 +132,7 @@ def _find(name: str, config: DecoderConfig) -> TrainedModel:
             )
     hparams = run.hparams.override(config.hparams).freeze()
     run = dataclasses.replace(run, hparams=hparams)
-    return TrainedModel(run, path or run.latest_checkpoint())
+    return TrainedModel(run, path)
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[tuple[str, bytes]]:

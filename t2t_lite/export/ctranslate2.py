@@ -65,7 +65,7 @@ def export(
             cannot be read or holds NaN, or `export_dir` is not empty.
     """
     with files.whole_folder(export_dir) as folder:
-        model, step = run.load_model(checkpoint)
+        model, step, _ = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint or str(run.folder))
         encoders = run.encoders
         inputs, targets = encoders["inputs"], encoders["targets"]

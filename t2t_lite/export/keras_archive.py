@@ -38,7 +38,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str) -> None:
     Raises:
         UserError: the checkpoint cannot be read, does not fit, or holds NaN.
     """
-    model, step = run.load_model(checkpoint)
+    model, step, _ = run.load_model(checkpoint)
     require_finite_weights(model, checkpoint)
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]

@@ -206,7 +206,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
             "decode hparam xla_compile: an exported search is one graph for sources of all sizes, "
             "which XLA cannot compile; leave it out"
         )
-    model, step = run.load_model(checkpoint, hparams.dtype)
+    model, step, _ = run.load_model(checkpoint, hparams.dtype)
     require_finite_weights(model, checkpoint)
     modules = _modules(run, model, hparams)
     with new_folders(export_dir, list(modules)) as folders:

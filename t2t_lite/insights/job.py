@@ -39,10 +39,9 @@ def run(config: InsightsConfig) -> str:
         checkpoint_path=(config.checkpoint_path,) if config.checkpoint_path else (),
         decode_hparams=config.decode_hparams,
     )
-    trained = find_models(settings)
+    decoder, trained = load_decoder(settings, find_models(settings))
     path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
     files.refuse_overwriting(path, trained[0].files())
-    decoder = load_decoder(settings, trained)
     views, output = look(decoder, config.text, config.target)
     log.info("target: %s", output)
     if config.format == HTML:

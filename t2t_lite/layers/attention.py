@@ -10,6 +10,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.shapes import sizes
 
 # Added to the scores of positions that must not be seen: their softmax weight becomes 0.
 MASKED = -1e9
@@ -29,15 +30,16 @@ def causal_bias(length: int | keras.KerasTensor) -> keras.KerasTensor:
 
 def split_heads(x: keras.KerasTensor, heads: int) -> keras.KerasTensor:
     """[B, N, H·d] -> [B, H, N, d]."""
-    batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-    return ops.transpose(ops.reshape(x, (batch, length, heads, width // heads)), (0, 2, 1, 3))
+    shape = (*sizes(x)[:2], heads, x.shape[-1] // heads)
+    return ops.transpose(ops.reshape(x, shape), (0, 2, 1, 3))
 
 
 def merge_heads(x: keras.KerasTensor) -> keras.KerasTensor:
     """[B, H, N, d] -> [B, N, H·d]."""
-    batch, length = ops.shape(x)[0], ops.shape(x)[2]
-    width = x.shape[1] * x.shape[3]
-    return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
+    if x.shape[2] != 1:  # nothing to exchange if each head has one position
+        x = ops.transpose(x, (0, 2, 1, 3))
+        return ops.reshape(x, (*sizes(x)[:2], x.shape[2] * x.shape[3]))
+    return ops.reshape(x, (-1, 1, x.shape[1] * x.shape[3]))
 
 
 def mask_bias(mask: keras.KerasTensor | None) -> keras.KerasTensor:
@@ -247,28 +249,38 @@ class SelfAttention(MultiHeadAttention):
         Returns:
             [B, K, D] and the cache with this position filled in.
         """
-        batch, beams, channels = ops.shape(x)[0], x.shape[1], x.shape[2]
         queries, new = self._project(x)  # [B, K, H·d]
-        cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
-        length = ops.shape(cache.keys)[3]
-        positions = ops.arange(length)
+        cache, flat = self._store(cache, new, step)
+        positions = ops.arange(ops.shape(flat.keys)[2])
         bias = ops.where(positions > step, MASKED, 0.0)  # [L]
         bias = self.restrict(bias, ops.reshape(step, (1,)), positions)
-        rows = batch * beams
-        flat = KeysValues(
-            *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
-        )
-        queries = ops.reshape(queries, (rows, self.heads, 1, self.key_channels // self.heads))
+        queries = ops.reshape(queries, (-1, self.heads, 1, self.key_channels // self.heads))
         mixed = self.attend(queries, flat, bias)  # [B·K, 1, D]
-        return ops.reshape(mixed, (batch, beams, channels)), cache
+        return ops.reshape(mixed, sizes(x)), cache
 
     def _store(
-        self, cache: keras.KerasTensor, new: keras.KerasTensor, step: keras.KerasTensor
-    ) -> keras.KerasTensor:
-        """Writes `new` [B, K, H·d] at position `step` of `cache` [B, K, H, L, d]."""
-        batch, beams, width = ops.shape(new)[0], new.shape[1], cache.shape[-1]
-        column = ops.reshape(new, (batch, beams, self.heads, 1, width))
-        return ops.slice_update(cache, (0, 0, 0, step, 0), column)
+        self, cache: KeysValues, new: KeysValues, step: keras.KerasTensor
+    ) -> tuple[KeysValues, KeysValues]:
+        """Writes `new` [B, K, H·d] at position `step` of `cache` [B, K, H, L, d].
+
+        Returns:
+            The new cache, and the same as [B·K, H, L, d].
+        """
+        batch, beams, heads, length = ops.shape(cache.keys)[:4]
+        rows = ops.arange(batch * (beams * heads))
+        places = (rows * length + step)[:, None]  # among all positions of all rows
+
+        def write(cache: keras.KerasTensor, new: keras.KerasTensor) -> keras.KerasTensor:
+            # Unlike `slice_update`, this does not call XLA in every step.
+            width = cache.shape[-1]
+            stored = ops.reshape(cache, (-1, width))
+            return ops.scatter_update(stored, places, ops.reshape(new, (-1, width)))
+
+        written = [write(*pair) for pair in zip(cache, new, strict=True)]
+        return (
+            KeysValues(*(ops.reshape(x, (-1, beams, heads, length, x.shape[-1])) for x in written)),
+            KeysValues(*(ops.reshape(x, (-1, heads, length, x.shape[-1])) for x in written)),
+        )
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

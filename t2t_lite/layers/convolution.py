@@ -10,6 +10,7 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.initializers import unit_scaling
+from t2t_lite.layers.shapes import multiply, sizes
 
 
 def glu(x: keras.KerasTensor) -> keras.KerasTensor:
@@ -227,13 +228,12 @@ class Convolution(_BaseConvolution):
 
     def _convolve(self, x: keras.KerasTensor, kernel: keras.KerasTensor) -> keras.KerasTensor:
         if self.kernel_size == 1:
-            return ops.matmul(x, kernel)
+            return multiply(x, kernel)
         kernel = ops.reshape(kernel, (self.kernel_size, self.inputs, self.channels))
         return self._slide(ops.conv, x, kernel, self.channels)
 
     def _product(self, seen: keras.KerasTensor, kernel: keras.KerasTensor) -> keras.KerasTensor:
-        batch, beams = ops.shape(seen)[:2]
-        return ops.matmul(ops.reshape(seen, (batch, beams, -1)), kernel)  # [B, K, k·inputs]
+        return multiply(ops.reshape(seen, (*sizes(seen)[:2], kernel.shape[0])), kernel)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -263,10 +263,10 @@ class SeparableConvolution(_BaseConvolution):
     ) -> keras.KerasTensor:
         depthwise, pointwise = kernel
         depthwise = depthwise[..., None]  # [k, inputs, 1]
-        return ops.matmul(self._slide(ops.depthwise_conv, x, depthwise, self.inputs), pointwise)
+        return multiply(self._slide(ops.depthwise_conv, x, depthwise, self.inputs), pointwise)
 
     def _product(
         self, seen: keras.KerasTensor, kernel: tuple[keras.KerasTensor, keras.KerasTensor]
     ) -> keras.KerasTensor:
         depthwise, pointwise = kernel
-        return ops.matmul(ops.sum(seen * depthwise, axis=2), pointwise)
+        return multiply(ops.sum(seen * depthwise, axis=2), pointwise)

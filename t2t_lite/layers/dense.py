@@ -8,6 +8,7 @@ from keras import ops
 
 from t2t_lite.layers.base import Layer, is_narrow
 from t2t_lite.layers.initializers import SideBySide, unit_scaling
+from t2t_lite.layers.shapes import multiply
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -58,7 +59,7 @@ class Projection(Layer):
     def call(self, x: keras.KerasTensor) -> keras.KerasTensor:
         """Maps `x` [..., D] to [..., sum(widths)]."""
         dtype = self.compute_dtype
-        y = ops.matmul(ops.cast(x, dtype), ops.cast(self.matrix(), dtype))
+        y = multiply(ops.cast(x, dtype), ops.cast(self.matrix(), dtype))
         return y if self.bias is None else y + ops.cast(self.bias, dtype)
 
     def matrix(self) -> keras.KerasTensor:

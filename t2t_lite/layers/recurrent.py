@@ -11,6 +11,7 @@ from t2t_lite.layers.base import Layer
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.initializers import unit_scaling
 from t2t_lite.layers.lstm_scan import lstm_scan
+from t2t_lite.layers.shapes import multiply
 
 
 class LSTMState(NamedTuple):
@@ -76,7 +77,7 @@ class Cell(Layer, abc.ABC):
 
     def project(self, x: keras.KerasTensor) -> keras.KerasTensor:
         """Multiplies the first n inputs, `x` [..., n], by their rows; returns [..., gates · D]."""
-        return ops.matmul(self._cast(x), self._rows(0, x.shape[-1])) + self._bias()
+        return multiply(self._cast(x), self._rows(0, x.shape[-1])) + self._bias()
 
     def call(self, x: keras.KerasTensor, state: Any) -> Any:
         """Maps `x` [..., inputs] and the previous state to the next state."""
@@ -188,13 +189,13 @@ class LSTMCell(Cell):
             x = state.output
             if others is not None:
                 x = ops.concatenate([self._cast(others), x], axis=-1)
-            gates = ops.matmul(x, kernel) + (bias if projected is None else projected)  # [..., 4D]
+            gates = multiply(x, kernel) + (bias if projected is None else projected)  # [..., 4D]
             write, forget, new, read = ops.split(gates, 4, axis=-1)
             kept = ops.sigmoid(forget + self.forget_bias) * state.cell
             cell = kept + ops.sigmoid(write) * ops.tanh(new)
             output = ops.sigmoid(read) * ops.tanh(cell)
             if output_kernel is not None:
-                output = ops.matmul(output, output_kernel)
+                output = multiply(output, output_kernel)
             return LSTMState(output, cell)
 
         return step
@@ -255,9 +256,9 @@ class GRUCell(Cell):
         ) -> GRUState:
             gates = bias if projected is None else projected
             if others is not None:
-                gates = gates + ops.matmul(self._cast(others), other_rows)
+                gates = gates + multiply(self._cast(others), other_rows)
             update, reset, new = ops.split(gates, 3, axis=-1)
-            from_output = ops.split(ops.matmul(state.output, kernel), 3, axis=-1)
+            from_output = ops.split(multiply(state.output, kernel), 3, axis=-1)
             update = ops.sigmoid(update + from_output[0])
             reset = ops.sigmoid(reset + from_output[1])
             candidate = ops.tanh(new + reset * (from_output[2] + output_bias))

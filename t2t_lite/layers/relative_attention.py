@@ -15,6 +15,7 @@ from t2t_lite.layers.attention import (
     split_heads,
 )
 from t2t_lite.layers.initializers import unit_scaling
+from t2t_lite.layers.shapes import sizes
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -79,18 +80,13 @@ class RelativeSelfAttention(SelfAttention):
         self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, KeysValues]:
         """Processes one position of every hypothesis; see `SelfAttention.step`."""
-        batch, beams, channels = ops.shape(x)[0], x.shape[1], x.shape[2]
         queries, new = self._project(x)  # [B, K, H·d]
-        cache = KeysValues(*(self._store(*pair, step) for pair in zip(cache, new, strict=True)))
-        length = ops.shape(cache.keys)[3]
-        bias = ops.where(ops.arange(length) > step, MASKED, 0.0)  # [L]
-        rows = batch * beams
-        flat = KeysValues(
-            *(ops.reshape(part, (rows, self.heads, length, part.shape[-1])) for part in cache)
-        )
-        queries = ops.reshape(queries, (rows, self.heads, 1, flat.keys.shape[-1]))
+        cache, flat = self._store(cache, new, step)
+        positions = ops.arange(ops.shape(flat.keys)[2])
+        bias = ops.where(positions > step, MASKED, 0.0)  # [L]
+        queries = ops.reshape(queries, (-1, self.heads, 1, flat.keys.shape[-1]))
         mixed = self._attend_relative(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
-        return ops.reshape(mixed, (batch, beams, channels)), cache
+        return ops.reshape(mixed, sizes(x)), cache
 
     def _attend_relative(
         self,

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.shapes import multiply
 
 
 class OutputProjection:
@@ -23,7 +24,7 @@ class OutputProjection:
     ) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
         is_given = kernel is not None and not isinstance(kernel, tuple)
-        logits = ops.matmul(hidden, kernel if is_given else self._kernel())
+        logits = multiply(hidden, kernel if is_given else self._kernel())
         return logits if self._bias is None else logits + ops.cast(self._bias, logits.dtype)
 
     def kernel(self) -> keras.KerasTensor | tuple[()]:

@@ -21,7 +21,7 @@ import pathlib
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
@@ -54,6 +54,14 @@ _FLAG_KINDS = {
 }
 _RENAMED = {"max_train_minutes": "train_minutes"}  # flags in older run folders
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
+
+
+class LoadedModel(NamedTuple):
+    """A model with the weights of a checkpoint."""
+
+    model: "Seq2Seq"
+    step: int
+    checkpoint: str  # the prefix of its files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,16 +123,13 @@ class RunFolder:
             self.hparams, self.encoders["inputs"].vocab_size, self.encoders["targets"].vocab_size
         )
 
-    def load_model(self, checkpoint: str | None = None, dtype: str = "") -> tuple["Seq2Seq", int]:
+    def load_model(self, checkpoint: str | None = None, dtype: str = "") -> LoadedModel:
         """Builds the model with the weights of a checkpoint, by default the newest readable one.
 
         Args:
             checkpoint: its prefix.
             dtype: what the model computes in and stores its weights in, for decoding only; "": as
                 in training.
-
-        Returns:
-            The model; the step of the checkpoint.
 
         Raises:
             UserError: as for `build_model` and `restore_weights`.
@@ -134,8 +139,8 @@ class RunFolder:
 
         with without_initial_values():
             model = self.build_model()
-        step = self.restore_weights(model, checkpoint)
-        return in_dtype(model, dtype) if dtype else model, step
+        step, path = self._restore(model, checkpoint)
+        return LoadedModel(in_dtype(model, dtype) if dtype else model, step, path)
 
     def refuse_other_vocabulary(self, data_dir: str) -> None:
         """Compares the vocabularies in the folder with those that exist in `data_dir`.
@@ -170,6 +175,10 @@ class RunFolder:
         Raises:
             UserError: the checkpoint is missing, cannot be read, or does not fit the model.
         """
+        return self._restore(model, checkpoint)[0]
+
+    def _restore(self, model: "Seq2Seq", checkpoint: str | None) -> tuple[int, str]:
+        """Does what `restore_weights` does; also returns the prefix of the checkpoint."""
         import tensorflow as tf
 
         step = tf.Variable(0, dtype=tf.int64)
@@ -184,14 +193,14 @@ class RunFolder:
                 moving.read(path).expect_partial().assert_existing_objects_matched()
 
         if checkpoint is None:
-            self._newest(read)
+            checkpoint = self._newest(read)
         elif not checkpoint_files.is_whole(checkpoint):
             raise UserError(
                 f"checkpoint {checkpoint} does not exist: {checkpoint}.index is missing"
             )
         elif reason := checkpoint_files.unreadable(checkpoint, read):
             raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
-        return int(step)
+        return int(step), checkpoint
 
     def own_files(self) -> list[pathlib.Path]:
         """Returns the files of the run, which no command's output may replace."""

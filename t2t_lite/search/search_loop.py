@@ -8,6 +8,7 @@ import abc
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +28,9 @@ DEAD = -1e7
 # Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory
 # grows; this few steps waste little computation, and this many hide the cost of Python.
 CHUNK = 8
+
+# A scalar, a vector and a matrix of any size.
+_INTEGERS = tuple(tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
 
 
 class StepModel(Protocol):
@@ -162,12 +166,12 @@ class SearchLoop(abc.ABC):
         if not batch:
             return found
         rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
-        start, run, resize = self._compiled
         length = min(CHUNK, longest)
         # Rows of padding have a limit of one step.
         features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0))
         arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
-        search = start(*(tf.constant(x, tf.int32) for x in arguments))
+        search = self._begun([tf.constant(x, tf.int32) for x in arguments])
+        run, resize = self._compiled
         step = tf.constant(0)
         while True:
             search, step = run(search, step, tf.constant(length))
@@ -203,18 +207,38 @@ class SearchLoop(abc.ABC):
         return np.pad(x, [(0, self._size(n) - n) for n in x.shape], constant_values=value)
 
     @functools.cached_property
+    def _start(self) -> tf.types.experimental.ConcreteFunction:
+        """The compiled start of a search, traced once for all B, S, P and L."""
+        scalar, vector, matrix = _INTEGERS
+        return _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
+
+    def _begun(self, arguments: Sequence[tf.Tensor]) -> _Search:
+        """Starts a search; the first time, TensorFlow prepares the start while steps are traced."""
+        start = self._start
+        if "_compiled" in vars(self):
+            return start(*arguments)
+
+        def begin() -> _Search:
+            with tf.device(arguments[0].device):  # devices are chosen per thread
+                return start(*arguments)
+
+        with ThreadPoolExecutor(1) as background:
+            search = background.submit(begin)
+            _ = self._compiled
+        return search.result()
+
+    @functools.cached_property
     def _compiled(self) -> tuple[Callable[..., Any], ...]:
-        """The three compiled parts, traced once for all B, S, P and L."""
-        scalar, vector, matrix = (tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
-        start = _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
+        """The compiled steps, and the compiled change of the batch between them."""
+        scalar, vector, _ = _INTEGERS
         # Only model and subclass know their shapes; sizes that vary with B, S, P or L are None.
         search = tf.nest.map_structure(
-            lambda x: tf.TensorSpec(x.shape, x.dtype), start.structured_outputs
+            lambda x: tf.TensorSpec(x.shape, x.dtype), self._start.structured_outputs
         )
         jit = self._xla_compile or None  # None: TensorFlow decides, as everywhere else
         run = _traced(self._run_steps, search, scalar, scalar, jit_compile=jit)
         resize = _traced(self._keep_and_grow, search, vector, scalar)
-        return start, run, resize
+        return run, resize
 
     def _start_search(
         self,

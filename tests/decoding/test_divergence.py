@@ -284,7 +284,7 @@ def test_an_average_with_nan_is_not_written(tmp_path, models):
 @pytest.mark.integration
 def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_path, capsys):
     run = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1)
-    model, _ = run.load_model()
+    model = run.load_model().model
     name = poisoned(model, math.nan).split("/")[-1]  # Keras renumbers the rest in each process
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(9, dtype=tf.int64))
     checkpoint.write(str(run.folder / "model.ckpt-9"))

@@ -105,7 +105,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     trained = types.SimpleNamespace(run=opened, origin=dict, files=opened.own_files)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "find_models", lambda config: [trained])
-        patch.setattr(jobs, "load_decoder", lambda config, trained: decoder)
+        patch.setattr(jobs, "load_decoder", lambda config, trained: (decoder, trained))
         patch.setattr(jobs, "read_examples", examples)
         patch.setattr(input_lines, "_FIRST_WINDOW", 4)
         patch.setattr(os, "fsync", lambda descriptor: None)

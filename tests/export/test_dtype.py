@@ -30,13 +30,13 @@ def decoder(run):
 
 def test_the_library_and_the_command_load_the_same(run, decoder):
     config = DecoderConfig(output_dir=str(run.folder), decode_hparams=SETTINGS)
-    loaded = load_decoder(config, find_models(config))
+    loaded, _ = load_decoder(config, find_models(config))
     for model in (decoder.model, loaded.model):
         assert model.is_narrow
         assert model.targets_embedding.matrix.dtype == "bfloat16"
     for one, other in zip(decoder.model.weights, loaded.model.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
-    assert not run.load_model()[0].is_narrow
+    assert not run.load_model().model.is_narrow
 
 
 def test_an_export_decodes_in_the_dtype(run, decoder, tmp_path):

@@ -52,7 +52,7 @@ def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
     saved = saved_checkpoint(run)
     with without_initial_values():
         assert all(np.ptp(weight) == 0 for weight in run.build_model().weights)
-    loaded, step = run.load_model()
+    loaded, step, _ = run.load_model()
     assert step == 7
     for one, other in zip(saved.weights, loaded.weights, strict=True):
         assert np.array_equal(one.numpy(), other.numpy()), one.path

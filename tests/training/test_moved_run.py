@@ -73,7 +73,7 @@ def test_a_run_of_an_older_release_serves_for_all_but_resuming(older_run, data_d
     assert after | {".trainer.lock": b""} == before | {".trainer.lock": b""}
     run = run_folder.open_run(str(older_run))
     assert run.latest_checkpoint() == str(older_run / "model.ckpt-3")
-    model, step = run.load_model()
+    model, step, _ = run.load_model()
     assert step == 3
     average(run, [run.latest_checkpoint()])
     fresh = run.build_model()

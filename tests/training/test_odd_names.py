@@ -72,7 +72,7 @@ def folder(request, made, tmp_path, monkeypatch) -> str:
 
 def value(run: run_folder.RunFolder, checkpoint: str | None = None) -> float:
     """Returns the value of all weights in a checkpoint."""
-    model, _ = run.load_model(checkpoint)
+    model = run.load_model(checkpoint).model
     (found,) = {float(x) for v in model.trainable_variables for x in np.ravel(v)}
     return found
 
@@ -98,8 +98,9 @@ def test_checkpoints_are_read_again(folder):
     bleu = Criterion("bleu", minimize=False)
     assert best_checkpoints(run.folder, bleu, 1) == [f"{run.folder}/best.ckpt-2"]
     assert value(run, named_checkpoint("best", folder)) == 4.0
-    (trained,) = find_models(DecoderConfig(output_dir=folder))
-    assert trained.checkpoint == newest
+    (found,) = find_models(DecoderConfig(output_dir=folder))
+    _, loaded = found.load()
+    assert loaded.checkpoint == newest
     model = run.build_model()
     model.trainable_variables[0].assign_add(model.trainable_variables[0])
     warm_start.warm_start(model, folder)
