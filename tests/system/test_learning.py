@@ -78,7 +78,7 @@ KINDS = {
     "byte_net": (
         "byte_net",
         "bytenet_multi30k",
-        "dropout=0,residual_block=chain,kernel_height=9,num_block_repeat=5",
+        "dropout=0,residual_block=chain,num_hidden_layers=1,kernel_height=17,num_block_repeat=7",
     ),
     "neural_gpu": ("neural_gpu", "neural_gpu", "dropout=0"),
     "extended_neural_gpu": (
