@@ -170,6 +170,8 @@ class Command:
             code = self._fail(_describe_os_error(error), UserError.exit_code)
         except KeyboardInterrupt:
             code = self._fail("interrupted", _INTERRUPTED)
+        if argv is None:
+            gc.freeze()  # the process ends: no last search for garbage, which takes 0.2 seconds
         sys.exit(code)
 
     def parse(self, arguments: Sequence[str]) -> types.SimpleNamespace:
