@@ -1,6 +1,7 @@
 """The frame of every command: flags, help, log lines, errors and exit codes."""
 
 import errno
+import gc
 import logging
 import os
 import pathlib
@@ -236,6 +237,21 @@ def test_chatter_while_loading_shows_only_if_it_matters(fails: bool, level: str 
         check=True,
     )
     assert process.stderr == seen
+
+
+def test_only_the_first_import_of_tensorflow_is_kept_from_the_garbage_collector(monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setitem(sys.modules, "tensorflow", types.ModuleType("tensorflow"))
+    before = gc.get_freeze_count()
+    with command.quiet_import():
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == before
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    with command.quiet_import():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > before
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize(("text", "imported"), [("import tensorflow", True), ("", False)])
