@@ -1,0 +1,37 @@
+"""Reshaping and products whose sizes are partly unknown while TensorFlow traces."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite.layers.shapes import multiply, sizes
+
+
+def spec(*shape: int | None) -> tf.TensorSpec:
+    return tf.TensorSpec(shape, tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("known", "computes"),
+    [((2, 3, 4), False), ((None, 3, 4), False), ((2, None, 4), False), ((None, None, 4), True)],
+)
+def test_sizes_are_computed_only_if_two_are_unknown(known, computes):
+    traced = tf.function(lambda x: ops.reshape(x, (*sizes(x)[:2], 2, 2)), autograph=False)
+    graph = traced.get_concrete_function(spec(*known))
+    assert graph(tf.zeros((2, 3, 4))).shape == (2, 3, 2, 2)
+    assert any(op.type == "Shape" for op in graph.graph.get_operations()) == computes
+
+
+@pytest.mark.parametrize("known", [(6, 4), (None, 4), (2, 3, 4), (None, 3, 4), (None, None, 4)])
+def test_multiply_is_one_product_of_all_rows(known):
+    draw = np.random.default_rng(7)
+    shape = (6, 4) if len(known) == 2 else (2, 3, 4)
+    x, kernel = draw.normal(size=shape), draw.normal(size=(4, 5))
+    traced = tf.function(multiply, autograph=False)
+    graph = traced.get_concrete_function(spec(*known), spec(4, 5))
+    y = graph(tf.constant(x, tf.float32), tf.constant(kernel, tf.float32))
+    np.testing.assert_allclose(y, x @ kernel, rtol=1e-5, atol=1e-6)
+    types = [op.type for op in graph.graph.get_operations()]
+    assert types.count("MatMul") == 1
+    assert not {"Prod", "BatchMatMulV2"} & set(types)
