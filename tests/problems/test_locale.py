@@ -15,43 +15,52 @@ from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
-from t2t_lite.problems import _locale_slots, locale
+from t2t_lite.problems import _locale_frames2, _locale_slots, locale
 from t2t_lite.problems._locale_frames import FRAMES, french_spaces
 
 LANGUAGES = ("de", "fr")
+SETS = [
+    (language, edition)
+    if edition == 1
+    else pytest.param(language, edition, marks=pytest.mark.integration)
+    for edition in (1, 2)
+    for language in LANGUAGES
+]
 
 
-def all_pairs(language: str) -> list[locale.Pair]:
-    return [pair for pairs in locale.corpus(language).values() for pair in pairs]
+def all_pairs(language: str, edition: int = 1) -> list[locale.Pair]:
+    return [pair for pairs in locale.corpus(language, edition).values() for pair in pairs]
+
+
+@pytest.mark.parametrize(("language", "edition"), SETS)
+def test_is_the_recorded_text(language: str, edition: int) -> None:
+    assert locale.sha256(all_pairs(language, edition)) == locale.SHA256[language, edition]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_is_the_recorded_text(language: str) -> None:
-    assert locale.sha256(all_pairs(language)) == locale.SHA256[language]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_generates_the_same_again(language: str) -> None:
-    first, second = (list(itertools.islice(locale._pairs(language), 500)) for _ in range(2))
+@pytest.mark.parametrize("edition", [1, 2])
+def test_generates_the_same_again(language: str, edition: int) -> None:
+    first, second = (list(itertools.islice(locale._pairs(language, edition), 500)) for _ in "ab")
     assert first == second
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_splits_are_disjoint_and_of_full_size(language: str) -> None:
-    corpus = locale.corpus(language)
+@pytest.mark.parametrize(("language", "edition"), SETS)
+def test_splits_are_disjoint_and_of_full_size(language: str, edition: int) -> None:
+    corpus = locale.corpus(language, edition)
     sizes = {split: len(pairs) for split, pairs in corpus.items()}
     assert sizes == {"train": 30_000, "eval": 1_000, "test": 1_000}
-    assert len({english for english, _ in all_pairs(language)}) == 32_000
+    assert len({english for english, _ in all_pairs(language, edition)}) == 32_000
 
 
-def test_both_sets_have_the_same_english() -> None:
-    german, french = ([english for english, _ in all_pairs(code)] for code in LANGUAGES)
+@pytest.mark.parametrize("edition", [1, pytest.param(2, marks=pytest.mark.integration)])
+def test_both_sets_have_the_same_english(edition: int) -> None:
+    german, french = ([english for english, _ in all_pairs(code, edition)] for code in LANGUAGES)
     assert german == french
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_lines_are_clean(language: str) -> None:
-    for line in (side for pair in all_pairs(language) for side in pair):
+@pytest.mark.parametrize(("language", "edition"), SETS)
+def test_lines_are_clean(language: str, edition: int) -> None:
+    for line in (side for pair in all_pairs(language, edition) for side in pair):
         assert re.fullmatch(r"\S.*\S", line), line  # "." is no line break
         assert not re.search(r"\s\s|[{}#|\t]|None", line), line
         assert line.endswith((".", "?")), line
@@ -72,9 +81,33 @@ def test_french_spaces() -> None:
 
 
 def test_every_frame_has_the_same_blanks_in_each_language() -> None:
-    for frame in FRAMES:
+    for frame in _locale_frames2.FRAMES:  # which include those of the first edition
         kinds = [re.findall(r"{(\w+(?::short|:long|:name|:y\w+|:MM\w+)?)", text) for text in frame]
         assert sorted(kinds[0]) == sorted(kinds[1]) == sorted(kinds[2]), frame
+
+
+def test_conjunctions_join_clauses() -> None:
+    frames, continued = _locale_frames2, _locale_frames2.continued
+    for frame in frames.CLAUSES:
+        # Whatever does not become lower case is a name, "I" or the polite "you".
+        assert re.match(r"{name|I\b", frame.en) or continued(frame.en, "en")[0].islower()
+        assert re.match(r"{name|Sie\b|Ihre?\b", frame.de) or continued(frame.de, "de")[0].islower()
+        assert re.match(r"{name", frame.fr) or continued(frame.fr, "fr")[0].islower()
+    assert continued("I will be back.", "en") == "I will be back."
+    assert continued("Ihr Flug kostet viel.", "de") == "Ihr Flug kostet viel."
+    assert continued("L’examen dure 2 heures.", "fr") == "l’examen dure 2 heures."
+    questions = [frame for frame in frames.FRAMES if frame.en.endswith("?")]
+    assert questions
+    assert not set(questions) & set(frames.CLAUSES)
+
+
+def test_the_second_edition_has_single_sentences_pairs_and_joined_clauses() -> None:
+    pairs = list(itertools.islice(locale._pairs("de", 2), 2_000))
+    joined = [pair for pair in pairs if ", because " in pair[0]]
+    two = [pair for pair in pairs if re.search(r"[a-z%][.?] [A-Z]", pair[0])]
+    assert all(", denn " in german for _, german in joined)
+    assert 0.05 < len(joined) / len(pairs) < 0.12
+    assert 0.18 < len(two) / len(pairs) < 0.35
 
 
 def test_every_kind_of_blank_is_used() -> None:
@@ -185,18 +218,17 @@ def test_test_words_occur_in_training(language: str) -> None:
     assert len(unknown) < 0.001 * len(words(DatasetSplit.TEST)), unknown
 
 
-@pytest.mark.parametrize(
-    ("name", "language"), [("translate_ende_locale", "de"), ("translate_enfr_locale", "fr")]
-)
-def test_problems_yield_the_corpus(name: str, language: str) -> None:
+@pytest.mark.parametrize(("language", "edition"), SETS)
+def test_problems_yield_the_corpus(language: str, edition: int) -> None:
+    name = f"translate_en{language}_locale{'' if edition == 1 else edition}"
     problem = registry.problem(name)
     assert isinstance(problem, Text2TextProblem)
-    for split, pairs in locale.corpus(language).items():
+    for split, pairs in locale.corpus(language, edition).items():
         samples = problem.generate_samples("", "", split)
         assert [(sample["inputs"], sample["targets"]) for sample in samples] == pairs
     assert {len(problem.filepaths("d", split)) for split in ("eval", "test")} == {1}
     assert len(problem.filepaths("d", "train")) == 10
-    assert problem.vocab_filename == f"vocab.{name}.2000.bpe.model"
+    assert problem.vocab_filename == f"vocab.{name}.{1 + edition}000.bpe.model"
 
 
 def test_missing_babel_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,4 +248,4 @@ def test_another_text_is_warned_of(
 ) -> None:
     monkeypatch.setattr(locale, "SPLIT_SIZES", {DatasetSplit.TEST: 3})
     locale.corpus.__wrapped__("de")
-    assert "en-de differs from the recorded one" in caplog.text
+    assert "en-de, edition 1, differs from the recorded one" in caplog.text
