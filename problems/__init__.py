@@ -2,12 +2,28 @@
 
 from t2t_lite.problems import (
     algorithmic,
+    cipher,
     locale,
     multi30k,
     parsing,
     text2text_tmpdir,
+    transduction,
+    translate,
+    translate_low_resource,
     treebanks,
     wmt,
 )
 
-__all__ = ["algorithmic", "locale", "multi30k", "parsing", "text2text_tmpdir", "treebanks", "wmt"]
+__all__ = [
+    "algorithmic",
+    "cipher",
+    "locale",
+    "multi30k",
+    "parsing",
+    "text2text_tmpdir",
+    "transduction",
+    "translate",
+    "translate_low_resource",
+    "treebanks",
+    "wmt",
+]

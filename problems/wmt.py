@@ -64,7 +64,7 @@ NEWSTEST2014_FULL = RemoteFile(
 )
 
 
-def _corpus(archive: RemoteFile, stem: str, language: str, suffix: str = "") -> AlignedCorpus:
+def pair_corpus(archive: RemoteFile, stem: str, language: str, suffix: str = "") -> AlignedCorpus:
     """Returns the corpus of two members `stem.LANGUAGE`; the stem's last part is its name."""
     return AlignedCorpus(
         stem.rpartition("/")[2],
@@ -74,7 +74,7 @@ def _corpus(archive: RemoteFile, stem: str, language: str, suffix: str = "") -> 
 
 
 def _newstest2013(language: str) -> AlignedCorpus:
-    return _corpus(DEVELOPMENT_SETS, "dev/newstest2013", language)
+    return pair_corpus(DEVELOPMENT_SETS, "dev/newstest2013", language)
 
 
 def _newstest2014(language: str) -> AlignedCorpus:
@@ -87,11 +87,11 @@ def _newstest2014(language: str) -> AlignedCorpus:
 
 
 _ENFR_WMT14 = (
-    _corpus(COMMON_CRAWL, "commoncrawl.fr-en", "fr"),
-    _corpus(EUROPARL_V7, "training/europarl-v7.fr-en", "fr"),
-    _corpus(NEWS_COMMENTARY_V9, "training/news-commentary-v9.fr-en", "fr"),
-    _corpus(GIGA_FREN, "giga-fren.release2.fixed", "fr", suffix=".gz"),
-    _corpus(UN_2000, "un/undoc.2000.fr-en", "fr"),
+    pair_corpus(COMMON_CRAWL, "commoncrawl.fr-en", "fr"),
+    pair_corpus(EUROPARL_V7, "training/europarl-v7.fr-en", "fr"),
+    pair_corpus(NEWS_COMMENTARY_V9, "training/news-commentary-v9.fr-en", "fr"),
+    pair_corpus(GIGA_FREN, "giga-fren.release2.fixed", "fr", suffix=".gz"),
+    pair_corpus(UN_2000, "un/undoc.2000.fr-en", "fr"),
 )
 
 
@@ -109,6 +109,10 @@ class WmtProblem(TranslateProblem):
             DatasetSplit.TEST: (_newstest2014(self.targets_language),),
         }[dataset_split]
 
+    def corpora_in(self, tmp_dir: str, dataset_split: str) -> tuple[Corpus, ...]:
+        """Returns `corpora`, and optional ones whose archives are in `tmp_dir`."""
+        return self.corpora(dataset_split)
+
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """Training in 100 files, dev and test in one each."""
@@ -116,15 +120,16 @@ class WmtProblem(TranslateProblem):
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the existing archives."""
-        paths = [file.path(tmp_dir) for file in self._archives(dataset_split)]
+        paths = [file.path(tmp_dir) for file in self._archives(tmp_dir, dataset_split)]
         return [path for path in paths if path.is_file()]
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Downloads missing archives."""
-        return [file.fetch(tmp_dir) for file in self._archives(dataset_split)]
+        return [file.fetch(tmp_dir) for file in self._archives(tmp_dir, dataset_split)]
 
-    def _archives(self, dataset_split: str) -> Sequence[RemoteFile]:
-        files = [file for corpus in self.corpora(dataset_split) for file in corpus.files]
+    def _archives(self, tmp_dir: str, dataset_split: str) -> Sequence[RemoteFile]:
+        corpora = self.corpora_in(tmp_dir, dataset_split)
+        files = [file for corpus in corpora for file in corpus.files]
         return list(dict.fromkeys(files))
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
@@ -134,13 +139,13 @@ class WmtProblem(TranslateProblem):
             UserError: an archive is missing and cannot be downloaded.
             DataError: an archive has invalid contents; the message names member and line.
         """
-        return chained(self.corpora(dataset_split), tmp_dir, self.bad_input)
+        return chained(self.corpora_in(tmp_dir, dataset_split), tmp_dir, self.bad_input)
 
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[tuple[str, Iterator[Sample]]]:
         """Yields the name and the pairs of each corpus; errors as in `generate_samples`."""
-        for corpus in self.corpora(dataset_split):
+        for corpus in self.corpora_in(tmp_dir, dataset_split):
             yield corpus.name, corpus.pairs(tmp_dir, self.bad_input)
 
 
@@ -176,12 +181,11 @@ class T2TWmtProblem(WmtProblem):
 
     vocab_characters_per_corpus: ClassVar[int] = 2_000_000
 
-    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
-        """Yields both sides of the sample described above."""
-        for corpus in self.training_corpora:
+    def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
+        """Yields the sample described above."""
+        for corpus in self.corpora_in(tmp_dir, DatasetSplit.TRAIN):
             samples = corpus.pairs(tmp_dir, self.bad_input)
-            for sample in spread_sample(samples, self.vocab_characters_per_corpus):
-                yield from sample.values()
+            yield from spread_sample(samples, self.vocab_characters_per_corpus)
 
 
 # ---- the paper's
@@ -199,9 +203,9 @@ class TranslateEndeWmt14Bpe37k(PaperWmtProblem):
 
     targets_language = "de"
     training_corpora = (
-        _corpus(EUROPARL_V7, "training/europarl-v7.de-en", "de"),
-        _corpus(COMMON_CRAWL, "commoncrawl.de-en", "de"),
-        _corpus(NEWS_COMMENTARY_V9, "training/news-commentary-v9.de-en", "de"),
+        pair_corpus(EUROPARL_V7, "training/europarl-v7.de-en", "de"),
+        pair_corpus(COMMON_CRAWL, "commoncrawl.de-en", "de"),
+        pair_corpus(NEWS_COMMENTARY_V9, "training/news-commentary-v9.de-en", "de"),
     )
 
     @property
@@ -237,9 +241,11 @@ class TranslateEndeWmt32k(T2TWmtProblem):
 
     targets_language = "de"
     training_corpora = (
-        _corpus(NEWS_COMMENTARY_V13, "training-parallel-nc-v13/news-commentary-v13.de-en", "de"),
-        _corpus(COMMON_CRAWL, "commoncrawl.de-en", "de"),
-        _corpus(EUROPARL_V7, "training/europarl-v7.de-en", "de"),
+        pair_corpus(
+            NEWS_COMMENTARY_V13, "training-parallel-nc-v13/news-commentary-v13.de-en", "de"
+        ),
+        pair_corpus(COMMON_CRAWL, "commoncrawl.de-en", "de"),
+        pair_corpus(EUROPARL_V7, "training/europarl-v7.de-en", "de"),
     )
 
 
@@ -296,12 +302,12 @@ class TranslateEnfrWmtSmall32k(T2TWmtProblem):
     """T2T's small English-French: OpenNMT's selection of a million pairs, and its dev set."""
 
     targets_language = "fr"
-    training_corpora = (_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_train", "fr"),)
+    training_corpora = (pair_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_train", "fr"),)
 
     def corpora(self, dataset_split: str) -> tuple[Corpus, ...]:
         """Returns the corpora of a split; for evaluation, OpenNMT's validation set."""
         if dataset_split == DatasetSplit.EVAL:
-            return (_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_valid", "fr"),)
+            return (pair_corpus(OPENNMT_1M, "baseline-1M-enfr/baseline-1M_valid", "fr"),)
         return super().corpora(dataset_split)
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from t2t_lite.corpora import segments
-from t2t_lite.corpora.archives import member_name, open_member
+from t2t_lite.corpora.archives import iterate_members, member_name, open_member
 from t2t_lite.corpora.download import download as download
 from t2t_lite.corpora.segments import Pair
 from t2t_lite.errors import DataError
@@ -48,18 +48,20 @@ class RemoteFile:
     """A file to download.
 
     Attributes:
-        url: the address; its last part is the file's name in `tmp_dir`.
+        url: the address.
         size: the expected size in bytes, if known; downloads are checked against it.
         file_hash: the expected SHA-256 or MD5, hexadecimal, if known; likewise.
+        name: the file's name in `tmp_dir`; empty: the last part of the address.
     """
 
     url: str
     size: int | None = None
     file_hash: str | None = None
+    name: str = ""
 
     def path(self, tmp_dir: str) -> pathlib.Path:
         """Returns the file's local path: `tmp_dir/name`."""
-        return pathlib.Path(tmp_dir) / self.url.rpartition("/")[2]
+        return pathlib.Path(tmp_dir) / (self.name or self.url.rpartition("/")[2])
 
     def fetch(self, tmp_dir: str) -> pathlib.Path:
         """Downloads the file unless it exists, and returns its path.
@@ -194,6 +196,29 @@ class TsvCorpus(Corpus):
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
         name = self.text.name(tmp_dir)
         return segments.tsv_pairs(self.text.lines(tmp_dir, bad), name, self.columns, bad)
+
+
+@dataclasses.dataclass(frozen=True)
+class TsvArchive(Corpus):
+    """Two columns of every table of an archive; tables have names that end in `suffix`."""
+
+    file: RemoteFile
+    suffix: str
+    columns: tuple[int, int]
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """None that are known without reading the archive."""
+        return ()
+
+    @property
+    def files(self) -> Sequence[RemoteFile]:
+        """The archive."""
+        return (self.file,)
+
+    def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        for name, lines in iterate_members(self.file.path(tmp_dir), (self.suffix,), bad):
+            yield from segments.tsv_pairs(lines, name, self.columns, bad)
 
 
 @dataclasses.dataclass(frozen=True)

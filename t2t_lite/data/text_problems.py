@@ -150,15 +150,19 @@ class Text2TextProblem(Problem):
         Raises:
             UserError: the file is missing.
         """
-        from t2t_lite.text import text_encoder, vocabularies
+        from t2t_lite.text import text_encoder
 
         if self.vocab_type == VocabType.CHARACTER:
             return text_encoder.ByteTextEncoder()
-        path = pathlib.Path(data_dir) / self.vocab_filename
+        return self._read_vocab(pathlib.Path(data_dir) / self.vocab_filename)
+
+    def _read_vocab(self, path: pathlib.Path) -> TextEncoder:
+        from t2t_lite.text import vocabularies
+
         if not path.is_file():
             raise UserError(
                 f"no vocabulary for {self.name!r}: {path} is missing; generate it with "
-                f"t2t-datagen --problem={self.base_name} --data_dir={data_dir}"
+                f"t2t-datagen --problem={self.base_name} --data_dir={path.parent}"
                 if self.vocab_type != VocabType.TOKEN
                 else f"no vocabulary for {self.name!r}: put your tokens, one per line, into {path}"
             )
@@ -166,31 +170,38 @@ class Text2TextProblem(Problem):
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
         """Reads the vocabulary; builds it first from the training text if it is missing."""
-        from t2t_lite.text import vocabularies
-
         other = self.use_vocab_from_other_problem
         if other is not None:
             other.bad_input = self.bad_input
             return other.get_or_create_vocab(data_dir, tmp_dir)
         path = pathlib.Path(data_dir) / self.vocab_filename
         if self.vocab_type not in (VocabType.CHARACTER, VocabType.TOKEN) and not path.is_file():
-            log.info("building the vocabulary %s", path)
-            vocabularies.build(
-                self.vocab_type,
-                path,
-                self.generate_text_for_vocab(data_dir, tmp_dir),
-                self.approx_vocab_size,
-                reserved_tokens=self.additional_reserved_tokens,
-                max_subtoken_length=self.max_subtoken_length,
-            )
+            self._build_vocab(path, self.generate_text_for_vocab(data_dir, tmp_dir))
         return self.load_vocab(data_dir)
 
+    def _build_vocab(self, path: pathlib.Path, lines: Iterable[str]) -> None:
+        from t2t_lite.text import vocabularies
+
+        log.info("building the vocabulary %s", path)
+        vocabularies.build(
+            self.vocab_type,
+            path,
+            lines,
+            self.approx_vocab_size,
+            reserved_tokens=self.additional_reserved_tokens,
+            max_subtoken_length=self.max_subtoken_length,
+        )
+
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
-        """Yields the text that the vocabulary is built from: both sides of the training pairs."""
-        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
-        for sample in itertools.islice(samples, self.max_samples_for_vocab):
+        """Yields the text that the vocabulary is built from: both sides of these samples."""
+        for sample in self.samples_for_vocab(data_dir, tmp_dir):
             yield sample["inputs"]
             yield sample["targets"]
+
+    def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
+        """Yields the samples that the vocabulary is built from: the first of training."""
+        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        return itertools.islice(samples, self.max_samples_for_vocab)
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
         """Returns those files the vocabulary is built from that exist.
@@ -220,3 +231,37 @@ class Text2TextProblem(Problem):
 
 class TranslateProblem(Text2TextProblem):
     """Translation: T2T's base class for translation problems."""
+
+
+class TwoVocabularies(Text2TextProblem):
+    """Text with a vocabulary of the sources and one of the targets, of the same type and size.
+
+    Their files are called as one vocabulary would be, followed by `.en` and `.zh` or the like.
+    """
+
+    @property
+    @abc.abstractmethod
+    def vocab_languages(self) -> tuple[str, str]:
+        """The languages of sources and targets, at the end of the names of the files."""
+
+    def vocab_files(self) -> list[str]:
+        """Returns the vocabularies of the sources and of the targets."""
+        return [f"{self.vocab_filename}.{language}" for language in self.vocab_languages]
+
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
+        """Returns an encoder for each side."""
+        inputs, targets = (pathlib.Path(data_dir) / name for name in self.vocab_files())
+        return {"inputs": self._read_vocab(inputs), "targets": self._read_vocab(targets)}
+
+    def load_vocab(self, data_dir: str) -> TextEncoder:
+        """Returns the encoder of the targets."""
+        return self.feature_encoders(data_dir)["targets"]
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
+        """Builds the missing vocabularies; returns that of the targets."""
+        for side, name in zip(("inputs", "targets"), self.vocab_files(), strict=True):
+            path = pathlib.Path(data_dir) / name
+            if not path.is_file():
+                samples = self.samples_for_vocab(data_dir, tmp_dir)
+                self._build_vocab(path, (sample[side] for sample in samples))
+        return self.load_vocab(data_dir)

@@ -7,8 +7,9 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
-_CACHES = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
+_CACHES = (Tokenizer13a, TokenizerRegexp, TercomTokenizer, TokenizerZh)
 
 
 def segment_statistics(

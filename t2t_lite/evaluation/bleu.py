@@ -1,4 +1,4 @@
-"""BLEU as sacreBLEU counts it (Post 2018): 13a tokenization, exponential smoothing."""
+"""BLEU as sacreBLEU counts it (Post 2018): exponential smoothing, tokenization 13a, or zh."""
 
 import dataclasses
 import re
@@ -29,6 +29,20 @@ class Bleu(SacrebleuMetric):
         from sacrebleu.metrics.bleu import BLEU
 
         return BLEU(tokenize="13a")
+
+
+@registry.register_metric
+class BleuZh(SacrebleuMetric):
+    """Case-sensitive BLEU of Chinese text, whose characters count as words."""
+
+    title = "BLEU"
+    label = "BLEU_cased"
+
+    def make_counter(self) -> "BLEU":
+        """Returns sacreBLEU's BLEU with its tokenizer for Chinese."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        return BLEU(tokenize="zh")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
@@ -27,17 +28,20 @@ REFERENCES = [
     "“We don't know,” he added; the state-of-the-art systems cost $3,500.50 (or more).",
     "Das Wetter in Köln wird am 24. Dezember wechselhaft, bei 7 °C.",
     "No.",
+    "我们在看一本书。",
 ]
 OUTPUTS = [
     "On Monday the commission said it would not change its opinion.",
     '"We do not know," he added, state of the art systems cost $3,500 (or more).',
     "Das Wetter in Köln wird am 24. Dezember wechselhaft bei 7 °C.",
     "",
+    "我们看了一本书。",
 ]
 TREES = ["(S (NP (NN a) (NN b)) (VP (VB c)))", "(S (NP (NN a)) (VP (VB c)))", "(S (NN a))", ""]
 
 SACREBLEU = {
     "bleu": sacrebleu.BLEU,
+    "bleu_zh": lambda: sacrebleu.BLEU(tokenize="zh"),
     "chrf": sacrebleu.CHRF,
     "chrf_plus_plus": lambda: sacrebleu.CHRF(word_order=2),
     "ter": sacrebleu.TER,
@@ -79,7 +83,16 @@ TREE_PAIRS = st.lists(
 
 @pytest.mark.parametrize(
     "metric",
-    ["bleu", "chrf", "chrf_plus_plus", "ter", "exact_match", "token_accuracy", "numbers_exact"],
+    [
+        "bleu",
+        "bleu_zh",
+        "chrf",
+        "chrf_plus_plus",
+        "ter",
+        "exact_match",
+        "token_accuracy",
+        "numbers_exact",
+    ],
 )
 @settings(max_examples=25)
 @given(pairs=PAIRS)
@@ -108,8 +121,18 @@ def assert_statistics_make_the_score(metric, pairs):
 
 
 def test_no_line_is_kept():
-    score_outputs("ter", [Output("a line to forget")], ["a line"])
-    assert TercomTokenizer.__call__.cache_info().currsize == 0
+    for metric, tokenizer in (("ter", TercomTokenizer), ("bleu_zh", TokenizerZh)):
+        score_outputs(metric, [Output("a line to forget")], ["a line"])
+        assert tokenizer.__call__.cache_info().currsize == 0
+
+
+def test_chinese_characters_count_as_words():
+    scores = score_by_metrics(
+        ["bleu", "bleu_zh"], [Output("我们看了一本书。")], ["我们在看一本书。"]
+    )
+    assert scores["bleu"].values["bleu"] == 0
+    assert scores["bleu_zh"].values["bleu_zh"] > 30
+    assert "|tok:zh|" in scores["bleu_zh"].report
 
 
 def test_exact_match_and_token_accuracy_by_hand():
