@@ -3,6 +3,7 @@
 from t2t_lite.problems import (
     algorithmic,
     cipher,
+    cnn_dailymail,
     locale,
     multi30k,
     parsing,
@@ -17,6 +18,7 @@ from t2t_lite.problems import (
 __all__ = [
     "algorithmic",
     "cipher",
+    "cnn_dailymail",
     "locale",
     "multi30k",
     "parsing",

@@ -58,7 +58,7 @@ class AlgorithmicCipherShift5(CipherProblem):
     """A shift cipher on 5 symbols."""
 
     key = (1,)
-    frequencies = (0.4, 0.3, 0.2, 0.08, 0.02)
+    frequencies: Sequence[float] = (0.4, 0.3, 0.2, 0.08, 0.02)
     train_length = 100
 
 
@@ -74,7 +74,7 @@ class AlgorithmicCipherVigenere5(CipherProblem):
     """Vigenère's cipher on 5 symbols."""
 
     key = (1, 3)
-    frequencies = (0.4, 0.3, 0.2, 0.08, 0.02)
+    frequencies: Sequence[float] = (0.4, 0.3, 0.2, 0.08, 0.02)
     train_length = 200
 
 

@@ -46,7 +46,7 @@ TESTS_2016, TESTS_2017, TESTS_2018 = (
 )
 
 
-class ListedCorpora(T2TWmtProblem):
+class T2TTranslateProblem(T2TWmtProblem):
     """Base class: a problem is its corpora.
 
     Attributes:
@@ -101,7 +101,7 @@ def _sgm(archive: RemoteFile, source: str, target: str) -> AlignedCorpus:
 
 
 @registry.register_problem
-class TranslateEnzhWmt8k(TwoVocabularies, ListedCorpora):
+class TranslateEnzhWmt8k(TwoVocabularies, T2TTranslateProblem):
     """T2T's small English-Chinese: News Commentary v13, and 2^13 subwords of each language.
 
     T2T takes newsdev2017 from WMT18's archive of development sets, which has the name of WMT17's
@@ -165,7 +165,7 @@ CZENG_1 = RemoteFile(
 
 
 @registry.register_problem
-class TranslateEncsWmt32k(ListedCorpora):
+class TranslateEncsWmt32k(T2TTranslateProblem):
     """T2T's English-Czech: CzEng 1.0, News Commentary v13, Common Crawl and Europarl v7.
 
     CzEng is for non-commercial use only.
@@ -205,7 +205,7 @@ DEVELOPMENT_SET_ROMANIAN = RemoteFile(
 
 
 @registry.register_problem
-class TranslateEnroWmt32k(ListedCorpora):
+class TranslateEnroWmt32k(T2TTranslateProblem):
     """T2T's English-Romanian: Europarl v7 and SETIMES; newsdev2016, and newstest2016 to test."""
 
     targets_language = "ro"
@@ -246,7 +246,7 @@ def _paracrawl(language: str) -> AlignedCorpus:
 
 
 @registry.register_problem
-class TranslateEnesWmt32k(ListedCorpora):
+class TranslateEnesWmt32k(T2TTranslateProblem):
     """T2T's English-Spanish: Common Crawl, Europarl v7, UN 2000 and ParaCrawl.
 
     The test split is newstest2012: WMT's news had no Spanish after the dev split, newstest2013.
@@ -288,7 +288,7 @@ DEVELOPMENT_SET_ESTONIAN = RemoteFile(
 
 
 @registry.register_problem
-class TranslateEnetWmt32k(ListedCorpora):
+class TranslateEnetWmt32k(T2TTranslateProblem):
     """T2T's English-Estonian: Europarl v8, ParaCrawl and Rapid; newstest2018 to test."""
 
     targets_language = "et"

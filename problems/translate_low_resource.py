@@ -6,7 +6,7 @@ Each corpus has a licence of its own, at its address.
 
 from t2t_lite import registry
 from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text
-from t2t_lite.problems.translate import ListedCorpora
+from t2t_lite.problems.translate import T2TTranslateProblem
 from t2t_lite.problems.wmt import pair_corpus
 from t2t_lite.text.text_encoder import VocabType
 
@@ -26,7 +26,7 @@ def _panl_bppt(topic: str, words: str, size: int, sha256: str) -> AlignedCorpus:
 
 
 @registry.register_problem
-class TranslateEnidIwslt32k(ListedCorpora):
+class TranslateEnidIwslt32k(T2TTranslateProblem):
     """T2T's English-Indonesian: talks of IWSLT 2017, and PANL-BPPT's four topics.
 
     The dev split is tst2017plus, the test split tst2015-16.
@@ -76,7 +76,7 @@ _VIETNAMESE = "https://github.com/stefan-it/nmt-en-vi/raw/master/data/"
 
 
 @registry.register_problem
-class TranslateEnviIwslt32k(ListedCorpora):
+class TranslateEnviIwslt32k(T2TTranslateProblem):
     """T2T's English-Vietnamese: talks of IWSLT 2015; tst2012, and tst2013 to test."""
 
     targets_language = "vi"
@@ -106,7 +106,7 @@ SETIMES_MACEDONIAN = RemoteFile("http://nlp.ffzg.hr/data/corpora/setimes/setimes
 
 
 @registry.register_problem
-class TranslateEnmkSetimes32k(ListedCorpora):
+class TranslateEnmkSetimes32k(T2TTranslateProblem):
     """T2T's English-Macedonian: SETIMES; parts of MULTEXT-East's "1984" to evaluate and test."""
 
     targets_language = "mk"
@@ -148,7 +148,7 @@ _SETSWANA = "https://github.com/LauraMartinus/ukuxhumana/raw/master/data/en_tn/"
 
 
 @registry.register_problem
-class TranslateEntnRma(ListedCorpora):
+class TranslateEntnRma(T2TTranslateProblem):
     """T2T's English-Setswana: the Autshumato corpus of South Africa's RMA, without a test split."""
 
     targets_language = "tn"

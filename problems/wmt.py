@@ -9,7 +9,6 @@ Sizes and checksums of the archives are from tensorflow_datasets and (newstest20
 Licence: WMT distributes the texts for research.
 """
 
-import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -19,11 +18,11 @@ from t2t_lite.corpora.corpora import (
     Corpus,
     RemoteFile,
     Text,
-    chained,
     spread_sample,
 )
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import TranslateProblem
+from t2t_lite.problems.listed_corpora import ListedCorpora
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
@@ -95,7 +94,7 @@ _ENFR_WMT14 = (
 )
 
 
-class WmtProblem(TranslateProblem):
+class WmtProblem(ListedCorpora, TranslateProblem):
     """Base class: lists of corpora, and a vocabulary from a sample of them."""
 
     targets_language: ClassVar[str]
@@ -109,44 +108,10 @@ class WmtProblem(TranslateProblem):
             DatasetSplit.TEST: (_newstest2014(self.targets_language),),
         }[dataset_split]
 
-    def corpora_in(self, tmp_dir: str, dataset_split: str) -> tuple[Corpus, ...]:
-        """Returns `corpora`, and optional ones whose archives are in `tmp_dir`."""
-        return self.corpora(dataset_split)
-
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """Training in 100 files, dev and test in one each."""
         return three_splits(100)
-
-    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the existing archives."""
-        paths = [file.path(tmp_dir) for file in self._archives(tmp_dir, dataset_split)]
-        return [path for path in paths if path.is_file()]
-
-    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads missing archives."""
-        return [file.fetch(tmp_dir) for file in self._archives(tmp_dir, dataset_split)]
-
-    def _archives(self, tmp_dir: str, dataset_split: str) -> Sequence[RemoteFile]:
-        corpora = self.corpora_in(tmp_dir, dataset_split)
-        files = [file for corpus in corpora for file in corpus.files]
-        return list(dict.fromkeys(files))
-
-    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Downloads the archives of a split, then returns an iterator over its pairs.
-
-        Raises:
-            UserError: an archive is missing and cannot be downloaded.
-            DataError: an archive has invalid contents; the message names member and line.
-        """
-        return chained(self.corpora_in(tmp_dir, dataset_split), tmp_dir, self.bad_input)
-
-    def samples_by_corpus(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterator[tuple[str, Iterator[Sample]]]:
-        """Yields the name and the pairs of each corpus; errors as in `generate_samples`."""
-        for corpus in self.corpora_in(tmp_dir, dataset_split):
-            yield corpus.name, corpus.pairs(tmp_dir, self.bad_input)
 
 
 class PaperWmtProblem(WmtProblem):

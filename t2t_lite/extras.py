@@ -5,9 +5,14 @@ import importlib.util
 from t2t_lite.errors import UserError
 
 PLOTS = "plots"  # matplotlib
+ROUGE = "rouge"  # ROUGE, for summaries
 SERVE = "serve"  # the HTTP server
 
-_PACKAGES = {PLOTS: ("matplotlib",), SERVE: ("prometheus_client", "starlette", "uvicorn")}
+_PACKAGES = {
+    PLOTS: ("matplotlib",),
+    ROUGE: ("rouge_score",),
+    SERVE: ("prometheus_client", "starlette", "uvicorn"),
+}
 
 
 def require(extra: str, feature: str) -> None:

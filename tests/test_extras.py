@@ -25,7 +25,7 @@ def packages(requirements: str) -> set[str]:
     return set(re.findall("^(?!t2t_lite)[a-zA-Z][a-zA-Z0-9_-]*", requirements, re.MULTILINE))
 
 
-@pytest.mark.parametrize("extra", [extras.PLOTS, extras.SERVE])
+@pytest.mark.parametrize("extra", [extras.PLOTS, extras.ROUGE, extras.SERVE])
 def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
     declared = packages(setup_cfg["options.extras_require"][extra])
     assert {name.replace("-", "_") for name in declared} == set(extras._PACKAGES[extra])

@@ -8,10 +8,10 @@ from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
 STANDARD_INPUT = "-"  # in place of a file's name
 METRICS_HELP = (
     "Metrics that score the outputs, separated by commas: bleu, bleu_zh, chrf, chrf_plus_plus, "
-    "ter, exact_match, token_accuracy, numbers_exact, bracketing_f1, one of your own "
-    "(--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments (sources, outputs, "
-    "references) and prints one number per line, or one for all. Quote commas in the program's own "
-    "arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
+    "ter, rouge_1, rouge_2, rouge_l, exact_match, token_accuracy, numbers_exact, bracketing_f1, "
+    "one of your own (--t2t_usr_dir), or command:PROGRAM, which gets three files as arguments "
+    "(sources, outputs, references) and prints one number per line, or one for all. Quote commas "
+    "in the program's own arguments: \"command:./score.sh 'a,b'\" (default: the problem's own)."
 )
 _MUST_AGREE = "Must agree with the run folder, if given."
 

@@ -82,7 +82,7 @@ REPLACEMENTS: Mapping[str, str] = {
     "utils.registry.register_model": "register it with t2t_lite.register_model: "
     "docs/extending.md#a-model",
     "utils.registry.register_optimizer": "choose one with the hparam optimizer",
-    "utils.rouge": "a metric of your own: docs/extending.md#a-metric",
+    "utils.rouge": "the metrics rouge_1, rouge_2 and rouge_l (docs/evaluation.md)",
     "utils.t2t_model": _MODEL,
     "utils.trainer_lib": "t2t_lite.train (docs/api.md)",
     "utils.usr_dir": "t2t_lite.registry.import_usr_dir",

@@ -1,0 +1,71 @@
+"""ROUGE of summaries (Lin 2004) as rouge-score counts it, words reduced to their stems."""
+
+import functools
+import importlib.metadata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from t2t_lite import extras, registry
+from t2t_lite.evaluation.metric import OutputMetric, Segment, Statistics
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+
+
+class Rouge(OutputMetric):
+    """Mean F-score of the segments, in per cent."""
+
+    kind: ClassVar[str]  # rouge-score's name
+
+    def check(self) -> None:
+        """Raises UserError if rouge-score is not installed."""
+        extras.require(extras.ROUGE, f"metric {self.name!r}")
+
+    @functools.cached_property
+    def _scorer(self) -> "RougeScorer":
+        self.check()
+        from rouge_score.rouge_scorer import RougeScorer
+
+        return RougeScorer([self.kind], use_stemmer=True)
+
+    @property
+    def signature(self) -> str:
+        """The settings that change the score, and rouge-score's version."""
+        version = importlib.metadata.version("rouge-score")
+        return f"nrefs:1|{self.kind}|stem:porter|version:rouge-score-{version}"
+
+    @property
+    def signature_values(self) -> dict[str, str]:
+        """The signature as evaluations record it."""
+        return {f"{self.name}_signature": self.signature}
+
+    def statistics(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns the F-score of each segment, and 1."""
+        return [
+            (self._scorer.score(segment.reference, segment.output)[self.kind].fmeasure, 1)
+            for segment in segments
+        ]
+
+
+@registry.register_metric("rouge_1")
+class Rouge1(Rouge):
+    """Words that output and reference share."""
+
+    title = "ROUGE-1"
+    kind = "rouge1"
+
+
+@registry.register_metric("rouge_2")
+class Rouge2(Rouge):
+    """Pairs of words that output and reference share."""
+
+    title = "ROUGE-2"
+    kind = "rouge2"
+
+
+@registry.register_metric("rouge_l")
+class RougeL(Rouge):
+    """The longest sequence of words, with gaps, that output and reference share."""
+
+    title = "ROUGE-L"
+    kind = "rougeL"

@@ -1,0 +1,46 @@
+import importlib.util
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data.problem import Output
+from t2t_lite.errors import UserError
+from t2t_lite.evaluation.metrics import score_by_metrics
+
+pytest.importorskip("rouge_score")
+
+NAMES = ("rouge_1", "rouge_2", "rouge_l")
+REFERENCE = "The cat sat on the mat."
+
+
+def rouge(output: str, *others: str) -> list[float]:
+    outputs = [Output(text) for text in (output, *others)]
+    scores = score_by_metrics(NAMES, outputs, [REFERENCE] * len(outputs))
+    return [scores[name].values[name] for name in NAMES]
+
+
+def test_by_hand():
+    # 5 of 5 words and 5 of 6; 3 of 4 pairs and 3 of 5; a sequence of 5 words.
+    first = rouge("the cat on the mat")
+    assert first == pytest.approx([100 * 10 / 11, 100 * 2 / 3, 100 * 10 / 11])
+    assert rouge("") == [0, 0, 0]
+    assert rouge("the cat on the mat", "", REFERENCE) == pytest.approx(
+        [(score + 100) / 3 for score in first]
+    )
+
+
+def test_order_matters_to_pairs_and_sequences_and_stems_are_equal():
+    assert rouge("mats the on sitting cats the") == pytest.approx([100 * 5 / 6, 0, 50])
+
+
+def test_the_signature_names_the_program():
+    score = score_by_metrics(["rouge_l"], [Output("a")], ["a"])["rouge_l"]
+    assert score.report.startswith("ROUGE-L = 100.00\n")
+    assert "nrefs:1|rougeL|stem:porter|version:rouge-score-0.1" in score.report
+    assert score.values["rouge_l_signature"] in score.report
+
+
+def test_the_extra_is_named_if_it_is_missing(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"^metric 'rouge_2' needs .*'t2t_lite\[rouge\]'$"):
+        registry.metric("rouge_2").check()
