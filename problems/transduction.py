@@ -62,9 +62,9 @@ class TransductionProblem(Text2TextProblem):
         """Yields the samples of a split; each split has its own random numbers."""
         is_training = dataset_split == DatasetSplit.TRAIN
         lengths = self.train_lengths if is_training else self.dev_lengths
-        draw = random.Random(f"{self.base_name}/{dataset_split}")
+        draw, symbols = random.Random(f"{self.base_name}/{dataset_split}"), self.symbols
         for _ in range(self.train_size if is_training else self.dev_size):
-            inputs = draw.choices(self.symbols, k=self.draw_length(draw, *lengths))
+            inputs = draw.choices(symbols, k=self.draw_length(draw, *lengths))
             yield {"inputs": " ".join(inputs), "targets": " ".join(self.transduce(inputs))}
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:

@@ -77,7 +77,10 @@ _VIETNAMESE = "https://github.com/stefan-it/nmt-en-vi/raw/master/data/"
 
 @registry.register_problem
 class TranslateEnviIwslt32k(T2TTranslateProblem):
-    """T2T's English-Vietnamese: talks of IWSLT 2015; tst2012, and tst2013 to test."""
+    """T2T's English-Vietnamese: talks of IWSLT 2015; tst2012, and tst2013 to test.
+
+    The text is tokenised, and has entities such as `&apos;`: its BLEU is not that of plain text.
+    """
 
     targets_language = "vi"
     training_corpora = (pair_corpus(RemoteFile(f"{_VIETNAMESE}train-en-vi.tgz"), "train", "vi"),)

@@ -21,7 +21,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder, VocabType
 
-__all__ = ["Sample", "Text2TextProblem", "TranslateProblem", "VocabType"]
+__all__ = ["Sample", "Text2TextProblem", "TranslateProblem", "TwoVocabularies", "VocabType"]
 
 log = logging.getLogger(__name__)
 

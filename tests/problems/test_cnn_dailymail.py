@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import pathlib
 import tarfile
 
@@ -9,9 +10,11 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.problem import Problem
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.cnn_dailymail import article_and_highlights
+from t2t_lite.training import trainer
 
 NAME = "summarize_cnn_dailymail32k"
 
@@ -69,10 +72,16 @@ def test_stories_are_dealt_to_the_splits_by_their_addresses(raw):
     ]
 
 
-def test_the_vocabulary_is_of_articles_and_highlights(raw, tmp_path, monkeypatch):
-    problem = registry.problem(NAME)
+@pytest.fixture
+def problem(monkeypatch) -> Problem:
+    """The problem with one file per split: each file costs time, whatever its size."""
+    found = registry.problem(NAME)
     splits = [{"split": split, "shards": 1} for split in ("train", "eval", "test")]
-    monkeypatch.setattr(type(problem), "dataset_splits", splits)
+    monkeypatch.setattr(type(found), "dataset_splits", splits)
+    return found
+
+
+def test_the_vocabulary_is_of_articles_and_highlights(problem, raw, tmp_path):
     assert list(problem.generate_text_for_vocab("", str(raw))) == [
         f"{text} was seen. It left. {text} seen. It left." for text in ("A cat", "A fox")
     ]
@@ -80,6 +89,19 @@ def test_the_vocabulary_is_of_articles_and_highlights(raw, tmp_path, monkeypatch
     encoder = problem.load_vocab(str(tmp_path / "data"))
     (example,) = records.read_examples(problem.filepaths(str(tmp_path / "data"), "test"))
     assert encoder.decode(example["targets"][:-1]) == expected("An owl")["targets"]
+
+
+@pytest.mark.integration
+def test_training_is_evaluated_by_rouge(problem, raw, tmp_path, small_runs):
+    pytest.importorskip("rouge_score")
+    data, run = tmp_path / "data", tmp_path / "run"
+    generate_data(problem, str(data), str(raw), DatagenOptions(num_workers=1))
+    trainer.run(small_runs.make_config(data, run, problem=NAME, train_steps=2))
+    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    (evaluation,) = (line for line in lines if line["kind"] == "eval")
+    for metric in ("rouge_1", "rouge_2", "rouge_l"):
+        assert 0 <= evaluation[metric] <= 100
+        assert "stem:porter" in evaluation[f"{metric}_signature"]
 
 
 @pytest.mark.parametrize(

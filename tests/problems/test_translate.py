@@ -15,6 +15,7 @@ from t2t_lite.data import records
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.training import trainer
@@ -267,6 +268,18 @@ def test_corpora_that_need_registration_are_used_if_they_are_there(tmp_path):
     assert pairs_of(large, tmp_path, "train") == expected_pairs([*news, *CWMT, UN])
     assert pairs_of(small, tmp_path, "train") == expected_pairs(news)
     assert len(large.fetch_sources(str(tmp_path), "train")) == 3
+
+
+def test_data_is_refused_once_a_corpus_is_added(tmp_path, monkeypatch):
+    problem = registry.problem("translate_enzh_wmt32k")
+    monkeypatch.setattr(type(problem), "train_shards", 1)
+    raw, data = tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    pack(raw, {name: pairs for split in ENZH.values() for name, pairs in split.items()})
+    generate_data(problem, str(data), str(raw), DatagenOptions(num_workers=1))
+    pack(raw, {"UNv1.0.en-zh.tar.gz": [UN]})
+    with pytest.raises(UserError, match=r"UNv1\.0\.en-zh\.tar\.gz"):
+        generate_data(problem, str(data), str(raw), DatagenOptions(num_workers=1))
 
 
 def test_chinese_is_scored_by_its_characters():
