@@ -221,6 +221,23 @@ def transformer_quickstart() -> TransformerHParams:
 
 
 @registry.register_hparams
+def transformer_quickstart2() -> TransformerHParams:
+    """`transformer_quickstart` that copies numbers reliably, in the same time.
+
+    Attention knows relative positions, which tells equal digits apart, and the learning rate
+    reaches 0 after 1,500 updates, so train with `--train_steps=1500`.
+    """
+    return transformer_quickstart().copy(
+        self_attention_type="dot_product_relative",
+        max_relative_position=8,
+        learning_rate_schedule="constant*linear_warmup*single_cycle_cos_decay",
+        learning_rate_constant=0.003,
+        learning_rate_warmup_steps=200,
+        learning_rate_decay_steps=1300,
+    )
+
+
+@registry.register_hparams
 def transformer_multi30k_prenorm() -> TransformerHParams:
     """The pre-norm form of `transformer_multi30k`, with T2T's initial weights.
 
