@@ -133,7 +133,8 @@ class DecoderLayer(TransformerLayer):
 
     Args:
         attention: self-attention of the target.
-        source_attention: attention from the target to the encoder's output.
+        source_attention: attention from the target to the encoder's output; None in a language
+            model, which has no source.
         feed_forward: a `FeedForward`, a `ParameterAttention` or a similar layer.
         seeds: the model's seed generator (default: a new one).
         **kwargs: see `TransformerLayer`.
@@ -142,7 +143,7 @@ class DecoderLayer(TransformerLayer):
     def __init__(
         self,
         attention: SelfAttention,
-        source_attention: EncoderDecoderAttention,
+        source_attention: EncoderDecoderAttention | None,
         feed_forward: keras.layers.Layer,
         *,
         seeds: keras.random.SeedGenerator | None = None,
@@ -153,7 +154,8 @@ class DecoderLayer(TransformerLayer):
         self.attention = attention
         self.attention_residual = self._residual(attention.channels, seeds)
         self.source_attention = source_attention
-        self.source_residual = self._residual(attention.channels, seeds)
+        if source_attention is not None:
+            self.source_residual = self._residual(attention.channels, seeds)
         self.feed_forward = feed_forward
         self.feed_forward_residual = self._residual(attention.channels, seeds)
 
@@ -171,7 +173,8 @@ class DecoderLayer(TransformerLayer):
 
         Args:
             x: the layer's input.
-            encoder_output: [B, S, D], or the result of the method `memory`.
+            encoder_output: [B, S, D], or the result of the method `memory`; ignored without
+                `source_attention`.
             causal: [1, 1, T, T], hides the future (default: computed here).
             padding: [B, 1, 1, S], hides the source's padding (default: computed from its mask).
             training: whether dropout is on.
@@ -197,10 +200,12 @@ class DecoderLayer(TransformerLayer):
     @property
     def source_attentions(self) -> list[EncoderDecoderAttention]:
         """The layers of attention to the source, from the bottom."""
-        return [self.source_attention]
+        return [] if self.source_attention is None else [self.source_attention]
 
     def memory(self, encoder_output: keras.KerasTensor) -> Any:
         """Returns the `KeysValues` of the encoder's output [B, S, D] that the layer attends to."""
+        if self.source_attention is None:
+            return ()
         return self.source_attention.memory(encoder_output)
 
     def empty_cache(self, batch: keras.KerasTensor, beams: int, length: int) -> Any:
@@ -233,11 +238,13 @@ class DecoderLayer(TransformerLayer):
         training: bool,
         counted: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
-        x = self.source_residual(
-            x,
-            sublayer=lambda y: self.source_attention(y, memory, padding, training=training),
-            training=training,
-        )
+        attention = self.source_attention
+        if attention is not None:
+            x = self.source_residual(
+                x,
+                sublayer=lambda y: attention(y, memory, padding, training=training),
+                training=training,
+            )
         # Not the mask that Keras keeps with `x`: no output may depend on what its own position
         # will hold, and in a search, an id of 0 is not padding.
         everywhere = ops.ones_like(x[..., 0], dtype="bool")

@@ -3,6 +3,7 @@
 from t2t_lite import registry
 
 _MODELS = {
+    "attention_lm": "attention_lm:AttentionLM",
     "byte_net": "byte_net:ByteNet",
     "conv_s2s": "conv_s2s:ConvS2S",
     "deep_att": "deep_att:DeepAtt",

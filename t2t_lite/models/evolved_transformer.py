@@ -96,3 +96,4 @@ class EvolvedTransformer(Transformer):
 
     encoder_class: ClassVar[type[TransformerEncoder]] = EvolvedEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = EvolvedDecoder
+    can_lack_inputs: ClassVar[bool] = False

@@ -60,13 +60,17 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
     Args:
         hparams: an object of `hparams_class`, or the name of a registered set.
-        inputs_vocab_size: V of the source.
+        inputs_vocab_size: V of the source; 0: there is none, as in a language model.
         targets_vocab_size: V of the target.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
     Raises:
-        UsageError: the set or hparam is unknown, or a value is not supported.
+        UsageError: the set or hparam is unknown, a value is not supported, or the model needs a
+            source.
     """
+
+    # Whether the model works without a source, as a language model.
+    can_lack_inputs: ClassVar[bool] = False
 
     # Former names of methods that a subclass overrides, with the current names.
     renamed_hooks: ClassVar[Mapping[str, str]] = {
@@ -84,7 +88,12 @@ class Seq2Seq(HParamsModel, abc.ABC):
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, **kwargs)
-        self.inputs_vocab_size = inputs_vocab_size
+        if not inputs_vocab_size and not self.can_lack_inputs:
+            raise UsageError(
+                f"{type(self).__name__} needs a source, and the problem has no inputs: for a "
+                "language model use --model=transformer or attention_lm"
+            )
+        self.inputs_vocab_size: int = inputs_vocab_size
         self.targets_vocab_size = targets_vocab_size
         with default_policy(self.dtype_policy):
             self._make_embeddings()
@@ -95,12 +104,12 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def _make_embeddings(self) -> None:
         """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
         h = self.hparams
-        same = self.inputs_vocab_size == self.targets_vocab_size
+        same = not self.has_inputs or self.inputs_vocab_size == self.targets_vocab_size
         share_softmax = h.shared_embedding_and_softmax_weights and same
         self.targets_embedding = make_embedding(h, self.targets_vocab_size)
         self.inputs_embedding = (
             self.targets_embedding
-            if share_softmax or (h.shared_embedding and same)
+            if share_softmax or (h.shared_embedding and same) or not self.has_inputs
             else make_embedding(h, self.inputs_vocab_size)
         )
         self.softmax_embedding = (
@@ -224,7 +233,7 @@ class Seq2Seq(HParamsModel, abc.ABC):
         return self._part(self.decoder_class, self.targets_embedding, "decoder")
 
     def _part(self, part: type[ModelPart] | None, embedding: Embedding, name: str) -> ModelPart:
-        if part is None:
+        if part is None or (name == "encoder" and not self.has_inputs):
             raise UsageError(f"{type(self).__name__} has no {name} that works on its own")
         return part(self.hparams, embedding, layers_of=self, name=f"{self.name}_{name}")
 

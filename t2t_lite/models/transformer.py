@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
+from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention, padding_bias
+from t2t_lite.layers.base import Stack
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
@@ -18,6 +20,9 @@ from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEnc
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class Transformer(Seq2Seq):
     """Encoder and decoder stacks of attention and feed-forward layers.
+
+    Without a source it is a language model, as in T2T: the decoder alone, whose layers have no
+    attention to a source. `inputs` are then [B, 0].
 
     Examples:
         >>> model = Transformer(
@@ -30,7 +35,7 @@ class Transformer(Seq2Seq):
 
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
-        inputs_vocab_size: V of the source.
+        inputs_vocab_size: V of the source; 0: a language model.
         targets_vocab_size: V of the target.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
@@ -39,9 +44,14 @@ class Transformer(Seq2Seq):
     hparams: TransformerHParams
     encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = TransformerDecoder
+    can_lack_inputs: ClassVar[bool] = True
 
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
+        if not self.has_inputs:
+            self.encoder_layers = Stack(())
+            self.decoder_class.add_layers(self)
+            return
         # Not part by part: the optimizer's state in a checkpoint is in this order.
         make = self.encoder_class.sublayers(self)
         self.inputs_position = make.position()
@@ -57,6 +67,9 @@ class Transformer(Seq2Seq):
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Encodes `inputs` [B, S]; returns [B, S, D] and the padding bias [B, 1, 1, S]."""
+        if not self.has_inputs:
+            nothing = ops.zeros((*ops.shape(inputs), self.hparams.hidden_size), self.compute_dtype)
+            return nothing, padding_bias(inputs)
         return self._encoder_view.encode(inputs, training)
 
     def decode(
@@ -76,13 +89,12 @@ class Transformer(Seq2Seq):
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        own, of_target, of_source = self.attention_layers().values()
-        # The decoder's layers compute keys and values of the source, but per source token.
-        memory = sum(
-            flops_per_token(attention.kv)
-            for layer in self.decoder_layers
-            for attention in layer.source_attentions
+        layers = self.attention_layers()
+        own, of_target, of_source = (
+            layers.get(kind, ()) for kind in ("encoder", "decoder", "encoder_decoder")
         )
+        # The decoder's layers compute keys and values of the source, but per source token.
+        memory = sum(flops_per_token(attention.kv) for attention in of_source)
         softmax = flops_per_token(self.softmax_embedding)
         return ForwardFlops(
             source=flops_per_token(self.encoder_layers) + memory,
@@ -95,6 +107,8 @@ class Transformer(Seq2Seq):
     @contextlib.contextmanager
     def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
         """Hooks the last layer's attention to the source; see `Seq2Seq.hook_attention`."""
+        if not self.has_inputs:
+            raise UsageError("a language model has no source to attend to")
         attention = self.decoder_layers[-1].source_attention
         attention.attention_hook = lambda weights: hook(
             ops.mean(ops.cast(weights, "float32"), axis=1)
@@ -107,13 +121,14 @@ class Transformer(Seq2Seq):
     def attention_layers(self) -> Mapping[str, Sequence[MultiHeadAttention]]:
         """Returns the attention of all layers; see `Seq2Seq.attention_layers`."""
         encoder, decoder = self.encoder_layers, self.decoder_layers
-        return {
+        kinds = {
             "encoder": [attention for layer in encoder for attention in layer.self_attentions],
             "decoder": [attention for layer in decoder for attention in layer.self_attentions],
             "encoder_decoder": [
                 attention for layer in decoder for attention in layer.source_attentions
             ],
         }
+        return {kind: layers for kind, layers in kinds.items() if layers}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S] and computes keys and values of the source once."""

@@ -124,7 +124,9 @@ class SublayerFactory:
             "dot_product_relative"
         )
 
-    def _source_attention(self) -> EncoderDecoderAttention:
+    def _source_attention(self) -> EncoderDecoderAttention | None:
+        if not self.owner.has_inputs:
+            return None
         h = self.hparams
         return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention)
 

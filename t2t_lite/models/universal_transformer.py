@@ -114,6 +114,7 @@ class UniversalTransformer(Transformer):
     hparams: UniversalTransformerHParams
     encoder_class: ClassVar[type[TransformerEncoder]] = UniversalEncoder
     decoder_class: ClassVar[type[TransformerDecoder]] = UniversalDecoder
+    can_lack_inputs: ClassVar[bool] = False
 
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""

@@ -1,0 +1,215 @@
+"""The Transformer without a source: T2T's language models, and what the contract asks of them."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.models.attention_lm import AttentionLM
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.search.beam_search import BeamSearch
+
+SMALL = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
+PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+VOCAB_SIZE = 13
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+TARGETS = np.array([[3, 10, 1, 0, 0, 0], [6, 2, 9, 12, 4, 1], [7, 1, 0, 0, 0, 0]], np.int32)
+
+
+def make_model(cls=AttentionLM, **changes):
+    model = cls("attention_lm_base", 0, VOCAB_SIZE, **{**SMALL, **changes})
+    for i, variable in enumerate(model.trainable_variables):
+        noise = np.random.RandomState(i).normal(size=variable.shape)
+        noise *= 2.0 / variable.shape[0] ** 0.5
+        variable.assign(noise + (variable.name == "gamma"))
+    return model
+
+
+def features_of(targets):
+    return {"inputs": np.zeros([len(targets), 0], np.int32), "targets": targets}
+
+
+def logits_of(model, targets=TARGETS):
+    return ops.convert_to_numpy(model(features_of(targets)))
+
+
+@pytest.fixture(scope="module", params=["none", "n"])
+def model(request):
+    return make_model(**(PRE_NORM if request.param == "n" else {}))
+
+
+# ---- T2T's model, in NumPy
+
+
+def numpy_attention_lm(model, targets):
+    """T2T's models/research/attention_lm.py, written with NumPy, in float64: logits [B, T, V]."""
+    h = model.hparams
+    weights = iter([np.float64(variable) for variable in model.trainable_variables])
+    embedding, softmax = next(weights), next(weights)
+    x = embedding[targets] * h.hidden_size**0.5 * (targets != 0)[..., None]  # [B, T, D]
+    x = np.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1] + timing(*x.shape[1:])
+    for _ in range(h.num_hidden_layers):
+        out, qkv, gamma, beta, *network = (next(weights) for _ in range(10))
+        up, up_bias, down, down_bias, *second = network
+        x = sublayer(h, x, gamma, beta, lambda y: attend(y, qkv, h.num_heads) @ out)  # noqa: B023
+        x = sublayer(
+            h,
+            x,
+            *second,
+            lambda y: np.maximum(y @ up + up_bias, 0) @ down + down_bias,  # noqa: B023
+        )
+    if h.layer_preprocess_sequence == "n":
+        x = norm(x, next(weights), next(weights))
+    assert next(weights, None) is None
+    return x @ softmax.T
+
+
+def timing(length, channels):
+    rates = np.exp(-np.log(1e4) / (channels // 2 - 1) * np.arange(channels // 2))
+    angles = np.arange(length)[:, None] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def sublayer(h, x, gamma, beta, function):
+    if h.layer_preprocess_sequence == "n":
+        return x + function(norm(x, gamma, beta))
+    return norm(x + function(x), gamma, beta)
+
+
+def norm(x, gamma, beta):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6) * gamma + beta
+
+
+def attend(x, qkv, heads):
+    """Self-attention to this and earlier positions, before the output's projection."""
+    results = []
+    parts = [np.split(part, heads, axis=-1) for part in np.split(x @ qkv, 3, axis=-1)]
+    for q, k, v in zip(*parts, strict=True):
+        logits = q @ np.swapaxes(k, 1, 2) / q.shape[-1] ** 0.5  # [B, T, T]
+        logits = np.where(np.tri(x.shape[1], dtype=bool), logits, -1e9)
+        shares = np.exp(logits - logits.max(-1, keepdims=True))
+        results.append(shares / shares.sum(-1, keepdims=True) @ v)
+    return np.concatenate(results, axis=-1)
+
+
+def test_logits_are_those_of_a_forward_pass_in_numpy(model):
+    wanted = numpy_attention_lm(model, TARGETS)
+    np.testing.assert_allclose(logits_of(model), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary", "millions"),
+    [("attention_lm_small", 32_000, 45), ("transformer_lm_tpu_0", 8_000, 92)],
+)
+def test_parameters_are_as_many_as_t2t_says(name, vocabulary, millions):
+    with tf.Graph().as_default():
+        model = AttentionLM(name, 0, vocabulary)
+    assert abs(model.count_params() / 1e6 - millions) < 1
+
+
+def test_a_transformer_without_source_is_the_same_model(model):
+    other = Transformer(model.hparams, 0, VOCAB_SIZE)
+    other.set_weights(model.get_weights())
+    np.testing.assert_array_equal(logits_of(other), logits_of(model))
+
+
+# ---- the contract
+
+
+@pytest.mark.parametrize("position", [0, 2, 4])
+def test_logits_depend_on_earlier_targets_alone(model, position):
+    changed = TARGETS.copy()
+    changed[:, position] = 8
+    before, after = logits_of(model), logits_of(model, changed)
+    np.testing.assert_array_equal(before[:, : position + 1], after[:, : position + 1])
+    assert np.abs(before - after)[:, position + 1].max() > 1e-3
+
+
+def test_padding_and_batch_change_nothing(model):
+    together = logits_of(model)
+    padded = logits_of(model, np.pad(TARGETS, [(0, 1), (0, 2)]))
+    assert np.isfinite(padded).all()
+    np.testing.assert_allclose(padded[:3, :6], together, **CLOSE)
+    for row, wanted in zip(TARGETS, together, strict=True):
+        alone = logits_of(model, row[None, row > 0])[0]
+        np.testing.assert_allclose(alone, wanted[: len(alone)], **CLOSE)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_stepwise_logits_are_those_of_the_whole_sequence(model, beams):
+    targets = np.random.RandomState(0).randint(2, 13, (2, beams, 6)).astype(np.int32)
+    whole = logits_of(model, targets.reshape(-1, 6)).reshape(2, beams, 6, -1)
+    state = model.start_decoding(np.zeros([2, 0], np.int32), beams, 3)
+    for step in range(6):
+        if step == 3:
+            state = model.grow(state, 6)
+        ids = targets[:, :, step - 1]
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        np.testing.assert_allclose(ops.convert_to_numpy(logits), whole[:, :, step], **CLOSE)
+
+
+@pytest.mark.parametrize("xla_compile", [False, pytest.param(True, marks=pytest.mark.integration)])
+def test_a_search_goes_on_from_prompts(model, xla_compile):
+    """Greedy: each next id is the most probable one after all ids before it."""
+    prompts = np.array([[3, 10, 0], [6, 0, 0], [0, 0, 0]], np.int32)
+    search = BeamSearch(model, 1, xla_compile=xla_compile)
+    found = search(np.zeros([3, 0], np.int32), [6, 5, 4], prompts)
+    for prompt, ids, limit in zip(prompts, found.ids[:, 0], [6, 5, 4], strict=True):
+        wanted = [*prompt[prompt > 0]]
+        while len(wanted) < limit and wanted[-1:] != [1]:
+            logits = logits_of(model, np.array([[*wanted, 0]], np.int32))
+            wanted.append(int(logits[0, len(wanted), 0:].argmax()))
+        np.testing.assert_array_equal(ids[:limit][: len(wanted)], wanted)
+
+
+def test_a_saved_model_is_the_model(model, tmp_path):
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits_of(loaded), logits_of(model))
+    path = tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
+    other = make_model(**{name: getattr(model.hparams, name) for name in PRE_NORM})
+    for variable in other.trainable_variables:
+        variable.assign(variable + 1.0)
+    tf.train.Checkpoint(model=other).read(path).assert_consumed()
+    np.testing.assert_array_equal(logits_of(other), logits_of(model))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_finite_and_close(model, dtype):
+    norms = {name: getattr(model.hparams, name) for name in PRE_NORM}
+    half = make_model(dtype=dtype, **norms)
+    found = np.float32(logits_of(half))
+    assert np.isfinite(found).all()
+    assert np.corrcoef(found.ravel(), logits_of(model).ravel())[0, 1] > 0.999
+
+
+def test_flops_are_those_of_the_targets(model):
+    one = float(model.forward_flops().forward(features_of(np.ones([1, 5], np.int32))))
+    products = [v for v in model.trainable_variables if v.name == "kernel"]
+    assert one > 2 * 5 * sum(np.prod(v.shape) for v in products)
+    assert model.forward_flops().source == 0
+
+
+# ---- what there is not
+
+
+def test_there_is_no_encoder_and_no_attention_to_a_source(model):
+    assert {*model.attention_layers()} == {"decoder"}
+    with pytest.raises(UsageError, match="no encoder"):
+        _ = model.encoder
+    with pytest.raises(UsageError, match="no source"), model.hook_attention(print):
+        pass
+    assert not [v for v in model.variables if "target_space" in v.path]
+
+
+def test_other_models_need_a_source():
+    for name in registry.list_models():
+        cls = registry.model(name)
+        if cls.__module__.startswith("t2t_lite.") and not cls.can_lack_inputs:
+            with pytest.raises(UsageError, match="has no inputs: for a language model use"):
+                cls(cls.hparams_class(), 0, VOCAB_SIZE)
+    with pytest.raises(UsageError, match="attention_lm is a language model"):
+        AttentionLM("attention_lm_base", VOCAB_SIZE, VOCAB_SIZE)
