@@ -43,24 +43,30 @@ class ExampleReader:
     Attributes:
         reverse: exchange sources and targets (`_rev` problems); applied before `copy`.
         copy: use the sources as targets (`_copy` problems).
+        has_inputs: whether examples have sources, which language models lack.
         max_input_length: subwords to which sources are truncated, EOS kept; 0: no limit.
         max_target_length: the same for targets.
     """
 
     reverse: bool = False
     copy: bool = False
+    has_inputs: bool = True
     max_input_length: int = 0
     max_target_length: int = 0
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
         """Returns the reader for training and evaluating on `problem` with `hparams`."""
-        return cls(
-            reverse=problem.was_reversed,
-            copy=problem.was_copy,
+        return dataclasses.replace(
+            cls.of_whole(problem),
             max_input_length=hparams.max_input_seq_length,
             max_target_length=hparams.max_target_seq_length,
         )
+
+    @classmethod
+    def of_whole(cls, problem: Problem) -> "ExampleReader":
+        """Returns the reader of the examples of `problem` that does not truncate them."""
+        return cls(problem.was_reversed, problem.was_copy, problem.has_inputs)
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
@@ -210,8 +216,9 @@ def _lengths(
     number = 0  # of the records before this chunk
     for records in record_chunks(path):
         lengths = reader.lengths(records).numpy()
-        if not lengths.all():
-            number += 1 + int(lengths.min(axis=1).argmin())
+        needed = lengths if reader.has_inputs else lengths[:, 1:]
+        if not needed.all():
+            number += 1 + int(needed.min(axis=1).argmin())
             raise DataError(
                 f"{path}, record {number}: inputs or targets are missing; "
                 "delete the file and run t2t-datagen again"

@@ -220,7 +220,8 @@ def _padded(batches: tf.data.Dataset, reader: ExampleReader, parts: int) -> tf.d
         dense = tf.cast(ids, tf.int32).to_tensor()  # [n, L]
         missing = -tf.shape(dense)[0] % parts
         dense = tf.pad(dense, [[0, missing], [0, 0]])  # [W * B, L]
-        return tf.reshape(dense, [parts, -1, tf.shape(dense)[1]])  # [W, B, L]
+        rows, length = tf.unstack(tf.shape(dense))
+        return tf.reshape(dense, [parts, rows // parts, length])  # [W, B, L]; L may be 0
 
     def parse(origins: tf.Tensor, records: tf.Tensor, buckets: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: split(ids) for name, ids in reader.parse(records).items()}

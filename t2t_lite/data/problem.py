@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.text.bad_input import BadInput
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import NoText, TextEncoder
 
 if TYPE_CHECKING:
     from t2t_lite.generation.config import DatagenOptions
@@ -75,6 +75,10 @@ class Problem(abc.ABC):
     default_generation: "Callable[[str, str, DatagenOptions | None], None] | None" = None
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
+        if (was_reversed or was_copy) and not self.has_inputs:
+            raise UsageError(
+                f"problem {self.base_name!r} has no inputs, so that there is no _rev or _copy of it"
+            )
         self._was_reversed = was_reversed
         self._was_copy = was_copy
         self.bad_input = BadInput()
@@ -102,6 +106,11 @@ class Problem(abc.ABC):
     def was_copy(self) -> bool:
         """Whether the targets are the sources."""
         return self._was_copy
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether the model reads something before it writes; false for language models."""
+        return True
 
     # ---- data
 
@@ -201,10 +210,12 @@ class Problem(abc.ABC):
     def get_feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
 
-        They are loaded once per folder.
+        They are loaded once per folder. Without inputs, their encoder is a `NoText`.
         """
         if data_dir not in self._loaded:
             encoders = self.load_encoders(data_dir)
+            if not self.has_inputs:
+                encoders = {"inputs": NoText(), "targets": encoders["targets"]}
             if self._was_reversed:
                 encoders = {"inputs": encoders["targets"], "targets": encoders["inputs"]}
             if self._was_copy:
@@ -234,7 +245,7 @@ class Problem(abc.ABC):
     @property
     def metric(self) -> str:
         """The only metric, for a problem that does not override `metrics`."""
-        return "bleu"
+        return "bleu" if self.has_inputs else "perplexity"
 
     def source(self, line: str) -> str:
         """Converts a raw input line to the form used in training."""

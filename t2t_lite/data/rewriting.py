@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.records import serialize_packed
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import philox
@@ -81,8 +82,13 @@ class Rewriter:
             return None
         rewrites: dict[str, dict[int, Rewrite]] = {side: {} for side in _SIDES}
         if any(_noise(hparams).values()):
+            if not reader.has_inputs:
+                raise UsageError(
+                    "hparams source_..._noise change the inputs, which this problem does not have"
+                )
             rewrites["inputs"][_NOISE] = SourceNoise(encoders["inputs"], **_noise(hparams))
-        samplers = make_samplers(encoders, **_sampling(hparams))
+        own = {side: encoders[side] for side in _SIDES if reader.has_inputs or side == "targets"}
+        samplers = make_samplers(own, **_sampling(hparams))
         for stream, side in enumerate(_SIDES):
             if side in samplers:
                 rewrites[side][stream] = samplers[side]

@@ -21,7 +21,14 @@ from t2t_lite.errors import UserError
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder, VocabType
 
-__all__ = ["Sample", "Text2TextProblem", "TranslateProblem", "TwoVocabularies", "VocabType"]
+__all__ = [
+    "Sample",
+    "Text2SelfProblem",
+    "Text2TextProblem",
+    "TranslateProblem",
+    "TwoVocabularies",
+    "VocabType",
+]
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +42,7 @@ class Text2TextProblem(Problem):
 
     @abc.abstractmethod
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
-        """Yields `{"inputs": text, "targets": text}` for each pair of a split.
+        """Yields `{"inputs": text, "targets": text}` for each pair; without inputs, `targets` only.
 
         Args:
             data_dir: folder of the results.
@@ -60,7 +67,9 @@ class Text2TextProblem(Problem):
         self.get_or_create_vocab(data_dir, tmp_dir)
         encoders = self.load_encoders(data_dir)
         for sample in self.prefixed(self.generate_samples(data_dir, tmp_dir, dataset_split)):
-            yield {side: [*encoders[side].encode(text), EOS_ID] for side, text in sample.items()}
+            yield {
+                side: [*encoder.encode(sample[side]), EOS_ID] for side, encoder in encoders.items()
+            }
 
     @property
     def encodes_samples(self) -> bool:
@@ -142,7 +151,7 @@ class Text2TextProblem(Problem):
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns one encoder for both sides; override for two vocabularies."""
         encoder = self.load_vocab(data_dir)
-        return {"inputs": encoder, "targets": encoder}
+        return {"inputs": encoder, "targets": encoder} if self.has_inputs else {"targets": encoder}
 
     def load_vocab(self, data_dir: str) -> TextEncoder:
         """Reads the vocabulary.
@@ -195,7 +204,8 @@ class Text2TextProblem(Problem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the text that the vocabulary is built from: both sides of these samples."""
         for sample in self.samples_for_vocab(data_dir, tmp_dir):
-            yield sample["inputs"]
+            if self.has_inputs:
+                yield sample["inputs"]
             yield sample["targets"]
 
     def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
@@ -221,12 +231,23 @@ class Text2TextProblem(Problem):
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
         """Prepends `inputs_prefix` and `targets_prefix` to the text."""
         inputs, targets = self.inputs_prefix, self.targets_prefix
+        if not self.has_inputs:
+            return ({"inputs": "", "targets": targets + sample["targets"]} for sample in samples)
         if not (inputs or targets):
             return iter(samples)
         return (
             {"inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
             for sample in samples
         )
+
+
+class Text2SelfProblem(Text2TextProblem):
+    """Language models: samples are `{"targets": text}`."""
+
+    @property
+    def has_inputs(self) -> bool:
+        """No."""
+        return False
 
 
 class TranslateProblem(Text2TextProblem):

@@ -33,8 +33,8 @@ class DecoderConfig(Config):
     hparams: str = option("", "Changes to the run's hyperparameters: NAME=VALUE,...")
     decode_from_file: str = option(
         "",
-        "Text file to decode, one sentence per line; - decodes standard input, line by line as it "
-        "arrives, to standard output.",
+        "Text file to decode, one sentence (or a language model's prompt) per line; - decodes "
+        "standard input, line by line as it arrives, to standard output.",
         path=True,
         group="Input",
     )
@@ -42,7 +42,8 @@ class DecoderConfig(Config):
     score_file: str = option(
         "",
         "Targets to score, one for each line of --decode_from_file; without that flag, lines of "
-        "source, tab and target. Their scores are written to --decode_to_file, one per line.",
+        "source, tab and target; in a language model, lines of text, and prints their perplexity. "
+        "The scores are written to --decode_to_file, one per line.",
         path=True,
     )
     prefix_file: str = option(

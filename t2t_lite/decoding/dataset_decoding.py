@@ -24,7 +24,7 @@ class Decodes(NamedTuple):
 
 
 def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example") -> Decodes:
-    """Decodes the sources of TFRecord files.
+    """Decodes the sources of TFRecord files; those of a language model have none, and no outputs.
 
     Args:
         decoder: the decoder.
@@ -35,6 +35,8 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
         DataError: a file is damaged.
         DivergedError: a model outputs NaN for an example.
     """
+    if not decoder.problem.has_inputs:
+        return Decodes([], [], [])
     sources, references = read_examples(decoder, paths)
     outputs = [best_output(beams) for beams in decoder.search(sources, name)]
     return Decodes([source.text for source in sources], references, outputs)
@@ -54,7 +56,7 @@ def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
 def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
     """Reads TFRecord files; returns all sources, and all targets as users see them, uncut."""
     problem = decoder.problem
-    reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
+    reader = ExampleReader.of_whole(problem)
     sources, references = [], []
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
         source = Source(decoder.text.source_text(ids), ids, number)

@@ -27,6 +27,7 @@ from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search, penalty_of
+from t2t_lite.search.penalties import NO_PENALTY
 from t2t_lite.search.search_loop import DEAD, SearchLoop
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
@@ -112,6 +113,8 @@ class Decoder:
                 "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
                 "words; leave it out, or train with VocabType.TOKEN and an oov_token"
             )
+        if hparams.replace_unk and not problem.has_inputs:
+            raise UsageError("decode hparam replace_unk=true: a language model has no source")
         if hparams.xla_compile:
             require_xla_decodes_on(devices)
         self._replicas = Replicas(models, devices, self._compile)
@@ -189,7 +192,8 @@ class Decoder:
 
         Args:
             sources: those with more ids than `max_input_size` (or the model's max_length, if
-                that is -1) are cut there, with a warning; those without ids get no output.
+                that is -1) are cut there, with a warning; those without ids get no output, except
+                in a language model.
             name: what messages call a source, before its number.
             advance: called after each batch with the number of sources that it completes.
 
@@ -209,7 +213,7 @@ class Decoder:
         name: str = "sentence",
         advance: Callable[[int], None] = lambda sources: None,
     ) -> list[list[Hypothesis]]:
-        """Scores given targets as a search scores its outputs.
+        """Scores given targets as a search scores its outputs; a language model's without penalty.
 
         Args:
             sources: as in `search`.
@@ -273,7 +277,11 @@ class Decoder:
             _ScoredTarget(source, [*target, EOS_ID])
             for source, target in zip(sources, targets, strict=True)
         ]
-        lengths = [max(len(s.ids), len(target)) if s.ids else 0 for s, target, _ in pairs]
+        sizes = [self.text.size(source) for source in sources]
+        lengths = [
+            max(size, len(target)) if size else 0
+            for size, (_, target, _) in zip(sizes, pairs, strict=True)
+        ]
         joiner = PieceJoiner([1] * len(pairs), known)
         return self._run_batches(self._score, pairs, lengths, joiner, name)
 
@@ -285,7 +293,7 @@ class Decoder:
     ) -> Iterator[BatchResult]:
         """Searches for the outputs of sources, each given as its pieces."""
         pieces = [self.text.truncated(piece, name) for group in groups for piece in group]
-        lengths = [len(piece.ids) for piece in pieces]
+        lengths = [self.text.size(piece) for piece in pieces]
         joiner = PieceJoiner([len(group) for group in groups], known)
         return self._run_batches(self._search, pieces, lengths, joiner, name)
 
@@ -319,12 +327,14 @@ class Decoder:
     def _compile(self, models: Sequence[Seq2Seq]) -> _Compiled:
         model = models[0] if len(models) == 1 else Ensemble(models)
         search = make_search(model, self.encoders, self.hparams)
-        return _Compiled(search, Scorer(model, penalty_of(self.hparams)))
+        # A language model's score is a log-probability: perplexities are computed from it.
+        penalty = penalty_of(self.hparams) if self.problem.has_inputs else NO_PENALTY
+        return _Compiled(search, Scorer(model, penalty))
 
     def _search(self, compiled: _Compiled, sources: Sequence[Source]) -> list[list[Hypothesis]]:
         """Decodes one batch."""
         extra = self.hparams.extra_length
-        limits = [max(len(s.ids) + extra, len(s.prefix) + 1) for s in sources]
+        limits = [max(self.text.size(s) + extra, len(s.prefix) + 1) for s in sources]
         found = compiled.search(
             padded([s.ids for s in sources]),  # [B, S]
             np.array(limits),
@@ -369,6 +379,8 @@ class Decoder:
         self, source: Source, target: Sequence[int], score: float, details: Details | None
     ) -> Hypothesis:
         ids = [id_ for id_ in target if id_ != EOS_ID]
+        if not self.problem.has_inputs:
+            ids = ids[len(source.prefix) :]  # as in T2T
         attention = details.attention if details and self.hparams.replace_unk else None
         output = self.text.output(source, ids, attention)
         return Hypothesis(output, ids, score, details if self._with_details else None)

@@ -12,9 +12,9 @@ class Source(NamedTuple):
     """One sentence to decode."""
 
     text: str
-    ids: Sequence[int]  # EOS included; empty if there is nothing to decode
+    ids: Sequence[int]  # EOS included; empty if there is nothing to decode, or in a language model
     number: int = 1  # of its line or example, from 1: for messages, and to seed sampling
-    prefix: Sequence[int] = ()  # how every output begins, without EOS
+    prefix: Sequence[int] = ()  # how every output begins, without EOS; a language model's prompt
 
 
 class Details(NamedTuple):
@@ -30,7 +30,7 @@ class Hypothesis(NamedTuple):
     """One output for one sentence."""
 
     output: Output
-    ids: list[int]  # without EOS
+    ids: list[int]  # without EOS, and without a language model's prompt
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.text.text_files import (
     MAX_LINE_BYTES,
     decoded_lines,
@@ -38,18 +38,31 @@ class InputLines:
 
     Args:
         config: names the files.
+        has_inputs: whether targets to score have a source; else each line is one.
+
+    Raises:
+        UsageError: a flag does not apply without inputs.
 
     Attributes:
         name: what messages call a line, before its number.
         paired_name: the same for the text that is paired with it.
     """
 
-    def __init__(self, config: DecoderConfig) -> None:
+    def __init__(self, config: DecoderConfig, has_inputs: bool = True) -> None:
+        if not has_inputs and (
+            config.prefix_file or (config.score_file and config.decode_from_file)
+        ):
+            raise UsageError(
+                "--prefix_file, and --score_file with --decode_from_file, need a source, which a "
+                "language model does not have: put the prompts into --decode_from_file, or the "
+                "text to score into --score_file alone"
+            )
         self._source = config.decode_from_file or config.score_file
         self._paired = config.prefix_file
         if config.score_file and config.decode_from_file:
             self._paired = config.score_file
         self._in_columns = bool(config.score_file) and not config.decode_from_file
+        self._has_inputs = has_inputs
         self._stdin = _StandardInput() if config.decode_from_file == STANDARD_INPUT else None
         self.name = f"{'standard input' if self._stdin else self._source}, line"
         self.paired_name = f"{self._paired or self._source}, line"
@@ -77,6 +90,8 @@ class InputLines:
             sources = decoded_lines(self._stdin, "standard input")
         else:
             sources = iterate_lines(self._source)
+        if self._in_columns and not self._has_inputs:
+            return (InputLine("", line) for line in sources)
         if self._in_columns:
             return itertools.starmap(self._columns, enumerate(sources, 1))
         if self._paired:

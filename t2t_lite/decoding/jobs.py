@@ -28,9 +28,15 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
 from t2t_lite.decoding.loading import TrainedModel, find_models, load_decoder
-from t2t_lite.decoding.output_formats import Formatter, output_formatter, score_formatter
+from t2t_lite.decoding.output_formats import (
+    Formatter,
+    output_formatter,
+    score_formatter,
+    written_score,
+)
+from t2t_lite.decoding.perplexity import perplexity
 from t2t_lite.decoding.piece_joining import NO_BATCHES, BatchResult, HypothesesByIndex
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.evaluation.metrics import (
     check_metrics,
     output_metrics,
@@ -161,7 +167,7 @@ class _LineDecoder:
     """
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, start: float) -> None:
-        self.lines = InputLines(config)
+        self.lines = InputLines(config, decoder.problem.has_inputs)
         self._decoder = decoder
         self._start = start
         self._find = self._score if config.score_file else self._decode
@@ -202,6 +208,8 @@ class _LineDecoder:
         window: Sequence[InputLine],
         known: Mapping[int, HypothesesByIndex],
     ) -> Iterator[BatchResult]:
+        if not self._decoder.problem.has_inputs:  # the prefixes are the prompts
+            return self._decoder.decode_batches(sources, self.lines.name, known)
         prefixes = self._paired_ids(sources, window)
         prefixed = [s._replace(prefix=ids) for s, ids in zip(sources, prefixes, strict=True)]
         return self._decoder.decode_batches(prefixed, self.lines.name, known)
@@ -247,6 +255,9 @@ def _decode_file(
             for record in records:
                 journal.append(record)
         outputs = [line.output for line in journal.lines()] if references is not None else []
+        if config.score_file and not decoder.problem.has_inputs:
+            scores = (written_score(line.text) for line in journal.lines())
+            print(perplexity(scores, iterate_lines(source), decoder.text).report)
         journal.finish()
     log.info("wrote %s", path)
     if references is not None:
@@ -294,6 +305,11 @@ def _decode_split(
 ) -> None:
     """Decodes the dev or test split and prints the score; writes files if any is named."""
     run = trained[0].run
+    if not run.problem.has_inputs:
+        raise UsageError(
+            f"{run.problem.name} is a language model: name a file of prompts (--decode_from_file, "
+            "an empty line for none) or of text to score (--score_file); t2t-eval evaluates a split"
+        )
     data_dir = config.data_dir or run.flags["data_dir"]
     split = DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL
     paths = run.problem.existing_filepaths(data_dir, split)

@@ -38,6 +38,13 @@ def score_formatter(output_format: str) -> Formatter:
     return format_line
 
 
+def written_score(line: str) -> float:
+    """Returns the score in a line of `score_formatter`."""
+    if line.startswith("{"):
+        return float(json.loads(line)["hypotheses"][0]["score"])
+    return float(line)
+
+
 def _columns(hypothesis: Hypothesis, with_score: bool) -> str:
     text = hypothesis.output.text
     return f"{text}\t{hypothesis.score:.2f}" if with_score else text

@@ -42,8 +42,11 @@ def score_with_attention(
 
     Returns:
         [B, T], and the weights [B, T, S] of the last layer, averaged over its heads and over the
-        models of an ensemble; both 0 at the targets' padding.
+        models of an ensemble; both 0 at the targets' padding. S is 0 for a language model.
     """
+    if not model.has_inputs:
+        log_probs = score(model, features)
+        return log_probs, tf.zeros_like(log_probs)[..., None][..., :0]
     log_probs, attention = with_attention(model, lambda: score(model, features))
     present = tf.not_equal(features["targets"], PAD_ID)
     return log_probs, tf.where(present[..., None], attention, 0.0)

@@ -38,12 +38,15 @@ class TextCodec:
         long_input: str = "split",
     ) -> None:
         self._problem = problem
+        self.has_inputs = problem.has_inputs
         self._encoders = encoders
         self._max_input_size = max_input_size
         self._splits = long_input == "split" and problem.can_split_sources
 
     def encode(self, lines: Sequence[str], name: str = "line", first: int = 1) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
+
+        In a language model the lines are prompts, which may be empty: prefixes of the outputs.
 
         Args:
             lines: one sentence each; surrounding white space is dropped.
@@ -53,6 +56,10 @@ class TextCodec:
         Raises:
             DataError: a line has a token that is not in the vocabulary.
         """
+        if not self.has_inputs:
+            prompts = self.encode_targets(lines, name, first)
+            pairs = enumerate(zip(lines, prompts, strict=True), first)
+            return [Source(line.strip(), (), number, ids) for number, (line, ids) in pairs]
         encoded = []
         for number, line in enumerate(lines, first):
             text = self._problem.source(line)
@@ -76,6 +83,10 @@ class TextCodec:
                 )
             targets.append(ids)
         return targets
+
+    def size(self, source: Source) -> int:
+        """Returns how many ids a model reads, EOS included; 0: there is nothing to decode."""
+        return len(source.ids) if self.has_inputs else len(source.prefix) + 1
 
     def source_text(self, ids: Sequence[int]) -> str:
         """Returns source ids as one line of text."""

@@ -27,6 +27,7 @@ from t2t_lite.text.text_encoder import EOS_ID, require_characters
 if TYPE_CHECKING:
     from t2t_lite.text.text_encoder import TextEncoder
 
+_SIDES = ("inputs", "targets")
 _EOS = pack([EOS_ID])
 _OFFSET = struct.Struct("<Q")
 _SPAN = struct.Struct("<QQ")  # two offsets that follow each other
@@ -64,12 +65,13 @@ class ExampleEncoder:
 
     Args:
         problem_name: the problem's name, for errors.
-        encoders: the encoders of `inputs` and `targets`.
+        encoders: the encoders of `inputs` and `targets`; only of those sides that examples have.
     """
 
     def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
         self._problem_name = problem_name
         self._encoders = encoders
+        self._sides = tuple(side for side in _SIDES if side in encoders)
 
     def encode(self, chunk: Chunk) -> list[bytes]:
         """Returns an example for each sample, with EOS at the end of both sides.
@@ -80,17 +82,17 @@ class ExampleEncoder:
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
-        inputs = self._packed("inputs", chunk.inputs)
-        targets = self._packed("targets", chunk.targets)
+        lines = {"inputs": chunk.inputs, "targets": chunk.targets}
+        packed = [self._packed(side, lines[side]) for side in self._sides]
         examples = []
-        for number, (source, target) in enumerate(zip(inputs, targets, strict=True), 1):
-            if not source or not target:
-                side = "targets" if source else "inputs"
+        for number, ids in enumerate(zip(*packed, strict=True), 1):
+            if not all(ids):
                 raise DataError(
-                    f"{self._problem_name}: sample {chunk.first + number}: {side} is empty; "
-                    "generate_samples should skip such pairs"
+                    f"{self._problem_name}: sample {chunk.first + number}: "
+                    f"{self._sides[ids.index(b'')]} is empty; generate_samples should skip such "
+                    "pairs"
                 )
-            examples.append(serialize_packed({"inputs": source, "targets": target}))
+            examples.append(serialize_packed(dict(zip(self._sides, ids, strict=True))))
         return examples
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
@@ -114,10 +116,12 @@ class IdExampleEncoder(ExampleEncoder):
 
     Args:
         problem_name: the problem's name, for errors.
+        sides: those that the examples have.
     """
 
-    def __init__(self, problem_name: str) -> None:
+    def __init__(self, problem_name: str, sides: tuple[str, ...] = _SIDES) -> None:
         super().__init__(problem_name, {})
+        self._sides = sides
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line, which has EOS already."""
@@ -125,25 +129,31 @@ class IdExampleEncoder(ExampleEncoder):
 
 
 def ids_as_text(
-    samples: Iterable[Mapping[str, Sequence[int]]], problem_name: str
+    samples: Iterable[Mapping[str, Sequence[int]]],
+    problem_name: str,
+    sides: tuple[str, ...] = _SIDES,
 ) -> Iterator[Sample]:
     """Yields samples whose text is their ids, as numbers, for `IdExampleEncoder`.
+
+    Args:
+        samples: ids by side.
+        problem_name: the problem's name, for errors.
+        sides: those that the samples have.
 
     Raises:
         DataError: a sample lacks a side, or a side is not a list of ids.
     """
     for number, sample in enumerate(samples, 1):
         try:
-            inputs, targets = (
-                " ".join([str(operator.index(id_)) for id_ in sample[side]])
-                for side in ("inputs", "targets")
-            )
+            ids = {
+                side: " ".join([str(operator.index(id_)) for id_ in sample[side]]) for side in sides
+            }
         except (KeyError, TypeError) as error:
             raise DataError(
                 f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
-                f"integers `inputs` and `targets`, got {quoted(dict(sample))} ({error})"
+                f"integers `{'` and `'.join(sides)}`, got {quoted(dict(sample))} ({error})"
             ) from None
-        yield {"inputs": inputs, "targets": targets}
+        yield {"inputs": "", **ids}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,8 @@ The rules are applied in the order of `RULES`, and a pair counts under the first
                   (Latn-Hani+Hira+Kana); digits and punctuation belong to every script
     duplicates    the same pair has been kept before
 
+A language model's sample is one text: only `identical` and `max_ratio` do not apply to it.
+
 Lengths are in words separated by white space or, with `unit=char`, in characters: for Chinese,
 Japanese and Thai, which are written without spaces. Names follow OpusFilter and OpusCleaner.
 """
@@ -144,18 +146,19 @@ class Cleaner:
 
     def keeps(self, sample: Sample) -> bool:
         """Returns whether the pair breaks no rule."""
-        rule = self._broken_rule(sample["inputs"], sample["targets"])
+        rule = self._broken_rule(sample)
         if rule is None:
             self.kept += 1
         else:
             self.dropped[rule] += 1
         return rule is None
 
-    def _broken_rule(self, source: str, target: str) -> str | None:
-        rules = self._rules
+    def _broken_rule(self, sample: Sample) -> str | None:
+        rules, target = self._rules, sample["targets"]
+        source = sample.get("inputs", target)  # a language model's sample has one side
         if rules.empty and not (source.strip() and target.strip()):
             return "empty"
-        if rules.identical and source.strip() == target.strip():
+        if rules.identical and "inputs" in sample and source.strip() == target.strip():
             return "identical"
         if rules.max_length is not None or rules.max_ratio is not None:
             shorter, longer = sorted((self._length(source), self._length(target)))

@@ -86,7 +86,7 @@ def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspect
         UserError: the vocabulary is missing or damaged, or no data file exists.
     """
     encoders = problem.get_feature_encoders(data_dir)
-    reader = ExampleReader(reverse=problem.was_reversed, copy=problem.was_copy)
+    reader = ExampleReader.of_whole(problem)
     sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}
     found = False
     for entry in problem.dataset_splits:

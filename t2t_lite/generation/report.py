@@ -138,6 +138,8 @@ class TextStatistics:
         self._ids = {side: np.zeros(e.vocab_size, np.int64) for side, e in encoders.items()}
         self._unknown: collections.Counter[str] = collections.Counter()
         self._unknown_in_all = 0
+        # A language model has no inputs.
+        self._sides = [s for s in _SIDES if not encoders or encoders[s].vocab_size]
 
     def add(self, block: Sequence[Sample]) -> None:
         """Counts some pairs."""
@@ -150,6 +152,8 @@ class TextStatistics:
 
     def _encode(self, side: str, lines: Sequence[str]) -> list[int]:
         """Counts the ids and unknown parts of some lines; returns the tokens of each line."""
+        if side not in self._sides:
+            return [0] * len(lines)
         encoder, counts = self._encoders[side], self._ids[side]
         encoded = encoder.encode_lines(lines)
         ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)
@@ -170,7 +174,9 @@ class TextStatistics:
         rows = [["per line", "mean", "median", "95 %", "max"]]
         for unit, lengths in counted.items():
             both, pairs = _arrays(lengths)
-            rows += [[f"{unit} of {s}", *_moments(both[:, i], pairs)] for i, s in enumerate(_SIDES)]
+            rows += [
+                [f"{unit} of {s}", *_moments(both[:, _SIDES.index(s)], pairs)] for s in self._sides
+            ]
         yield _table(rows)
         for unit, lengths in counted.items():
             yield _histogram(unit, lengths)
@@ -182,7 +188,7 @@ class TextStatistics:
     def describe_vocabulary(self) -> str:
         """Returns a table of the share of each vocabulary that occurs in the text."""
         encoders = list(self._encoders.values())
-        counted = dict(self._ids)
+        counted = {side: self._ids[side] for side in self._sides}
         if len(encoders) == 2 and encoders[0] is encoders[1]:
             counted = {"both sides": self._ids["inputs"] + self._ids["targets"]}
         rows = [["vocabulary", "ids", *(f"seen >= {least}" for least in _OCCURRENCES)]]

@@ -83,7 +83,7 @@ class SublayerFactory:
         return Stack(
             DecoderLayer(
                 self._self_attention(),
-                self._source_attention(),
+                self._source_attention() if self.owner.has_inputs else None,
                 self._feed_forward(),
                 **self._layer,
             )
@@ -124,9 +124,7 @@ class SublayerFactory:
             "dot_product_relative"
         )
 
-    def _source_attention(self) -> EncoderDecoderAttention | None:
-        if not self.owner.has_inputs:
-            return None
+    def _source_attention(self) -> EncoderDecoderAttention:
         h = self.hparams
         return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention)
 

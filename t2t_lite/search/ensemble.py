@@ -35,6 +35,11 @@ class Ensemble:
                 )
         self.models = list(models)
 
+    @property
+    def has_inputs(self) -> bool:
+        """Whether there is a source: language models have none."""
+        return self.models[0].has_inputs
+
     def __call__(self, features: Features) -> tf.Tensor:
         """Returns log-probabilities [B, T, V]; see `Seq2Seq.call`."""
         return _mean([model(features) for model in self.models])

@@ -89,11 +89,6 @@ class Problem(problem.Problem):
     # ---- T2T's members that a subclass may override
 
     @property
-    def has_inputs(self) -> bool:
-        """Whether the model reads something before it writes."""
-        return True
-
-    @property
     def packed_length(self) -> int | None:
         """Number of ids of packed examples, which are not available; None: not packed."""
         return None
@@ -196,8 +191,6 @@ class Problem(problem.Problem):
     def require_supported(self) -> None:
         """Raises UserError if this package lacks something that the problem needs."""
         lacks = self.missing
-        if not lacks and not self.has_inputs:
-            lacks = "a model without inputs (the Transformer's decoder alone)"
         if not lacks and self.packed_length:
             lacks = "packed examples: omit packed_length, since batches are of similar lengths"
         for name, instead in _REFUSED.items():
@@ -218,7 +211,9 @@ class Problem(problem.Problem):
         if _is_ours(type(self).example_reading_spec):
             return True
         fields, decoders = self.example_reading_spec()
-        kinds = {getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in _SIDES}
+        kinds = {
+            getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in self._sides
+        }
         return decoders is None and kinds == {"int64"}
 
     def load_encoders(self, data_dir: str) -> dict[str, Any]:
@@ -232,8 +227,13 @@ class Problem(problem.Problem):
         sizes = self._vocab_sizes(data_dir)
         return {
             side: _adapted(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
-            for side in _SIDES
+            for side in self._sides
         }
+
+    @property
+    def _sides(self) -> tuple[str, ...]:
+        """The features that examples have."""
+        return _SIDES if self.has_inputs else ("targets",)
 
     def get_feature_encoders(self, data_dir: str | None = None) -> dict[str, Any]:
         """Returns the encoders; T2T's code asks without a folder once they are loaded."""
@@ -293,7 +293,9 @@ class Problem(problem.Problem):
             warn_once(
                 f"problem {self.base_name}: metrics without counterpart: {', '.join(without)}"
             )
-        return found or ("bleu",)
+        if not self.has_inputs:
+            found = [name for name in found if name != "bleu"]
+        return found or super().metrics
 
     def postprocess(self, source: str, target: str) -> Output:
         """Returns the target as it is."""

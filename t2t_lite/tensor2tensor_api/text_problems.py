@@ -87,7 +87,7 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
         """Prepends the prefixes, and drops pairs of which one side is empty then."""
         dropped = 0
         for sample in super().prefixed(samples):
-            if sample["inputs"] and sample["targets"]:
+            if sample["targets"] and (sample["inputs"] or not self.has_inputs):
                 yield sample
             else:
                 dropped += 1
@@ -168,11 +168,8 @@ class Text2textTmpdirTokens(_Tmpdir):
         return super().generate_samples(data_dir, tmp_dir, dataset_split)
 
 
-# ---- problems without a model here, whose classes can be defined
-
-
 class Text2SelfProblem(Text2TextProblem):
-    """Language models."""
+    """Language models: samples are `{"targets": text}`."""
 
     @property
     def has_inputs(self) -> bool:
@@ -180,8 +177,16 @@ class Text2SelfProblem(Text2TextProblem):
         return False
 
 
+# ---- problems that this package does not have, whose classes can be defined
+
+
 class ChoppedTextProblem(Text2SelfProblem):
     """Language models of text that is cut into pieces of equal length."""
+
+    missing = (
+        "text cut into pieces of equal length (ChoppedTextProblem): derive from Text2SelfProblem, "
+        "and cut the text in generate_encoded_samples"
+    )
 
 
 class Text2ClassProblem(Text2TextProblem):

@@ -92,6 +92,23 @@ class WordCache:
         return packed
 
 
+class NoText(TextEncoder):
+    """The encoder of the inputs that a language model's problem does not have."""
+
+    @property
+    def vocab_size(self) -> int:
+        """0: not even pad."""
+        return 0
+
+    def encode(self, text: str) -> list[int]:
+        """Returns no id."""
+        return []
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns no text."""
+        return ""
+
+
 class ByteTextEncoder(TextEncoder):
     """UTF-8 bytes: an id is the byte plus 2."""
 

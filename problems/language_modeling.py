@@ -1,0 +1,244 @@
+"""Language models: your own text, and T2T's data sets under T2T's names.
+
+A sample is one line, `{"targets": text}`. Archives are downloaded into `--tmp_dir` if they are not
+there, under their upstream names; where a host is gone, put them there by hand.
+"""
+
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from t2t_lite import files, registry
+from t2t_lite.corpora import archives
+from t2t_lite.corpora.corpora import RemoteFile, existing_files, find_file
+from t2t_lite.data.problem import DatasetSplit, three_splits
+from t2t_lite.data.text_problems import Text2SelfProblem
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder, VocabType
+from t2t_lite.text.text_files import iterate_lines
+
+
+@registry.register_problem
+class Text2selfTmpdir(Text2textTmpdir):
+    """Your own text: `targets.train.txt`, `targets.eval.txt` and, if you like, `targets.test.txt`.
+
+    One text per line, in the folder `--tmp_dir`, each file perhaps compressed (`.gz`, `.bz2`);
+    empty lines are dropped. A subword vocabulary, 100 training files.
+    """
+
+    @property
+    def has_inputs(self) -> bool:
+        """No."""
+        return False
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the file of a split.
+
+        Raises:
+            UserError: it is missing.
+        """
+        (path,) = self._text_files(tmp_dir, dataset_split)
+        found = find_file(path)
+        if found is None:
+            raise UserError(f"{path} is missing; it should contain the text, one per line")
+        return [found]
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the lines of a split.
+
+        Raises:
+            UserError: the file is missing.
+            DataError: it has no text, or an unreadable line.
+        """
+        (path,) = self.fetch_sources(tmp_dir, dataset_split)
+        lines = self.bad_input.counted(iterate_lines(path, self.bad_input), str(path))
+        return _with_text((line for line in lines if self.bad_input.is_usable(line)), str(path))
+
+    def _text_files(self, tmp_dir: str, split: str) -> list[pathlib.Path]:
+        return [pathlib.Path(tmp_dir) / f"targets.{split}.txt"]
+
+
+@registry.register_problem
+class Text2selfTmpdirBpe(Text2selfTmpdir):
+    """The same with a SentencePiece BPE vocabulary of 8,000, recommended for new work."""
+
+    @property
+    def vocab_type(self) -> str:
+        """SentencePiece BPE."""
+        return VocabType.SENTENCEPIECE_BPE
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """A size for tens to hundreds of thousands of lines."""
+        return 8_000
+
+
+# ---- archives
+
+
+class _ArchiveProblem(Text2SelfProblem):
+    """Lines of an archive's members."""
+
+    archive: ClassVar[RemoteFile]
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the archive, if it is there."""
+        return existing_files([self.archive.path(tmp_dir)])
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads the archive if it is missing.
+
+        Raises:
+            UserError: it cannot be downloaded; the message says where to put it.
+        """
+        return [self.archive.fetch(tmp_dir)]
+
+
+class _WordProblem(_ArchiveProblem):
+    """Text of words separated by white space, one member for each split.
+
+    The vocabulary has the words of the training text, the most frequent first. T2T's list lacks pad
+    and EOS, so that its most frequent word has the id of padding; here they come first.
+    """
+
+    members: ClassVar[Mapping[str, str]]  # by split
+    most_words: ClassVar[int | None] = None  # in the vocabulary; None: all
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """T2T's 10 files for training, and one for each other split."""
+        return three_splits(10)
+
+    @property
+    def vocab_type(self) -> str:
+        """Tokens separated by white space."""
+        return VocabType.TOKEN
+
+    @property
+    def oov_token(self) -> str:
+        """The word that stands for rare ones in these texts."""
+        return "<unk>"
+
+    def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
+        """Returns the archive, if it is there."""
+        return self.source_files(tmp_dir, DatasetSplit.TRAIN)
+
+    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
+        """Reads the vocabulary; builds it first from the training text if it is missing."""
+        path = pathlib.Path(data_dir) / self.vocab_filename
+        if not path.is_file():
+            samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+            counts = Counter(word for sample in samples for word in sample["targets"].split())
+            words = sorted(counts, key=lambda word: (-counts[word], word))[: self.most_words]
+            tokens = dict.fromkeys([*RESERVED_TOKENS, self.oov_token, *words])
+            files.write_text(path, "".join(f"{token}\n" for token in tokens))
+        return self.load_vocab(data_dir)
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the lines of a split."""
+        (path,) = self.fetch_sources(tmp_dir, dataset_split)
+        member = self.members[dataset_split]
+        return _with_text(archives.iterate_member_lines(path, member, self.bad_input), member)
+
+
+@registry.register_problem
+class LanguagemodelPtb10k(_WordProblem):
+    """The Penn Treebank in Mikolov's form, 10,000 words; licensed by the LDC."""
+
+    archive = RemoteFile("http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz")
+    members: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "simple-examples/data/ptb.train.txt",
+        DatasetSplit.EVAL: "simple-examples/data/ptb.valid.txt",
+        DatasetSplit.TEST: "simple-examples/data/ptb.test.txt",
+    }
+    most_words = 10_000
+
+    @property
+    def vocab_filename(self) -> str:
+        """T2T's name."""
+        return "vocab.lmptb.10000"
+
+
+@registry.register_problem
+class LanguagemodelWikitext103(_WordProblem):
+    """WikiText-103: 103 million words of Wikipedia, 268,000 different ones; CC BY-SA."""
+
+    archive = RemoteFile(
+        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip"
+    )
+    members: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "wikitext-103/wiki.train.tokens",
+        DatasetSplit.EVAL: "wikitext-103/wiki.valid.tokens",
+        DatasetSplit.TEST: "wikitext-103/wiki.test.tokens",
+    }
+
+
+@registry.register_problem
+class LanguagemodelLm1b32k(_ArchiveProblem):
+    """The One Billion Word benchmark: shuffled sentences of news, 32,000 subwords.
+
+    As in T2T, a word that is not in the published list of 793,471 is `UNK`.
+    """
+
+    archive = RemoteFile(
+        "http://www.statmt.org/lm-benchmark/"
+        "1-billion-word-language-modeling-benchmark-r13output.tar.gz"
+    )
+    words = RemoteFile("http://download.tensorflow.org/models/LM_LSTM_CNN/vocab-2016-09-10.txt")
+    # The ends of the members' names: 99 files for training, the first of 50 for evaluation.
+    _SUFFIXES: ClassVar[Mapping[str, str]] = {
+        DatasetSplit.TRAIN: "-of-00100",
+        DatasetSplit.EVAL: "news.en.heldout-00000-of-00050",
+    }
+
+    @property
+    def vocab_filename(self) -> str:
+        """T2T's name."""
+        return f"vocab.lm1b.en.{self.approx_vocab_size}"
+
+    @property
+    def max_samples_for_vocab(self) -> int:
+        """T2T's number."""
+        return 63_000
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the archive and the list of words, if they are there."""
+        return existing_files([self.archive.path(tmp_dir), self.words.path(tmp_dir)])
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads the archive and the list of words, if they are missing.
+
+        Raises:
+            UserError: one cannot be downloaded; the message says where to put it.
+        """
+        return [self.archive.fetch(tmp_dir), self.words.fetch(tmp_dir)]
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the sentences of a split, in the order of the archive."""
+        archive, words = self.fetch_sources(tmp_dir, dataset_split)
+        known = {line.strip() for line in iterate_lines(words)}
+        suffix = self._SUFFIXES[dataset_split]
+        found = archives.iterate_members(archive, (suffix,), self.bad_input)
+        lines = (line for _, member in found for line in member)
+        replaced = (
+            " ".join(word if word in known else "UNK" for word in line.split()) for line in lines
+        )
+        return _with_text(replaced, f"{archive}, {suffix}")
+
+
+def _with_text(lines: Iterable[str], name: str) -> Iterator[Sample]:
+    """Strips lines, and yields those with text.
+
+    Raises:
+        DataError: there is none.
+    """
+    found = False
+    for line in lines:
+        if text := line.strip():
+            found = True
+            yield {"targets": text}
+    if not found:
+        raise DataError(f"{name}: no line has text")

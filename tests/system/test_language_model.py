@@ -1,0 +1,138 @@
+"""A language model through the commands: data, training, prompts, scores."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+import t2t_lite
+from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_trainer
+from t2t_lite.errors import UsageError
+from t2t_lite.runs import run_folder
+
+pytestmark = pytest.mark.integration
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+LENGTH = 6
+HPARAMS = (
+    "batch_size=512,hidden_size=64,filter_size=128,num_hidden_layers=1,max_length=16,"
+    "batch_shuffle_size=4,layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0,"
+    "learning_rate_schedule=constant*linear_warmup,learning_rate_constant=0.003,"
+    "learning_rate_warmup_steps=20,label_smoothing=0"
+)
+
+
+def line(start):
+    return " ".join(WORDS[(start + i) % len(WORDS)] for i in range(LENGTH))
+
+
+def run(command, *flags):
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(flag) for flag in flags])
+    assert not ended.value.code, flags
+
+
+@pytest.fixture(scope="module", params=["transformer", "attention_lm"])
+def trained(request, tmp_path_factory):
+    """The folder of a model that counts: its data is in `data`, its run in `run`."""
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "tmp").mkdir()
+    draw = random.Random(1)
+    for split, count in (("train", 1000), ("eval", 40)):
+        text = "".join(f"{line(draw.randrange(10))}\n" for _ in range(count))
+        (folder / "tmp" / f"targets.{split}.txt").write_text(text)
+    data = f"--data_dir={folder}/data"
+    run(t2t_datagen, "--problem=text2self_tmpdir", data, f"--tmp_dir={folder}/tmp")
+    hparams_set = {"transformer": "transformer_tiny", "attention_lm": "attention_lm_small"}
+    run(
+        t2t_trainer,
+        "--problem=text2self_tmpdir",
+        f"--model={request.param}",
+        f"--hparams_set={hparams_set[request.param]}",
+        f"--hparams={HPARAMS}",
+        data,
+        f"--output_dir={folder}/run",
+        "--train_steps=120",
+        "--local_eval_frequency=60",
+    )
+    return folder
+
+
+def decode(folder, *flags, text):
+    (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
+    run(
+        t2t_decoder,
+        f"--output_dir={folder}/run",
+        f"--decode_to_file={folder}/out.txt",
+        *flags,
+    )
+    return (folder / "out.txt").read_text().splitlines()
+
+
+def test_it_has_learned_to_go_on_from_prompts(trained):
+    prompts = ["three four", "", "nine ten one two three", "seven"]
+    found = decode(trained, f"--decode_from_file={trained}/in.txt", text=prompts)
+    assert found[0] == "five six seven eight"
+    assert found[1] in {line(start) for start in range(10)}
+    assert found[2] == "four"
+    assert found[3] == "eight nine ten one two"
+    sampling = "--decode_hparams=beam_size=1,sampling_method=random,sampling_temp=0.1"
+    flags = (f"--decode_from_file={trained}/in.txt", sampling)
+    assert decode(trained, *flags, text=prompts[:1]) == found[:1]
+
+
+def test_perplexity_is_that_of_the_scores(trained, capsys):
+    text = [line(3), line(4)[: len("five six")], ""]
+    scores = decode(trained, f"--score_file={trained}/in.txt", text=text)
+    report = capsys.readouterr().out
+    opened = run_folder.open_run(str(trained / "run"))
+    model, encoder = opened.load_model().model, opened.encoders["targets"]
+    total, tokens = 0.0, 0
+    for one, score in zip(text, scores, strict=True):
+        ids = [*encoder.encode(one), 1]
+        features = {"inputs": np.zeros([1, 0], np.int32), "targets": np.array([ids], np.int32)}
+        logits = np.float64(model(features))[0]
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        wanted = sum(log_probs[i, id_] for i, id_ in enumerate(ids))
+        assert float(score) == pytest.approx(wanted, abs=1e-4)
+        total, tokens = total + wanted, tokens + len(ids)
+    words = LENGTH + 2 + 3
+    assert f"perplexity {math.exp(-total / tokens):.2f}"[:-1] in report
+    assert f"({tokens} tokens)" in report
+    assert f"{math.exp(-total / words):.2f}"[:-1] in report
+    assert f"({words} words)" in report
+
+
+def test_evaluations_are_of_perplexity(trained, capsys):
+    metrics = [json.loads(row) for row in (trained / "run" / "metrics.jsonl").open()]
+    last = [row for row in metrics if row["kind"] == "eval"][-1]
+    assert last["perplexity"] < 1.6  # the first of six words has ten values: 10 ** (1 / 7) = 1.4
+    assert "bleu" not in last
+    run(t2t_eval, f"--output_dir={trained}/run", f"--data_dir={trained}/data")
+    assert "perplexity" in capsys.readouterr().out
+
+
+def test_python_goes_on_from_prompts(trained):
+    write = t2t_lite.open_run(str(trained / "run")).translator(beam_size=2)
+    assert write("three four") == "five six seven eight"
+    best, second = write("three four", n_best=2)
+    assert best.text == "five six seven eight"
+    assert best.score > second.score
+    assert best.attention.shape == (len(best.tokens), 0)
+
+
+def test_what_needs_a_source_is_refused(trained, capsys):
+    def refusal(*flags):
+        with pytest.raises(SystemExit):
+            t2t_decoder.main([f"--output_dir={trained}/run", *flags])
+        return capsys.readouterr().err
+
+    (trained / "in.txt").write_text("one\n")
+    prompts = f"--decode_from_file={trained}/in.txt"
+    assert "is a language model: name a file of prompts" in refusal()
+    assert "need a source" in refusal(prompts, f"--prefix_file={trained}/in.txt")
+    assert "has no source" in refusal(prompts, "--decode_hparams=coverage_penalty=0.2")
+    with pytest.raises(UsageError, match="no _rev"):
+        t2t_lite.registry.problem("text2self_tmpdir_rev")
