@@ -108,13 +108,12 @@ class Decoder:
             limits = [m.hparams.max_length for m in models if m.hparams.max_length]
             self.max_input_size = min(limits, default=0)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
-        if hparams.replace_unk and self.text.unknown_id is None:
+        if hparams.replace_unk and (self.text.unknown_id is None or not problem.has_inputs):
             raise UsageError(
-                "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
-                "words; leave it out, or train with VocabType.TOKEN and an oov_token"
+                "decode hparam replace_unk=true: there is no source, or the target vocabulary has "
+                "no token for unknown words; leave it out, or train with VocabType.TOKEN and an "
+                "oov_token"
             )
-        if hparams.replace_unk and not problem.has_inputs:
-            raise UsageError("decode hparam replace_unk=true: a language model has no source")
         if hparams.xla_compile:
             require_xla_decodes_on(devices)
         self._replicas = Replicas(models, devices, self._compile)
@@ -277,11 +276,7 @@ class Decoder:
             _ScoredTarget(source, [*target, EOS_ID])
             for source, target in zip(sources, targets, strict=True)
         ]
-        sizes = [self.text.size(source) for source in sources]
-        lengths = [
-            max(size, len(target)) if size else 0
-            for size, (_, target, _) in zip(sizes, pairs, strict=True)
-        ]
+        lengths = [max(n, len(p.target)) if (n := self.text.size(p.source)) else 0 for p in pairs]
         joiner = PieceJoiner([1] * len(pairs), known)
         return self._run_batches(self._score, pairs, lengths, joiner, name)
 

@@ -57,9 +57,10 @@ class TextCodec:
             DataError: a line has a token that is not in the vocabulary.
         """
         if not self.has_inputs:
-            prompts = self.encode_targets(lines, name, first)
-            pairs = enumerate(zip(lines, prompts, strict=True), first)
-            return [Source(line.strip(), (), number, ids) for number, (line, ids) in pairs]
+            prompts = [self._problem.source(line) for line in lines]
+            prefixes = self.encode_targets(prompts, name, first)
+            numbered = enumerate(zip(prompts, prefixes, strict=True), first)
+            return [Source(text, (), number, prefix) for number, (text, prefix) in numbered]
         encoded = []
         for number, line in enumerate(lines, first):
             text = self._problem.source(line)

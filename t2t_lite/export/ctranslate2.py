@@ -106,6 +106,11 @@ def convert(
             f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
             "SavedModel (--format=savedmodel)"
         )
+    if not model.has_inputs:
+        raise UserError(
+            "a language model: the export for CTranslate2 is for models with a source; export a "
+            "SavedModel (--format=savedmodel)"
+        )
     _refuse_other_layers(hparams)
     spec = TransformerSpec.from_config(
         (len(model.encoder_layers), len(model.decoder_layers)),

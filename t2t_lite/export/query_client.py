@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError
-from t2t_lite.text.text_encoder import EOS_ID
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
 # An output is one line.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
@@ -70,12 +70,16 @@ class Client:
         if self._problem is None:
             return self._predict(line.strip()) if line.strip() else []
         source = self._problem.source(line)
-        ids = self._encoders["inputs"].encode(source)
-        if not ids:
-            return []
+        if self._problem.has_inputs:
+            ids = self._encoders["inputs"].encode(source)
+            if not ids:
+                return []
+            ids = [*ids, EOS_ID]
+        else:
+            ids = self._encoders["targets"].encode(source) or [PAD_ID]
         return [
             Answer(self._problem.postprocess(source, self._text(output)).text, score)
-            for output, score in self._predict([*ids, EOS_ID])
+            for output, score in self._predict(ids)
         ]
 
     def _text(self, ids: Any) -> str:

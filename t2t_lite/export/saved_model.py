@@ -25,7 +25,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
-from t2t_lite.search.search_loop import SearchLoop
+from t2t_lite.search.search_loop import Hypotheses, SearchLoop
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
@@ -64,10 +64,22 @@ _DETAILS = {
         "padding after it.\nOutputs have no final 1; a row of zeros has an empty output.",
     },
 }
+_PROMPT_DETAILS = {
+    TRANSLATE: {
+        "example": '["How a text begins"]',
+        "details": "Text is UTF-8: a prompt, perhaps empty. White space around it is dropped. "
+        "Outputs are what follows it.",
+    },
+    IDS: {
+        "example": "[[5, 6, 7]]",
+        "details": "Ids are those of the vocabulary beside this file: a prompt, 0 is padding after "
+        "it.\nOutputs are what follows it, without the final 1; a row of zeros is an empty prompt.",
+    },
+}
 
 
 class IdsModule(tf.Module):
-    """Maps source ids to target ids, as one graph.
+    """Maps source ids to target ids, as one graph; a language model's prompts to what follows.
 
     Args:
         model: a trained model.
@@ -77,6 +89,7 @@ class IdsModule(tf.Module):
 
     def __init__(self, model: Seq2Seq, search: SearchLoop, hparams: DecodeHParams) -> None:
         super().__init__()
+        self.has_inputs = model.has_inputs
         self._search = search
         self._hparams = hparams
         self.max_input_size = max_input_size(model, hparams)
@@ -89,7 +102,8 @@ class IdsModule(tf.Module):
         """Searches for the outputs of any number of sentences.
 
         Args:
-            inputs: [N, S] ids, EOS included, 0 after it; a row of zeros has an empty output.
+            inputs: [N, S] ids, EOS included, 0 after it; a row of zeros has an empty output. For a
+                language model prompts without EOS, and a row of zeros is an empty prompt.
 
         Returns:
             `outputs` [N, T], ids without EOS, 0 after them, and `scores` [N]; with return_beams
@@ -109,6 +123,8 @@ class IdsModule(tf.Module):
         come last and do not reach the model.
         """
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)  # [N]
+        if not self.has_inputs:
+            lengths += 1  # as in the decoder
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         count = tf.math.count_nonzero(lengths, dtype=tf.int32)
         room = tf.reduce_max(tf.pad(lengths, [[0, 1]])) + self._hparams.extra_length  # T
@@ -121,7 +137,7 @@ class IdsModule(tf.Module):
             end = tf.minimum(start + self._batch_size(longest), count)
             rows = order[start:end]  # [B]
             limits = tf.gather(lengths, rows) + self._hparams.extra_length
-            found = self._search.in_graph(tf.gather(inputs, rows)[:, :longest], limits)
+            found = self._found(tf.gather(inputs, rows)[:, :longest], limits)
             missing = room - tf.shape(found.ids)[2]
             padded = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])  # [B, K, T]
             ids = tf.tensor_scatter_nd_update(ids, rows[:, None], padded)
@@ -130,6 +146,17 @@ class IdsModule(tf.Module):
         start = (tf.constant(0), tf.zeros([*shape, room], tf.int32), tf.zeros(shape))
         _, ids, scores = tf.while_loop(lambda start, *_: start < count, body, start)
         return ids, scores
+
+    def _found(self, inputs: tf.Tensor, limits: tf.Tensor) -> Hypotheses:
+        """Searches for the outputs of one batch [B, S]; those of prompts lack the prompt."""
+        if self.has_inputs:
+            return self._search.in_graph(inputs, limits)
+        ids, scores = self._search.in_graph(inputs[:, :0], limits, inputs)
+        length = tf.shape(ids)[2]
+        sizes = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)  # [B]
+        positions = sizes[:, None] + tf.range(length)  # [B, T]
+        longer = tf.pad(ids, [[0, 0], [0, 0], [0, length]])
+        return Hypotheses(tf.gather(longer, positions, axis=2, batch_dims=1), scores)
 
     def _batch_size(self, longest: tf.Tensor) -> tf.Tensor:
         h = self._hparams
@@ -160,13 +187,13 @@ class TranslateModule(tf.Module):
             inputs: [N], UTF-8; invalid bytes become U+FFFD.
 
         Returns:
-            `outputs` [N] and `scores` [N], "" and 0 for a line without text; with return_beams
-            [N, K], best first.
+            `outputs` [N] and `scores` [N], "" and 0 for a line without text (for a language model
+            that is an empty prompt); with return_beams [N, K], best first.
         """
         ids = self._inputs.tokenize(source_text(inputs))  # [N, (S)]
         if self._ids.max_input_size:  # so that one long line does not lengthen all rows
             ids = ids[:, : self._ids.max_input_size]
-        found = self._ids(_with_eos(ids).to_tensor())
+        found = self._ids((_with_eos(ids) if self._ids.has_inputs else ids).to_tensor())
         outputs, scores = found["outputs"], found["scores"]
         rows = tf.reshape(outputs, [tf.size(scores), tf.shape(outputs)[-1]])  # [N * K, T]
         texts = self._targets.detokenize(tf.ragged.boolean_mask(rows, rows > EOS_ID))
@@ -221,7 +248,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
                 path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
                 imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
                 limit=max_input_size(model, hparams) or "any number of",
-                **_DETAILS[kind],
+                **(_DETAILS if model.has_inputs else _PROMPT_DETAILS)[kind],
             )
             write_companions(folder, run, readme)
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
@@ -231,7 +258,8 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
     """Returns the modules to export, by kind."""
     encoders = run.encoders
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
-    inputs, targets = (graph_tokenizer(encoders[name]) for name in ("inputs", "targets"))
+    read = "inputs" if model.has_inputs else "targets"  # a language model reads prompts
+    inputs, targets = (graph_tokenizer(encoders[name]) for name in (read, "targets"))
     if inputs and targets and is_plain_text(run.problem):
         return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
     log.warning(
@@ -244,7 +272,9 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
 
 
 def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
-    """Returns the number of ids of a source that the model reads; 0: all."""
+    """Returns the number of ids of a source that the model reads; 0: all, as of a prompt."""
+    if not model.has_inputs:
+        return 0
     limit = hparams.max_input_size
     return model.hparams.max_length if limit < 0 else limit
 

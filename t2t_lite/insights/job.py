@@ -70,6 +70,11 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         UserError: the model has no attention or outputs NaN, or the text is too long for it.
         UsageError: the text is empty.
     """
+    if not decoder.problem.has_inputs:
+        raise UserError(
+            f"{decoder.problem.name} is a language model, without attention between two texts, "
+            "which is what t2t-insights shows"
+        )
     [source] = decoder.text.encode([text], "--text, line")
     if not source.ids:
         raise UsageError("--text is empty: give a sentence")

@@ -172,6 +172,8 @@ class EvolvedDecoderLayer(DecoderLayer):
         **kwargs: see `TransformerLayer`.
     """
 
+    source_attention: EncoderDecoderAttention  # there is always one
+
     def __init__(
         self,
         attention: SelfAttention,

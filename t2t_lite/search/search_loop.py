@@ -187,13 +187,16 @@ class SearchLoop(abc.ABC):
             length = min(length + CHUNK, longest)
             search = resize(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
 
-    def in_graph(self, inputs: tf.Tensor, max_lengths: tf.Tensor) -> Hypotheses:
+    def in_graph(
+        self, inputs: tf.Tensor, max_lengths: tf.Tensor, prefixes: tf.Tensor | None = None
+    ) -> Hypotheses:
         """Searches within a graph, all steps in one loop: for export."""
         batch = tf.shape(inputs)[0]
         length = tf.reduce_max(max_lengths)
-        no_prefixes = tf.zeros([batch, 0], tf.int32)
+        if prefixes is None:
+            prefixes = tf.zeros([batch, 0], tf.int32)
         numbers = tf.range(batch)
-        search = self._start_search(inputs, max_lengths, no_prefixes, numbers, length, length)
+        search = self._start_search(inputs, max_lengths, prefixes, numbers, length, length)
         search, _ = self._run_steps(search, tf.constant(0), length)
         return self._results(search.hypotheses)
 

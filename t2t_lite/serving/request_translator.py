@@ -112,13 +112,16 @@ class RequestTranslator:
             sources = self._plain.text.encode(request.texts, "text")
         except DataError as error:
             raise HTTPException(422, str(error)) from error
-        subwords, maximum = sum(len(source.ids) for source in sources), self._limits.max_subwords
+        subwords, maximum = self._subwords(sources), self._limits.max_subwords
         if subwords > maximum:
             raise HTTPException(413, f"{subwords} subwords: at most {maximum} are allowed")
         if request.attention and request.n_best * subwords > _MAX_ATTENTION:
             message = f"attention to {request.n_best * subwords} subwords (times n_best)"
             raise HTTPException(413, f"{message}: at most {_MAX_ATTENTION} are allowed")
         return sources
+
+    def _subwords(self, sources: Sequence[Source]) -> int:
+        return sum(map(self._plain.text.size, sources))
 
     def _decoder(self, is_n_best: bool, attention: bool) -> Decoder:
         """Returns a decoder that completes all hypotheses for n-best, or adds their details."""
@@ -137,7 +140,7 @@ class RequestTranslator:
 
         found = decoder.decode(sources, "text", check_time)
         self._metrics.batch_texts.observe(len(sources))
-        self._metrics.source_tokens.inc(sum(len(source.ids) for source in sources))
+        self._metrics.source_tokens.inc(self._subwords(sources))
         self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))
         return found
 

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 import t2t_lite
-from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_trainer
+from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest
 
 pytestmark = pytest.mark.integration
 
@@ -136,3 +140,25 @@ def test_what_needs_a_source_is_refused(trained, capsys):
     assert "has no source" in refusal(prompts, "--decode_hparams=coverage_penalty=0.2")
     with pytest.raises(UsageError, match="no _rev"):
         t2t_lite.registry.problem("text2self_tmpdir_rev")
+
+
+def test_the_server_goes_on_from_prompts(trained):
+    serving = pytest.importorskip("t2t_lite.serving.request_translator")
+    limits = ServerConfig(output_dir=str(trained / "run"))
+    opened = run_folder.open_run(str(trained / "run"))
+    hparams = DecodeHParams.of(opened.problem, "beam_size=2")
+    server = serving.RequestTranslator.load(opened, "", hparams, ServerMetrics(), limits)
+    requests = [TranslationRequest(["three four", ""], 1, False, False)]
+    requests += [TranslationRequest(["nine ten one two three"], 2, True, True)]
+    several, single = map(json.loads, server(requests))
+    first, second = [line["hypotheses"][0]["text"] for line in several["translations"]]
+    assert first == "five six seven eight"
+    assert second in {line(start) for start in range(10)}
+    assert single["hypotheses"][0]["text"] == "four"
+    assert single["hypotheses"][0]["log_probs"]
+
+
+def test_insights_refuse_it(trained, capsys):
+    with pytest.raises(SystemExit):
+        t2t_insights.main([f"--output_dir={trained}/run", "--text=one"])
+    assert "is a language model, without attention between two texts" in capsys.readouterr().err

@@ -24,6 +24,7 @@ def run(command, *flags: str) -> None:
         ("usr_counting", "transformer", "transformer_usr", "1 2 3"),
         ("translate_usr_rev", "transformer", "transformer_usr_tiny", "Katze number 3"),
         ("usr_parity", "lstm_seq2seq", "lstm_usr", "abc"),
+        ("usr_language_model", "transformer", "transformer_usr_tiny", "A first"),
     ],
 )
 def test_it_runs_unchanged(upstream, tmp_path, archives, problem, model, hparams_set, line):

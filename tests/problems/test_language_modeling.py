@@ -1,0 +1,114 @@
+"""Problems without inputs: their samples, vocabularies and files."""
+
+import io
+import tarfile
+import zipfile
+
+import pytest
+import tensorflow as tf
+
+import t2t_lite
+from t2t_lite import registry
+from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.generation.cleaning import CleaningRules, clean
+from t2t_lite.problems import language_modeling
+
+
+def write_tar(path, members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+
+
+def records(folder, pattern):
+    paths = sorted(map(str, folder.glob(pattern)))
+    found = [tf.train.Example.FromString(r.numpy()) for r in tf.data.TFRecordDataset(paths)]
+    return [{k: list(v.int64_list.value) for k, v in e.features.feature.items()} for e in found]
+
+
+@pytest.fixture
+def ptb(tmp_path):
+    """A folder with Mikolov's archive."""
+    data = "./simple-examples/data/ptb"
+    texts = {
+        f"{data}.train.txt": " the cat <unk> the dog \n the end \n",
+        f"{data}.valid.txt": " the dog \n",
+        f"{data}.test.txt": " a cat \n",
+    }
+    write_tar(tmp_path / "simple-examples.tgz", texts)
+    return tmp_path
+
+
+def test_records_hold_targets_alone(ptb):
+    data = ptb / "data"
+    t2t_lite.generate_data("languagemodel_ptb10k", data_dir=str(data), tmp_dir=str(ptb))
+    vocabulary = (data / "vocab.lmptb.10000").read_text().split()
+    assert vocabulary == ["<pad>", "<EOS>", "<unk>", "the", "cat", "dog", "end"]
+    train = records(data, "languagemodel_ptb10k-train-*")
+    assert sorted(map(str, train)) == ["{'targets': [3, 4, 2, 3, 5, 1]}", "{'targets': [3, 6, 1]}"]
+    assert records(data, "languagemodel_ptb10k-dev-*") == [{"targets": [3, 5, 1]}]
+    assert records(data, "languagemodel_ptb10k-test-*") == [{"targets": [2, 4, 1]}]
+
+
+def test_wikitext_is_read_from_its_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "wikitext-103-v1.zip", "w") as archive:
+        archive.writestr("wikitext-103/wiki.train.tokens", " \n = Title = \n Some words . \n")
+    problem = registry.problem("languagemodel_wikitext103")
+    samples = problem.generate_samples("", str(tmp_path), "train")
+    assert list(samples) == [{"targets": "= Title ="}, {"targets": "Some words ."}]
+
+
+def test_lm1b_replaces_words_that_are_not_listed(tmp_path):
+    folder = "1-billion-word-language-modeling-benchmark-r13output"
+    train = f"{folder}/training-monolingual.tokenized.shuffled/news.en"
+    held_out = f"{folder}/heldout-monolingual.tokenized.shuffled/news.en.heldout"
+    members = {
+        f"{train}-00002-of-00100": "A second one .\n",
+        f"{train}-00001-of-00100": "A rare word .\n",
+        f"{held_out}-00000-of-00050": "A word .\n",
+        f"{held_out}-00001-of-00050": "word .\n",
+    }
+    write_tar(tmp_path / f"{folder}.tar.gz", members)
+    (tmp_path / "vocab-2016-09-10.txt").write_text("A\nword\nsecond\none\n.\n")
+    problem = registry.problem("languagemodel_lm1b32k")
+
+    def samples(split):
+        return [s["targets"] for s in problem.generate_samples("", str(tmp_path), split)]
+
+    assert samples("train") == ["A second one .", "A UNK word ."]
+    assert samples("eval") == ["A word ."]
+    assert problem.vocab_filename == "vocab.lm1b.en.32768"
+
+
+def test_your_own_text(tmp_path):
+    problem = registry.problem("text2self_tmpdir")
+    with pytest.raises(UserError, match=r"targets\.train\.txt is missing; it should contain"):
+        problem.generate_samples("", str(tmp_path), "train")
+    (tmp_path / "targets.train.txt").write_text("one\n \n two \n")
+    samples = list(problem.generate_samples("", str(tmp_path), "train"))
+    assert samples == [{"targets": "one"}, {"targets": "two"}]
+    (tmp_path / "targets.eval.txt").write_text("\n")
+    with pytest.raises(DataError, match="no line has text"):
+        list(problem.generate_samples("", str(tmp_path), "eval"))
+    assert [entry["split"] for entry in problem.splits_to_generate(str(tmp_path))] == [
+        "train",
+        "eval",
+    ]
+
+
+def test_there_is_no_reverse_and_no_copy():
+    for suffix in ("_rev", "_copy"):
+        with pytest.raises(UsageError, match="has no inputs, so that there is no _rev or _copy"):
+            registry.problem(f"languagemodel_ptb10k{suffix}")
+
+
+def test_perplexity_chooses_the_best_checkpoint():
+    assert list(language_modeling.LanguagemodelPtb10k().metrics) == ["perplexity"]
+
+
+def test_cleaning_looks_at_the_one_text():
+    samples = [{"targets": t} for t in ("a b", "", "a b", "a b c d", "Это здесь")]
+    rules = "empty,identical,max_length=3,max_ratio=1.5,script=Latn-Latn,duplicates"
+    assert list(clean(samples, CleaningRules.parse(rules), "x")) == [{"targets": "a b"}]
