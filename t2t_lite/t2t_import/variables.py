@@ -209,7 +209,7 @@ def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
         raise UserError("only models with hparam ffn_layer=dense_relu_dense can be imported")
     yield from _self_attention(layer.attention, f"{scope}/self_attention")
     yield from _residual(layer.attention_residual, f"{scope}/self_attention")
-    if isinstance(layer, DecoderLayer):
+    if isinstance(layer, DecoderLayer) and layer.source_attention is not None:
         yield from _source_attention(layer.source_attention, f"{scope}/encdec_attention")
         yield from _residual(layer.source_residual, f"{scope}/encdec_attention")
     yield from _dense(ffn.expand, f"{scope}/ffn", "conv1")

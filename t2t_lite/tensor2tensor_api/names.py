@@ -36,6 +36,7 @@ MODULES: Mapping[str, str] = {
     "models.evolved_transformer": "hparams_sets",
     "models.lstm": "hparams_sets",
     "models.neural_gpu": "hparams_sets",
+    "models.research.attention_lm": "hparams_sets",
     "models.research.universal_transformer": "hparams_sets",
     "models.transformer": "hparams_sets",
     "problems": "problems",
