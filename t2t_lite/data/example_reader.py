@@ -43,16 +43,16 @@ class ExampleReader:
     Attributes:
         reverse: exchange sources and targets (`_rev` problems); applied before `copy`.
         copy: use the sources as targets (`_copy` problems).
-        has_inputs: whether examples have sources, which language models lack.
         max_input_length: subwords to which sources are truncated, EOS kept; 0: no limit.
         max_target_length: the same for targets.
+        has_inputs: whether examples have sources, which language models lack.
     """
 
     reverse: bool = False
     copy: bool = False
-    has_inputs: bool = True
     max_input_length: int = 0
     max_target_length: int = 0
+    has_inputs: bool = True
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
@@ -66,7 +66,7 @@ class ExampleReader:
     @classmethod
     def of_whole(cls, problem: Problem) -> "ExampleReader":
         """Returns the reader of the examples of `problem` that does not truncate them."""
-        return cls(problem.was_reversed, problem.was_copy, problem.has_inputs)
+        return cls(problem.was_reversed, problem.was_copy, has_inputs=problem.has_inputs)
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""

@@ -22,11 +22,13 @@ class Constraints:
         min_length: minimum tokens of an output, EOS not counted, if its limit allows it.
         no_repeat_ngram_size: n: no n-gram occurs twice; 0: n-grams may repeat.
         force_length: whether outputs are as long as their limits, with EOS only at the end.
+        is_prompt: whether the log-probability of a prefix does not count, as that of a prompt.
     """
 
     min_length: int = 0
     no_repeat_ngram_size: int = 0
     force_length: bool = False
+    is_prompt: bool = False
 
     def __call__(
         self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences
@@ -48,7 +50,12 @@ class Constraints:
             allowed = self._allowed(ids, step, sentences, log_probs.shape[-1])
             # NaN must stay visible: searches check for it.
             left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
-            return left, tf.reduce_logsumexp(left, axis=-1)
+            total = tf.reduce_logsumexp(left, axis=-1)
+            if self.is_prompt:
+                is_forced = _forced(step, sentences) != PAD_ID  # [B]
+                uncounted = tf.where(is_forced[:, None], total, 0.0)  # [B, K]
+                left, total = left - uncounted[..., None], total - uncounted
+            return left, total
 
         def free() -> tuple[tf.Tensor, tf.Tensor]:
             return tf.cast(logits, tf.float32), tf.zeros(tf.shape(logits)[:2])
@@ -69,11 +76,7 @@ class Constraints:
         if self.force_length:
             is_last = step == sentences.limits - 1  # [B]
             allowed &= (vocabulary == EOS_ID) == is_last[:, None, None]
-        prefixes = sentences.prefixes
-        # One more column, for steps after all prefixes.
-        padded = tf.pad(prefixes, [[0, 0], [0, 1]])
-        forced = tf.gather(padded, tf.minimum(step, tf.shape(prefixes)[1]), axis=1)
-        forced = forced[:, None, None]  # [B, 1, 1]
+        forced = _forced(step, sentences)[:, None, None]  # [B, 1, 1]
         return tf.where(forced == PAD_ID, allowed, vocabulary == forced)
 
     def _repeated(self, ids: tf.Tensor, step: tf.Tensor, vocab_size: int) -> tf.Tensor:
@@ -90,6 +93,14 @@ class Constraints:
         places = tf.concat([places[:, :2], tf.cast(last, tf.int64)[:, None]], axis=1)
         shape = tf.concat([tf.shape(ids, tf.int64)[:2], [vocab_size]], axis=0)
         return tf.scatter_nd(places, tf.ones_like(last), shape) > 0
+
+
+def _forced(step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
+    """Returns the ids [B] of the prefixes at `step`, 0 after them."""
+    prefixes = sentences.prefixes
+    # One more column, for steps after all prefixes.
+    padded = tf.pad(prefixes, [[0, 0], [0, 1]])
+    return tf.gather(padded, tf.minimum(step, tf.shape(prefixes)[1]), axis=1)
 
 
 NO_CONSTRAINTS = Constraints()

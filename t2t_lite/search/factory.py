@@ -11,7 +11,7 @@ from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.sampling import Sampler
 from t2t_lite.search.search_loop import SearchLoop, StepModel
 from t2t_lite.search.tree_grammar import TreeGrammar
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import NoText, TextEncoder
 
 
 def make_search(
@@ -31,7 +31,12 @@ def make_search(
     steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
-    constraints = Constraints(h.min_length, h.no_repeat_ngram_size, h.force_decode_length)
+    constraints = Constraints(
+        h.min_length,
+        h.no_repeat_ngram_size,
+        h.force_decode_length,
+        is_prompt=isinstance(encoders.get("inputs"), NoText),
+    )
     if h.sampling_method == "random":
         return Sampler(
             steps,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from t2t_lite.data import text_problems
 from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.chopped_text import ChoppedText
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
 from t2t_lite.tensor2tensor_api.problem import DatasetSplit, Problem
@@ -177,16 +178,11 @@ class Text2SelfProblem(Text2TextProblem):
         return False
 
 
-# ---- problems that this package does not have, whose classes can be defined
-
-
-class ChoppedTextProblem(Text2SelfProblem):
+class ChoppedTextProblem(ChoppedText, Text2SelfProblem):  # type: ignore[misc]
     """Language models of text that is cut into pieces of equal length."""
 
-    missing = (
-        "text cut into pieces of equal length (ChoppedTextProblem): derive from Text2SelfProblem, "
-        "and cut the text in generate_encoded_samples"
-    )
+
+# ---- problems that this package does not have, whose classes can be defined
 
 
 class Text2ClassProblem(Text2TextProblem):

@@ -11,6 +11,9 @@ from t2t_lite.errors import UsageError
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.factory import make_search
+from t2t_lite.text.text_encoder import ByteTextEncoder, NoText
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
@@ -163,6 +166,21 @@ def test_a_search_goes_on_from_prompts(model, xla_compile):
             logits = logits_of(model, np.array([[*wanted, 0]], np.int32))
             wanted.append(int(logits[0, len(wanted), 0:].argmax()))
         np.testing.assert_array_equal(ids[:limit][: len(wanted)], wanted)
+
+
+@pytest.mark.parametrize("method", ["argmax", "random"])
+def test_scores_leave_prompts_out(model, method):
+    hparams = DecodeHParams(beam_size=2, alpha=0.0, sampling_method=method, return_beams=True)
+    prompts = np.array([[3, 10, 7], [6, 0, 0]], np.int32)
+    encoders = {"inputs": NoText(), "targets": ByteTextEncoder()}
+    found = make_search(model, encoders, hparams)(np.zeros([2, 0], np.int32), 6, prompts)
+    for prompt, rows, scores in zip(prompts, *found, strict=True):
+        size = np.count_nonzero(prompt)
+        for ids, score in zip(rows, scores, strict=True):
+            log_probs = ops.convert_to_numpy(ops.log_softmax(logits_of(model, ids[None])))[0]
+            end = [*ids, 1].index(1) + 1  # an untrained model may output padding
+            after = range(size, min(end, len(ids)))
+            assert score == pytest.approx(sum(log_probs[t, ids[t]] for t in after), abs=1e-4)
 
 
 def test_a_saved_model_is_the_model(model, tmp_path):

@@ -463,7 +463,7 @@ class EmptyTranslation(translate.TranslateProblem): ...
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
-        (Chopped, "a model without inputs"),
+        (Chopped, r"\(Chopped\) needs train_text_filepaths"),
         (Classes, "a classifier"),
         (Packed, "omit packed_length"),
         (Preprocessing, "preprocess_example: change the samples"),
@@ -491,3 +491,36 @@ def test_an_encoder_without_size_is_refused(upstream, folders):
     registry.register_problem("usr_sizeless")(Sizeless)
     with pytest.raises(UserError, match=r"usr_sizeless: inputs .* without vocab_size"):
         registry.problem("usr_sizeless").get_feature_encoders(folders[0])
+
+
+def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path):
+    from tensor2tensor.data_generators import text_problems
+
+    class Chopped(text_problems.ChoppedTextProblem):
+        vocab_type = text_problems.VocabType.CHARACTER
+        sequence_length = 4
+        num_train_shards = 2
+        max_dev_chars = 5
+
+        def train_text_filepaths(self, tmp_dir):
+            return [f"{tmp_dir}/{name}" for name in "abc"]
+
+        def dev_text_filepaths(self, tmp_dir):
+            return [f"{tmp_dir}/a"]
+
+    for name, text in (("a", "abcdefg"), ("b", "hijk"), ("c", "lm")):
+        (tmp_path / name).write_text(text)
+    problem = Chopped()
+    data = str(tmp_path / "data")
+    generator.generate_data(problem, data, str(tmp_path))
+
+    def texts(split):
+        examples = list(read_examples(problem.existing_filepaths(data, split)))
+        assert {name for example in examples for name in example} == {"targets"}
+        ids = [example["targets"] for example in examples]
+        return ["".join(chr(i - 2) if i else "." for i in row) for row in ids]
+
+    assert sorted(texts("train")) == ["abcd", "efgl", "hijk", "m..."]
+    assert texts("eval") in (["abcd", "e..."], ["e...", "abcd"])
+    assert problem.metrics == ["accuracy", "neg_log_perplexity"]
+    assert list(problem.generate_text_for_vocab("", str(tmp_path))) == ["abcdefg", "hijk", "lm"]

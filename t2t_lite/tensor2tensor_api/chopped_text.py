@@ -1,0 +1,167 @@
+"""T2T's language models of text that is cut into pieces of equal length."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import UserError
+from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.metrics import Metrics
+from t2t_lite.tensor2tensor_api.text_encoder import to_unicode_ignore_errors
+from t2t_lite.text.text_encoder import PAD_ID
+
+
+class ChoppedText:
+    """The members of `ChoppedTextProblem`, beside those of `Text2SelfProblem`.
+
+    Whole files of text are encoded and cut every `sequence_length` ids; examples have no EOS.
+    """
+
+    # Of the problem:
+    needs: Any
+    get_or_create_vocab: Any
+    training_filepaths: Any
+    dev_filepaths: Any
+
+    # ---- what a subclass provides
+
+    def train_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
+        """Returns the files to train on."""
+        raise self.needs("train_text_filepaths(tmp_dir)")
+
+    def dev_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
+        """Returns the files to evaluate on."""
+        raise self.needs("dev_text_filepaths(tmp_dir)")
+
+    @property
+    def sequence_length(self) -> int:
+        """Number of ids of an example."""
+        raise self.needs("sequence_length")
+
+    # ---- what it may change
+
+    def filepath_to_unicode_strings(self, filepath: str) -> Iterator[str]:
+        """Yields the texts of a file; by default, its whole text."""
+        with open(filepath, "rb") as file:
+            yield to_unicode_ignore_errors(file.read())
+
+    @property
+    def remainder_policy(self) -> str:
+        """What to do with the ids after the last whole example: "pad" or "drop"."""
+        return "pad"
+
+    @property
+    def max_chars_for_vocab(self) -> int:
+        """Characters that the vocabulary is built from."""
+        return 10**7
+
+    @property
+    def max_dev_chars(self) -> int:
+        """Characters to evaluate on."""
+        return 10**7
+
+    @property
+    def num_train_shards(self) -> int:
+        """Number of training files to write."""
+        return 100
+
+    @property
+    def num_dev_shards(self) -> int:
+        """Number of evaluation files to write."""
+        return 1
+
+    @property
+    def multiprocess_generate(self) -> bool:
+        """Yes: one call of `generate_data` for each file."""
+        return True
+
+    def eval_metrics(self) -> Sequence[str]:
+        """Returns T2T's names of metrics."""
+        return [Metrics.ACC, Metrics.NEG_LOG_PERPLEXITY]
+
+    # ---- generation
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """The numbers of files."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": self.num_train_shards},
+            {"split": DatasetSplit.EVAL, "shards": self.num_dev_shards},
+        ]
+
+    @property
+    def num_generate_tasks(self) -> int:
+        """Number of files."""
+        return self.num_train_shards + self.num_dev_shards
+
+    def prepare_to_generate(self, data_dir: str, tmp_dir: str) -> None:
+        """Makes the files of text, and builds the vocabulary."""
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        self.train_text_filepaths(tmp_dir)
+        self.dev_text_filepaths(tmp_dir)
+
+    def generate_data(self, data_dir: str, tmp_dir: str, task_id: int = -1) -> None:
+        """Writes one file."""
+        encoder = self.get_or_create_vocab(data_dir, tmp_dir)
+        paths = [
+            *self.training_filepaths(data_dir, self.num_train_shards, shuffled=False),
+            *self.dev_filepaths(data_dir, self.num_dev_shards, shuffled=False),
+        ]
+        path = paths[task_id]
+        generator_utils.generate_files(self.example_generator(encoder, tmp_dir, task_id), [path])
+        generator_utils.shuffle_dataset([path])
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the beginning of the training text."""
+        del data_dir
+        paths = self.train_text_filepaths(tmp_dir)
+        return self.file_generator(paths, max_chars_total=self.max_chars_for_vocab)
+
+    def text_filepaths_for_task(self, tmp_dir: str, task_id: int) -> Sequence[str]:
+        """Returns the files of text whose examples go into one file."""
+        number = task_id - self.num_train_shards
+        if number < 0:
+            return self.train_text_filepaths(tmp_dir)[task_id :: self.num_train_shards]
+        return self.dev_text_filepaths(tmp_dir)[number :: self.num_dev_shards]
+
+    def file_generator(
+        self,
+        filepaths: Sequence[str],
+        max_chars_per_file: int | None = None,
+        max_chars_total: int | None = None,
+    ) -> Iterator[str]:
+        """Yields the texts of files, up to so many characters of each and in all."""
+        left = max_chars_total
+        for path in filepaths:
+            left_here = max_chars_per_file
+            for text in self.filepath_to_unicode_strings(path):
+                limits = [limit for limit in (left, left_here) if limit is not None]
+                text = text[: min(limits, default=len(text))]
+                left = left and left - len(text)
+                left_here = left_here and left_here - len(text)
+                if text:
+                    yield text
+                if left == 0:
+                    return
+                if left_here == 0:
+                    break
+
+    def example_generator(
+        self, encoder: Any, tmp_dir: str, task_id: int
+    ) -> Iterator[dict[str, list[int]]]:
+        """Yields the examples of one file."""
+        if self.remainder_policy not in ("pad", "drop"):
+            raise UserError(f"remainder_policy={self.remainder_policy!r}: expected pad or drop")
+        paths = self.text_filepaths_for_task(tmp_dir, task_id)
+        most = None
+        if task_id >= self.num_train_shards and paths:
+            most = self.max_dev_chars // (self.num_dev_shards * len(paths))
+        size = self.sequence_length
+        ids: list[int] = []
+        for text in self.file_generator(paths, max_chars_per_file=most):
+            ids += encoder.encode(text)
+            whole = len(ids) - len(ids) % size
+            yield from ({"targets": ids[i : i + size]} for i in range(0, whole, size))
+            ids = ids[whole:]
+        if ids and self.remainder_policy == "pad":
+            yield {"targets": [*ids, *[PAD_ID] * (size - len(ids))]}
