@@ -252,7 +252,11 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
     faults = 0
     for name, problem in problems.items():
         encoders = problem.get_feature_encoders(data_dir)
-        sizes = ", ".join(f"{side} {encoder.vocab_size:,}" for side, encoder in encoders.items())
+        sizes = ", ".join(
+            f"{side} {encoder.vocab_size:,}"
+            for side, encoder in encoders.items()
+            if encoder.vocab_size
+        )
         print(f"{name} in {data_dir}; ids: {sizes}")
         for split, found in inspection.inspect(problem, data_dir):
             for line in inspection.describe(split, found, encoders):

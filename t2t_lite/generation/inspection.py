@@ -55,7 +55,7 @@ class SplitInspection:
     Attributes:
         files: number of existing files.
         examples: number of readable examples.
-        sides: statistics of `inputs` and `targets`.
+        sides: statistics of `inputs` and `targets`; of a language model, of `targets`.
         faults: number of examples with each fault, and the first place; a damaged or missing file
             is a separate fault.
         first: the ids of the first examples.
@@ -107,16 +107,17 @@ def inspect_split(
     Args:
         paths: the TFRecord files, existing or not.
         reader: parses the examples.
-        vocab_sizes: vocabulary sizes of `inputs` and `targets`.
+        vocab_sizes: vocabulary sizes of `inputs` and `targets`; 0: there are none.
     """
-    found = SplitInspection()
+    own = {side: size for side, size in vocab_sizes.items() if size}  # language models: targets
+    found = SplitInspection(sides={side: SideStatistics() for side in own})
     for path in paths:
         if not os.path.isfile(path):
             found.add_faults("files missing", [pathlib.Path(path).name])
             continue
         found.files += 1
         try:
-            _add_file(found, path, reader, vocab_sizes)
+            _add_file(found, path, reader, own)
         except DataError as error:
             found.add_faults("files damaged, counted only in part", [str(error)])
     return found
@@ -128,13 +129,14 @@ def _add_file(
     """Adds the contents of a file; DataError for a damaged one, after its preceding chunks."""
     name = pathlib.Path(path).name
     number = 1  # of the next record
-    for features in _chunks(path, reader):
+    for parsed in _chunks(path, reader):
+        features = {side: parsed[side] for side in vocab_sizes}
         for side, ids in features.items():
             found.sides[side].add(ids.row_lengths().numpy())
             for fault, rows in _faults(ids, vocab_sizes[side]).items():
                 where = [f"{name}, record {number + row}" for row in rows]
                 found.add_faults(f"{side} {fault}", where)
-        examples = int(features["inputs"].nrows())
+        examples = int(features["targets"].nrows())
         found.first += [
             {side: ids[row].numpy().tolist() for side, ids in features.items()}
             for row in range(min(examples, _SHOWN - len(found.first)))

@@ -10,6 +10,7 @@ import tensorflow as tf
 import t2t_lite
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.generation import inspection
 from t2t_lite.generation.cleaning import CleaningRules, clean
 from t2t_lite.problems import language_modeling
 
@@ -50,6 +51,15 @@ def test_records_hold_targets_alone(ptb):
     assert sorted(map(str, train)) == ["{'targets': [3, 4, 2, 3, 5, 1]}", "{'targets': [3, 6, 1]}"]
     assert records(data, "languagemodel_ptb10k-dev-*") == [{"targets": [3, 5, 1]}]
     assert records(data, "languagemodel_ptb10k-test-*") == [{"targets": [2, 4, 1]}]
+
+
+def test_an_inspection_asks_for_no_inputs(ptb):
+    data = str(ptb / "data")
+    problem = registry.problem("languagemodel_ptb10k")
+    t2t_lite.generate_data(problem, data_dir=data, tmp_dir=str(ptb))
+    for _, found in inspection.inspect(problem, data):
+        assert [*found.sides] == ["targets"]
+        assert not found.faults
 
 
 def test_wikitext_is_read_from_its_archive(tmp_path):
