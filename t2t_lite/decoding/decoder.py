@@ -110,8 +110,8 @@ class Decoder:
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
         if hparams.replace_unk and (self.text.unknown_id is None or not problem.has_inputs):
             raise UsageError(
-                "decode hparam replace_unk=true: there is no source, or the target vocabulary has "
-                "no token for unknown words; leave it out, or train with VocabType.TOKEN and an "
+                "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
+                "words, or there is no source; leave it out, or train with VocabType.TOKEN and an "
                 "oov_token"
             )
         if hparams.xla_compile:

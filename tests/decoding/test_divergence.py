@@ -183,6 +183,7 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
     encoders = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
     model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0), weights=[])
     problem = types.SimpleNamespace(
+        has_inputs=True,
         can_split_sources=True,
         source=str,
         postprocess=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
