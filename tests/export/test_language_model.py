@@ -30,7 +30,7 @@ def test_outputs_are_the_decoders(run, tmp_path, settings):
 
     translate = tf.saved_model.load(tmp_path / "translate" / "1").signatures["serving_default"]
     found = translate(inputs=tf.constant(PROMPTS))
-    for row, scores, beams in zip(*found.values(), wanted, strict=True):
+    for row, scores, beams in zip(found["outputs"], found["scores"], wanted, strict=True):
         assert [text.decode() for text in row.numpy()] == [h.output.text for h in beams]
         assert scores.numpy().tolist() == pytest.approx([h.score for h in beams], rel=1e-4)
 

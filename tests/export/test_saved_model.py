@@ -136,6 +136,7 @@ def test_the_tables_of_a_search_are_saved(tmp_path):
 
         weights = ()
         hparams = TransformerHParams()
+        has_inputs = True
 
         def start_decoding(self, inputs, beams, length):
             return DecodeState(inputs, tf.zeros([tf.shape(inputs)[0], beams]))
