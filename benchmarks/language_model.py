@@ -1,0 +1,65 @@
+"""A language model beside a Kneser-Ney 5-gram over the same subwords, on the same held-out text.
+
+    python benchmarks/language_model.py --output_dir=RUN --train=TRAIN.txt --text=HELDOUT.txt
+
+RUN is a run of text2self_tmpdir_bpe or another problem without inputs; TRAIN.txt is what it was
+trained on, one text a line. Prints the perplexity per token, and the bits per character, of both;
+each line's end counts as a token and a character. The bar: the language model's perplexity is at
+most the 5-gram's.
+"""
+
+import math
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import kneser_ney
+import report
+
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.perplexity import Perplexity, perplexity
+from t2t_lite.runs import run_folder
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = report.parser(__doc__)
+    add = parser.add_argument
+    add("--output_dir", required=True, help="run folder of a language model")
+    add("--train", required=True, help="the text that it was trained on")
+    add("--text", required=True, help="the held-out text")
+    add("--order", type=int, default=5, help="n of the n-grams (5)")
+    args = parser.parse_args()
+    with report.opened(args) as add_case:
+        decoder = Decoder.from_run(run_folder.open_run(args.output_dir))
+        train, text = _lines(args.train), _lines(args.text)
+        encode = decoder.text.encode_targets
+        ids = encode(text)
+        scored = decoder.score(decoder.text.encode([""] * len(text)), ids)
+        ours = perplexity((one.score for (one,) in scored), text, decoder.text)
+        model = kneser_ney.KneserNey(encode(train), args.order, decoder.model.targets_vocab_size)
+        theirs = perplexity(map(model.log_prob, ids), text, decoder.text)
+        add_case(_case(ours, theirs, args.order))
+
+
+def _lines(path: str) -> list[str]:
+    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _case(ours: Perplexity, theirs: Perplexity, order: int) -> report.Case:
+    figures = []
+    for name, found in ((f"Kneser-Ney {order}-gram", theirs), ("language model", ours)):
+        per_token = math.exp(-found.log_prob / found.tokens)
+        most = math.exp(-theirs.log_prob / theirs.tokens) if found is ours else None
+        bits = -found.log_prob / math.log(2) / found.characters
+        figures += [
+            report.Figure(f"{name}, perplexity", per_token, "a token", most),
+            report.Figure(f"{name}, bits", bits, "a character"),
+        ]
+    return report.Case("language_model", figures=tuple(figures))
+
+
+if __name__ == "__main__":
+    main()
