@@ -84,6 +84,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     problem = types.SimpleNamespace(
         name="problem",
         metrics=("bleu",),
+        has_inputs=True,
         vocab_files=lambda: ["vocab.words"],
         reference=lambda line, reference: reference,
         existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],
