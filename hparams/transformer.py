@@ -222,7 +222,7 @@ def transformer_quickstart() -> TransformerHParams:
 
 @registry.register_hparams
 def transformer_quickstart2() -> TransformerHParams:
-    """`transformer_quickstart` that copies numbers reliably, in the same time.
+    """`transformer_quickstart` that copies numbers more reliably, in about the same time.
 
     Attention knows relative positions, which tells equal digits apart, and the learning rate
     reaches 0 after 1,500 updates, so train with `--train_steps=1500`.
