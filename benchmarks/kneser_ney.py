@@ -74,7 +74,7 @@ def _counts(sentences: Iterable[Sequence[int]], order: int) -> list[collections.
         for end in range(2, len(tokens) + 1):
             if end <= order:
                 counts[end - 1][tokens[:end]] += 1  # begins the sentence
-            if end > order:
+            else:
                 counts[order - 1][tokens[end - order : end]] += 1
     for size in range(order - 1, 0, -1):  # each different n-gram precedes its tail once
         counts[size - 1].update(ngram[1:] for ngram in counts[size])

@@ -8,7 +8,6 @@ each line's end counts as a token and a character. The bar: the language model's
 most the 5-gram's.
 """
 
-import math
 import os
 import pathlib
 
@@ -33,14 +32,24 @@ def main() -> None:
     args = parser.parse_args()
     with report.opened(args) as add_case:
         decoder = Decoder.from_run(run_folder.open_run(args.output_dir))
-        train, text = _lines(args.train), _lines(args.text)
-        encode = decoder.text.encode_targets
-        ids = encode(text)
-        scored = decoder.score(decoder.text.encode([""] * len(text)), ids)
-        ours = perplexity((one.score for (one,) in scored), text, decoder.text)
-        model = kneser_ney.KneserNey(encode(train), args.order, decoder.model.targets_vocab_size)
-        theirs = perplexity(map(model.log_prob, ids), text, decoder.text)
+        ours, theirs = perplexities(decoder, args.train, args.text, args.order)
         add_case(_case(ours, theirs, args.order))
+
+
+def perplexities(
+    decoder: Decoder, train: str, text: str, order: int
+) -> tuple[Perplexity, Perplexity]:
+    """Returns what a language model, and n-grams from the file `train`, make of the file `text`."""
+    encode = decoder.text.encode_targets
+    lines = _lines(text)
+    ids = encode(lines, f"{text}, line")
+    scored = decoder.score(decoder.text.encode([""] * len(lines)), ids)
+    train_ids = encode(_lines(train), f"{train}, line")
+    model = kneser_ney.KneserNey(train_ids, order, decoder.model.targets_vocab_size)
+    return (
+        perplexity((one.score for (one,) in scored), lines, decoder.text),
+        perplexity(map(model.log_prob, ids), lines, decoder.text),
+    )
 
 
 def _lines(path: str) -> list[str]:
@@ -51,12 +60,10 @@ def _lines(path: str) -> list[str]:
 def _case(ours: Perplexity, theirs: Perplexity, order: int) -> report.Case:
     figures = []
     for name, found in ((f"Kneser-Ney {order}-gram", theirs), ("language model", ours)):
-        per_token = math.exp(-found.log_prob / found.tokens)
-        most = math.exp(-theirs.log_prob / theirs.tokens) if found is ours else None
-        bits = -found.log_prob / math.log(2) / found.characters
+        most = theirs.per_token if found is ours else None
         figures += [
-            report.Figure(f"{name}, perplexity", per_token, "a token", most),
-            report.Figure(f"{name}, bits", bits, "a character"),
+            report.Figure(f"{name}, perplexity", found.per_token, "a token", most),
+            report.Figure(f"{name}, bits", found.bits_per_character, "a character"),
         ]
     return report.Case("language_model", figures=tuple(figures))
 

@@ -8,7 +8,7 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-import",
-    "converts a Transformer trained by tensor2tensor 1.x to a run folder.\n"
+    "converts a Transformer or language model trained by tensor2tensor 1.x to a run folder.\n"
     "The folder is for t2t-decoder, t2t-eval, averaging and --warm_start_from; training cannot "
     "resume\nfrom it.",
     [
@@ -51,9 +51,9 @@ COMMAND = Command(
             Flag(
                 "target_space_id",
                 int,
-                0,
-                "Target space ID of the problem: 0 for the text problems of tensor2tensor 1.15; "
-                "problems of older releases and your own may use other IDs.",
+                None,
+                "Target space ID of the problem (default: that of tensor2tensor 1.15; older "
+                "releases have others).",
                 minimum=0,
             ),
             *REGISTRY_FLAGS,

@@ -1,4 +1,4 @@
-"""The second edition's frames: those of the first, fifty more, and two of them joined.
+"""The second edition's frames: those of the first, 55 more, and two of them joined.
 
 For the blanks and the rules of the three languages see `_locale_frames`.
 """

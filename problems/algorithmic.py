@@ -107,6 +107,11 @@ class AlgorithmicProblem(Text2TextProblem):
                 "targets": " ".join(map(str, self.solve(symbols))),
             }
 
+    @property
+    def space_ids(self) -> tuple[int, int]:
+        """T2T's two kinds of digits, `DIGIT_0` and `DIGIT_1`."""
+        return 10, 11
+
     def vocab_files(self) -> list[str]:
         """Returns none: the vocabulary follows from `num_symbols`."""
         return []

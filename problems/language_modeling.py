@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from t2t_lite import files, registry
+from t2t_lite import registry
 from t2t_lite.corpora import archives
 from t2t_lite.corpora.corpora import RemoteFile, existing_files, find_file
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2SelfProblem
 from t2t_lite.errors import DataError, UserError
-from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
+from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirBpe
+from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder, VocabType
+from t2t_lite.text.text_encoder import TextEncoder, VocabType
 from t2t_lite.text.text_files import iterate_lines
 
 
@@ -62,18 +63,8 @@ class Text2selfTmpdir(Text2textTmpdir):
 
 
 @registry.register_problem
-class Text2selfTmpdirBpe(Text2selfTmpdir):
+class Text2selfTmpdirBpe(Text2selfTmpdir, Text2textTmpdirBpe):
     """The same with a SentencePiece BPE vocabulary of 8,000, recommended for new work."""
-
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE."""
-        return VocabType.SENTENCEPIECE_BPE
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size for tens to hundreds of thousands of lines."""
-        return 8_000
 
 
 # ---- archives
@@ -133,8 +124,7 @@ class _WordProblem(_ArchiveProblem):
             samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
             counts = Counter(word for sample in samples for word in sample["targets"].split())
             words = sorted(counts, key=lambda word: (-counts[word], word))[: self.most_words]
-            tokens = dict.fromkeys([*RESERVED_TOKENS, self.oov_token, *words])
-            files.write_text(path, "".join(f"{token}\n" for token in tokens))
+            vocabularies.write_tokens(path, [self.oov_token, *words])
         return self.load_vocab(data_dir)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
@@ -193,11 +183,6 @@ class LanguagemodelLm1b32k(_ArchiveProblem):
         DatasetSplit.TRAIN: "-of-00100",
         DatasetSplit.EVAL: "news.en.heldout-00000-of-00050",
     }
-
-    @property
-    def vocab_filename(self) -> str:
-        """T2T's name."""
-        return f"vocab.lm1b.en.{self.approx_vocab_size}"
 
     @property
     def max_samples_for_vocab(self) -> int:

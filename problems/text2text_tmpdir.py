@@ -10,12 +10,12 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from t2t_lite import files, registry
+from t2t_lite import registry
 from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
-from t2t_lite.text import text_encoder
+from t2t_lite.text import text_encoder, vocabularies
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
@@ -117,9 +117,8 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         if not path.is_file():
             user_list = _existing(_user_list(tmp_dir), "your tokens, one per line")
             text_encoder.TokenTextEncoder(user_list)  # checks the list
-            tokens = [*text_encoder.RESERVED_TOKENS, self.oov_token]
-            tokens += map(str.strip, iterate_lines(user_list))
-            files.write_text(path, "".join(f"{token}\n" for token in dict.fromkeys(tokens)))
+            tokens = map(str.strip, iterate_lines(user_list))
+            vocabularies.write_tokens(path, [self.oov_token, *tokens])
         return self.load_vocab(data_dir)
 
 

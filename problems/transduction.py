@@ -11,11 +11,12 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from t2t_lite import files, registry
+from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder, VocabType
+from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
 
 class TransductionProblem(Text2TextProblem):
@@ -71,9 +72,17 @@ class TransductionProblem(Text2TextProblem):
         """Reads the list of symbols; writes it first if it is missing."""
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
-            tokens = [*RESERVED_TOKENS, *sorted(self.symbols)]
-            files.write_text(path, "".join(f"{token}\n" for token in tokens))
+            vocabularies.write_tokens(path, sorted(self.symbols))
         return self.load_vocab(data_dir)
+
+
+class _Small(TransductionProblem):
+    """The sizes of T2T's smaller problems."""
+
+    num_symbols = 64
+    train_lengths = (4, 16)
+    dev_lengths = (17, 32)
+    train_size = 100_000
 
 
 @registry.register_problem
@@ -86,13 +95,8 @@ class CopySequence(TransductionProblem):
 
 
 @registry.register_problem
-class CopySequenceSmall(CopySequence):
+class CopySequenceSmall(_Small, CopySequence):
     """Copying shorter sequences of fewer symbols."""
-
-    num_symbols = 64
-    train_lengths = (4, 16)
-    dev_lengths = (17, 32)
-    train_size = 100_000
 
 
 @registry.register_problem
@@ -107,13 +111,8 @@ class ReverseSequence(TransductionProblem):
 
 
 @registry.register_problem
-class ReverseSequenceSmall(ReverseSequence):
+class ReverseSequenceSmall(_Small, ReverseSequence):
     """Reversing shorter sequences of fewer symbols."""
-
-    num_symbols = 64
-    train_lengths = (4, 16)
-    dev_lengths = (17, 32)
-    train_size = 100_000
 
 
 @registry.register_problem

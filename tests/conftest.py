@@ -119,6 +119,18 @@ def t2t_weights():
 
 
 @pytest.fixture(scope="session")
+def t2t_files():
+    """The module that writes T2T's folders of a training, and imports one."""
+    return _helper("t2t_files")
+
+
+@pytest.fixture(scope="session")
+def t2t_language_model():
+    """The module with T2T's language models in NumPy."""
+    return _helper("t2t_language_model")
+
+
+@pytest.fixture(scope="session")
 def by_hand():
     """The class of a model with written-down probabilities (tests/small_models.py)."""
     return _helper("small_models").ByHand

@@ -112,6 +112,21 @@ class Problem(abc.ABC):
         """Whether the model reads something before it writes; false for language models."""
         return True
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether a target is one symbol: the label of its source."""
+        return False
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The features that examples have."""
+        return ("inputs", "targets") if self.has_inputs else ("targets",)
+
+    @property
+    def space_ids(self) -> tuple[int, int]:
+        """T2T's `SpaceID` of the inputs and of the targets, in models imported from T2T."""
+        return 0, 0
+
     # ---- data
 
     def dataset_filename(self) -> str:

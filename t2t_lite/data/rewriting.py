@@ -21,7 +21,7 @@ from t2t_lite.text import philox
 from t2t_lite.text.source_noise import SourceNoise
 from t2t_lite.text.subword_sampler import Draw
 from t2t_lite.text.subword_sampling import make_samplers
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import ClassLabelEncoder, NoText, TextEncoder
 
 _SIDES = ("inputs", "targets")  # their segmentations are drawn from the streams 0 and 1
 _NOISE = 2
@@ -87,7 +87,12 @@ class Rewriter:
                     "hparams source_..._noise change the inputs, which this problem does not have"
                 )
             rewrites["inputs"][_NOISE] = SourceNoise(encoders["inputs"], **_noise(hparams))
-        own = {side: encoders[side] for side in _SIDES if reader.has_inputs or side == "targets"}
+        # Sides that do not exist, and labels, have no other segmentations.
+        own = {
+            side: encoder
+            for side, encoder in encoders.items()
+            if not isinstance(encoder, NoText | ClassLabelEncoder)
+        }
         samplers = make_samplers(own, **_sampling(hparams))
         for stream, side in enumerate(_SIDES):
             if side in samplers:

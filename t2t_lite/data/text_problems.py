@@ -17,14 +17,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.errors import UserError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import EOS_ID, TextEncoder, VocabType
+from t2t_lite.text.text_encoder import (
+    EOS_ID,
+    ClassLabelEncoder,
+    TabEncoder,
+    TextEncoder,
+    VocabType,
+)
 
 __all__ = [
     "Sample",
+    "Text2ClassProblem",
     "Text2SelfProblem",
     "Text2TextProblem",
+    "TextConcat2ClassProblem",
     "TranslateProblem",
     "TwoVocabularies",
     "VocabType",
@@ -50,11 +58,15 @@ class Text2TextProblem(Problem):
             dataset_split: a `DatasetSplit`; only TRAIN if `is_generate_per_split` is false.
         """
 
+    def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
+        """Returns the samples of `generate_samples`, both sides as text."""
+        return self.generate_samples(data_dir, tmp_dir, dataset_split)
+
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterable[tuple[str, Iterable[Sample]]]:
-        """Yields the samples of `generate_samples` by named corpus, for `t2t-datagen --report`."""
-        yield self.base_name, self.generate_samples(data_dir, tmp_dir, dataset_split)
+        """Yields the samples of `text_samples` by named corpus, for `t2t-datagen --report`."""
+        yield self.base_name, self.text_samples(data_dir, tmp_dir, dataset_split)
 
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -66,10 +78,16 @@ class Text2TextProblem(Problem):
         """
         self.get_or_create_vocab(data_dir, tmp_dir)
         encoders = self.load_encoders(data_dir)
-        for sample in self.prefixed(self.generate_samples(data_dir, tmp_dir, dataset_split)):
+        for sample in self.prefixed(self.text_samples(data_dir, tmp_dir, dataset_split)):
             yield {
                 side: [*encoder.encode(sample[side]), EOS_ID] for side, encoder in encoders.items()
             }
+
+    def id_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[Mapping[str, Sequence[int]]]:
+        """Returns the samples of `generate_encoded_samples` as they are written."""
+        return self.generate_encoded_samples(data_dir, tmp_dir, dataset_split)
 
     @property
     def encodes_samples(self) -> bool:
@@ -151,7 +169,7 @@ class Text2TextProblem(Problem):
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns one encoder for both sides; override for two vocabularies."""
         encoder = self.load_vocab(data_dir)
-        return {"inputs": encoder, "targets": encoder} if self.has_inputs else {"targets": encoder}
+        return dict.fromkeys(self.sides, encoder)
 
     def load_vocab(self, data_dir: str) -> TextEncoder:
         """Reads the vocabulary.
@@ -204,13 +222,11 @@ class Text2TextProblem(Problem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the text that the vocabulary is built from: both sides of these samples."""
         for sample in self.samples_for_vocab(data_dir, tmp_dir):
-            if self.has_inputs:
-                yield sample["inputs"]
-            yield sample["targets"]
+            yield from (sample[side] for side in self.sides)
 
     def samples_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[Sample]:
         """Yields the samples that the vocabulary is built from: the first of training."""
-        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        samples = self.text_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
         return itertools.islice(samples, self.max_samples_for_vocab)
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
@@ -248,6 +264,97 @@ class Text2SelfProblem(Text2TextProblem):
     def has_inputs(self) -> bool:
         """No."""
         return False
+
+
+class Text2ClassProblem(Text2TextProblem):
+    """Classification: samples are `{"inputs": text, "label": number}`.
+
+    For models, a label is a target of one symbol, which EOS follows as always: see
+    `ClassLabelEncoder`. For users, it is its text.
+    """
+
+    @property
+    @abc.abstractmethod
+    def num_classes(self) -> int:
+        """Number of labels."""
+
+    def class_labels(self, data_dir: str) -> Sequence[str]:
+        """Returns the text of each label, in the order of their numbers."""
+        del data_dir
+        return [f"ID_{number}" for number in range(self.num_classes)]
+
+    @property
+    def has_labels(self) -> bool:
+        """Yes, unless sides are exchanged."""
+        return not (self.was_reversed or self.was_copy)
+
+    @property
+    def metric(self) -> str:
+        """The share of texts whose label is right."""
+        return "exact_match"
+
+    @property
+    def decode_hparams(self) -> str:
+        """Scores are log-probabilities, and texts are read to their end."""
+        return "alpha=0,max_input_size=0"
+
+    @property
+    def can_split_sources(self) -> bool:
+        """No: a label is of the whole text."""
+        return False
+
+    def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Yields the samples with their labels as text.
+
+        Raises:
+            DataError: a label is not a number from 0 to `num_classes` - 1.
+        """
+        labels = dict(enumerate(self.class_labels(data_dir)))
+        samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
+        for number, sample in enumerate(samples, 1):
+            label = labels.get(sample["label"])
+            if label is None:
+                raise DataError(
+                    f"{self.base_name}: sample {number} of generate_samples: label "
+                    f"{sample['label']!r}: expected a number from 0 to {len(labels) - 1}"
+                )
+            yield {"inputs": self.source_line(sample["inputs"]), "targets": label}
+
+    def source_line(self, inputs: Any) -> str:
+        """Returns the inputs of a sample as one text."""
+        return str(inputs)
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the texts without their labels."""
+        return (sample["inputs"] for sample in self.samples_for_vocab(data_dir, tmp_dir))
+
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
+        """Returns the encoder of text, and that of labels."""
+        labels = ClassLabelEncoder(self.class_labels(data_dir))
+        return {"inputs": self.load_vocab(data_dir), "targets": labels}
+
+
+class TextConcat2ClassProblem(Text2ClassProblem):
+    """Classification of several texts: samples are `{"inputs": [text, ...], "label": number}`.
+
+    On one line, tabs separate the texts. The model sees the first id of `CONCAT_TOKEN` there.
+    """
+
+    CONCAT_TOKEN: ClassVar[str] = "$"
+
+    def source_line(self, inputs: Any) -> str:
+        """Returns the texts of a sample, separated by tabs."""
+        return "\t".join(text.replace("\t", " ") for text in inputs)
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the texts of each sample, one after another."""
+        for line in super().generate_text_for_vocab(data_dir, tmp_dir):
+            yield from line.split("\t")
+
+    def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
+        """Returns the encoder of tab-separated texts, and that of labels."""
+        encoders = super().feature_encoders(data_dir)
+        return {**encoders, "inputs": TabEncoder(encoders["inputs"], self.CONCAT_TOKEN)}
 
 
 class TranslateProblem(Text2TextProblem):

@@ -16,13 +16,27 @@ class Perplexity(NamedTuple):
     characters: int
 
     @property
+    def per_token(self) -> float:
+        """exp(-Σ log-probability / Σ tokens)."""
+        return self._per(self.tokens)
+
+    @property
+    def per_word(self) -> float:
+        """The same per word."""
+        return self._per(self.words)
+
+    @property
+    def bits_per_character(self) -> float:
+        """-Σ log2 of the probability / Σ characters."""
+        return -self.log_prob / math.log(2) / max(self.characters, 1)
+
+    @property
     def report(self) -> str:
         """One line for users."""
         return (
-            f"perplexity {self._per(self.tokens):.4f} per token ({self.tokens:,} tokens), "
-            f"{self._per(self.words):.4f} per word ({self.words:,} words); "
-            f"{-self.log_prob / math.log(2) / max(self.characters, 1):.4f} bits per character "
-            f"({self.characters:,} characters)"
+            f"perplexity {self.per_token:.4f} per token ({self.tokens:,} tokens), "
+            f"{self.per_word:.4f} per word ({self.words:,} words); "
+            f"{self.bits_per_character:.4f} bits per character ({self.characters:,} characters)"
         )
 
     def _per(self, units: int) -> float:

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
@@ -23,26 +23,20 @@ class Bleu(SacrebleuMetric):
 
     title = "BLEU"
     label = "BLEU_cased"
+    tokenize: ClassVar[str] = "13a"  # sacreBLEU's name of a tokenizer
 
     def make_counter(self) -> "BLEU":
         """Returns sacreBLEU's BLEU."""
         from sacrebleu.metrics.bleu import BLEU
 
-        return BLEU(tokenize="13a")
+        return BLEU(tokenize=self.tokenize)
 
 
 @registry.register_metric
-class BleuZh(SacrebleuMetric):
+class BleuZh(Bleu):
     """Case-sensitive BLEU of Chinese text, whose characters count as words."""
 
-    title = "BLEU"
-    label = "BLEU_cased"
-
-    def make_counter(self) -> "BLEU":
-        """Returns sacreBLEU's BLEU with its tokenizer for Chinese."""
-        from sacrebleu.metrics.bleu import BLEU
-
-        return BLEU(tokenize="zh")
+    tokenize = "zh"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.text.text_encoder import RESERVED_TOKENS, ByteTextEncoder, TextEncoder
+from t2t_lite.text.text_encoder import (
+    RESERVED_TOKENS,
+    ByteTextEncoder,
+    ClassLabelEncoder,
+    TextEncoder,
+)
 
 _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 
@@ -42,11 +47,31 @@ class _Bytes:
         return valid_text(tf.strings.reduce_join(characters, axis=-1))
 
 
+class _Labels:
+    """`ClassLabelEncoder` in a graph."""
+
+    _FIRST = len(RESERVED_TOKENS)
+
+    def __init__(self, encoder: ClassLabelEncoder) -> None:
+        self._labels = tf.constant(encoder.labels)
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        found = tf.where(lines[:, None] == self._labels)  # [M, 2]: numbers of line and label
+        ids = tf.cast(found[:, 1], tf.int32) + self._FIRST
+        return tf.RaggedTensor.from_value_rowids(ids, found[:, 0], nrows=tf.size(lines, tf.int64))
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        labels = tf.gather(self._labels, ids - self._FIRST)
+        return tf.strings.reduce_join(labels, axis=-1, separator=" ")
+
+
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
     """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
     if isinstance(encoder, SentencePieceEncoder):
         tokenizer: Any = encoder.graph_tokenizer()
         return tokenizer
+    if isinstance(encoder, ClassLabelEncoder):
+        return _Labels(encoder)
     return _Bytes() if isinstance(encoder, ByteTextEncoder) else None
 
 

@@ -123,9 +123,9 @@ def read_samples(
                 f"--clean reads text, but {problem.base_name!r} encodes its samples itself "
                 "(generate_encoded_samples): clean them there"
             )
-        encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
-        return ids_as_text(encoded, problem.base_name, _sides(problem))
-    samples: Iterable[Sample] = problem.generate_samples(data_dir, tmp_dir, split)
+        encoded = problem.id_samples(data_dir, tmp_dir, split)
+        return ids_as_text(encoded, problem.base_name, problem.sides)
+    samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
         samples = clean(samples, options.cleaning, problem.base_name)
     return problem.prefixed(samples)
@@ -173,13 +173,8 @@ def generate_problem(
 def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
     """Returns the encoder of what `read_samples` yields."""
     if problem.encodes_samples:
-        return IdExampleEncoder(problem.base_name, _sides(problem))
+        return IdExampleEncoder(problem.base_name, problem.sides)
     return ExampleEncoder(problem.base_name, problem.load_encoders(data_dir))
-
-
-def _sides(problem: Text2TextProblem) -> tuple[str, ...]:
-    """Returns the sides that the samples of a problem have."""
-    return ("inputs", "targets") if problem.has_inputs else ("targets",)
 
 
 def _generate(

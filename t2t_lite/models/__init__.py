@@ -17,6 +17,7 @@ _MODELS = {
     "neural_gpu": "neural_gpu:NeuralGPU",
     "moe_lstm": "moe_lstm:MoELSTM",
     "transformer": "transformer:Transformer",
+    "transformer_encoder": "transformer_encoder:TransformerClassifier",
     "universal_transformer": "universal_transformer:UniversalTransformer",
 }
 

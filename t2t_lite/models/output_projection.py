@@ -1,10 +1,15 @@
 """Maps the decoder's output to logits."""
 
+from typing import ClassVar
+
 import keras
 from keras import ops
 
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.shapes import multiply
+
+# Logit of an id that cannot occur: its probability is 0, and a hypothesis with it does not exist.
+EXCLUDED = -1e9
 
 
 class OutputProjection:
@@ -13,7 +18,12 @@ class OutputProjection:
     Args:
         embedding: its rows are the softmax weights.
         bias: [V], added to the logits (default: none).
+
+    Attributes:
+        excludes: whether some logits are `EXCLUDED`; label smoothing then leaves these ids out.
     """
+
+    excludes: ClassVar[bool] = False
 
     def __init__(self, embedding: Embedding, bias: keras.Variable | None = None) -> None:
         self._embedding = embedding
@@ -45,3 +55,27 @@ class OutputProjection:
         """The variables that a call reads."""
         matrix = self._embedding.matrix
         return [matrix] if self._bias is None else [matrix, self._bias]
+
+
+class GivenLogits(OutputProjection):
+    """For models whose `hidden` are logits [..., V], some of them perhaps `EXCLUDED`."""
+
+    excludes = True
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(
+        self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
+    ) -> keras.KerasTensor:
+        """Returns `hidden`."""
+        return hidden
+
+    def kernel(self) -> tuple[()]:
+        """Returns an empty tuple: there are no weights."""
+        return ()
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """None."""
+        return []

@@ -72,6 +72,9 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # Whether the model works without a source, as a language model.
     can_lack_inputs: ClassVar[bool] = False
 
+    # Whether the model gives each source one label, and nothing else.
+    only_labels: ClassVar[bool] = False
+
     # Former names of methods that a subclass overrides, with the current names.
     renamed_hooks: ClassVar[Mapping[str, str]] = {
         "watching": "hook_attention",

@@ -19,10 +19,11 @@ class Constraints:
     Scores are thus the model's own. A prefix overrides the other constraints.
 
     Args:
-        min_length: minimum tokens of an output, EOS not counted, if its limit allows it.
+        min_length: minimum tokens of an output, EOS and a prompt not counted, if its limit allows
+            it.
         no_repeat_ngram_size: n: no n-gram occurs twice; 0: n-grams may repeat.
         force_length: whether outputs are as long as their limits, with EOS only at the end.
-        is_prompt: whether the log-probability of a prefix does not count, as that of a prompt.
+        is_prompt: whether prefixes are prompts, whose log-probability does not count.
     """
 
     min_length: int = 0
@@ -62,15 +63,20 @@ class Constraints:
 
         if self.no_repeat_ngram_size or self.force_length:
             return constrained()
-        has_prefix = step < tf.shape(sentences.prefixes)[1]
-        return tf.cond((step < self.min_length) | has_prefix, constrained, free)
+        longest = tf.shape(sentences.prefixes)[1]
+        shortest = self.min_length + (longest if self.is_prompt else 0)
+        return tf.cond(step < tf.maximum(shortest, longest), constrained, free)
 
     def _allowed(
         self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
     ) -> tf.Tensor:
         """Returns which tokens may come at `step`: [B, K, V], or a shape that broadcasts to it."""
         vocabulary = tf.range(vocab_size)
-        allowed = (vocabulary != EOS_ID) | (step >= self.min_length)
+        shortest: tf.Tensor | int = self.min_length
+        if self.is_prompt:
+            sizes = tf.math.count_nonzero(sentences.prefixes, axis=1, dtype=tf.int32)  # [B]
+            shortest += sizes[:, None, None]
+        allowed = (vocabulary != EOS_ID) | (step >= shortest)
         if self.no_repeat_ngram_size:
             allowed &= ~self._repeated(ids, step, vocab_size)
         if self.force_length:

@@ -21,11 +21,12 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.t2t_import import settings as t2t_settings
 from t2t_lite.t2t_import import variables as t2t_variables
+from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
 
 log = logging.getLogger(__name__)
 
 # T2T's models that can be imported; each is a `Transformer` here.
-_MODELS = ("transformer", "evolved_transformer", "universal_transformer")
+_MODELS = ("transformer", "attention_lm", "evolved_transformer", "universal_transformer")
 _STEP = "global_step"
 # Optimizer slots and their powers, running means of losses, counters: not part of the model.
 _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
@@ -40,7 +41,7 @@ def import_run(
     problem: str = "",
     hparams_set: str = "",
     hparams: str = "",
-    target_space_id: int = 0,
+    target_space_id: int | None = None,
 ) -> None:
     """Converts a training folder of T2T's to a run folder.
 
@@ -55,7 +56,7 @@ def import_run(
         problem: its name; overrides T2T's flags in the folder.
         hparams_set: its name; overrides those flags and hparams.json.
         hparams: changes to the hyperparameters, as `name=value,...`.
-        target_space_id: the ID of T2T's problem.
+        target_space_id: the ID of T2T's problem; None: that of T2T 1.15.
 
     Raises:
         UserError: something is missing or unknown, the model is not supported, or checkpoint,
@@ -64,19 +65,14 @@ def import_run(
     folder = pathlib.Path(t2t_dir)
     path = checkpoint_path or _newest(folder)
     flags = t2t_settings.read_flags(folder)
-    name = flags.get("model", _MODELS[0])
-    if name not in _MODELS:
-        supported = ", ".join(map(repr, _MODELS))
-        raise UserError(f"{folder} has model {name!r}: only {supported} can be imported")
-    model_class = registry.model(name)
-    hparams_class = model_class.hparams_class
-    assert issubclass(model_class, Transformer)
-    assert issubclass(hparams_class, TransformerHParams)
     found = t2t_settings.find_problem(folder, flags, problem)
-    resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams, hparams_class)
     step, arrays = _read(path)
+    name, model_class, hparams_class = _model_kind(folder, flags, arrays)
+    resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams, hparams_class)
     inputs, targets = _vocabulary_sizes(found, vocab_dir, path, arrays)
     model = model_class(resolved, inputs, targets)
+    if target_space_id is None:
+        target_space_id = t2t_settings.target_space_id(found)
     try:
         t2t_variables.assign(model, arrays, target_space_id)
     except UserError as error:
@@ -113,6 +109,28 @@ def _newest(folder: pathlib.Path) -> str:
             "correct --t2t_dir, or name one with --checkpoint_path"
         )
     return paths[-1]
+
+
+def _model_kind(
+    folder: pathlib.Path, flags: Mapping[str, str], arrays: Mapping[str, np.ndarray]
+) -> tuple[str, type[Transformer], type[TransformerHParams]]:
+    """Returns a model's name, its class and that of its hparams.
+
+    Without flags, the name is the first part of the variables' names.
+
+    Raises:
+        UserError: it is not supported.
+    """
+    scopes = {variable.partition("/")[0] for variable in arrays}
+    name = flags.get("model") or next((name for name in _MODELS if name in scopes), _MODELS[0])
+    if name not in _MODELS:
+        supported = ", ".join(map(repr, _MODELS))
+        raise UserError(f"{folder} has model {name!r}: only {supported} can be imported")
+    model_class = registry.model(name)
+    hparams_class = model_class.hparams_class
+    assert issubclass(model_class, Transformer)
+    assert issubclass(hparams_class, TransformerHParams)
+    return name, model_class, hparams_class
 
 
 def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
@@ -152,14 +170,33 @@ def _vocabulary_sizes(
     except UserError as error:
         raise UserError(f"checkpoint {path}: {error}") from error
     for kind, rows in matrices.items():
-        size = encoders["inputs" if kind == "input_emb" else "targets"].vocab_size
+        encoder = encoders["inputs" if kind == "input_emb" else "targets"]
+        size = encoder.vocab_size
         if rows != size:
+            if isinstance(encoder, TokenTextEncoder):
+                _require_reserved(problem, vocab_dir, rows)
             raise UserError(
                 f"checkpoint {path} was trained with another vocabulary: its embedding {kind} has "
                 f"{rows} rows, and that of {problem.name} in {vocab_dir} has {size} entries; "
                 "correct --vocab_dir, or --problem"
             )
     return encoders["inputs"].vocab_size, encoders["targets"].vocab_size
+
+
+def _require_reserved(problem: Problem, vocab_dir: str, rows: int) -> None:
+    """Raises UserError if T2T took words for padding and EOS, as in its `languagemodel_ptb10k`.
+
+    T2T's IDs are the lines of a list of tokens, even if it lacks these two; a model trained so
+    never sees its most frequent word, and ends its texts with the next one.
+    """
+    for path in (pathlib.Path(vocab_dir, name) for name in problem.vocab_files()):
+        with path.open("rb") as file:
+            lines = [line.strip().decode("utf-8", "replace") for line in file]
+        if len(lines) == rows and tuple(lines[: len(RESERVED_TOKENS)]) != RESERVED_TOKENS:
+            raise UserError(
+                f"{path} does not begin with {' and '.join(RESERVED_TOKENS)}: T2T took its first "
+                f"two words ({', '.join(lines[:2])}) for them, and such a model cannot be imported"
+            )
 
 
 def _save(model: Transformer, step: int, folder: pathlib.Path) -> None:

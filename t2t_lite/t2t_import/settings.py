@@ -101,6 +101,12 @@ def find_problem(folder: pathlib.Path, flags: Mapping[str, str], name: str = "")
         ) from None
 
 
+def target_space_id(problem: Problem) -> int:
+    """Returns the row of the target-space embedding for a problem, `_rev` and `_copy` included."""
+    inputs, targets = problem.space_ids
+    return targets if problem.was_reversed == problem.was_copy else inputs
+
+
 def find_hparams(
     folder: pathlib.Path,
     flags: Mapping[str, str],

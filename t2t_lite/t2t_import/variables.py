@@ -14,10 +14,12 @@ from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer
 from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
+from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 
@@ -26,7 +28,12 @@ _SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<nu
 # Variables with axes more than ours: the Universal Transformer's signals of the recurrent steps,
 # [steps, 1, 1, D], and the kernels of convolutions.
 _STEP_SIGNALS = "/layer_embedding"
-_MORE_AXES = re.compile(rf".*({_STEP_SIGNALS}|_kernel|/standard_conv_3x1/kernel)")
+_MORE_AXES = re.compile(
+    rf".*({_STEP_SIGNALS}|_kernel|/standard_conv_3x1/kernel|/conv[12]_single/kernel)"
+)
+# The two layers of a feed-forward network, which are convolutions of width 1 in attention_lm.
+_FEED_FORWARD = ("ffn/conv1", "ffn/conv2")
+_CONVOLUTIONS = ("ffn/conv_hidden_relu/conv1_single", "ffn/conv_hidden_relu/conv2_single")
 
 
 class Part(NamedTuple):
@@ -114,7 +121,8 @@ def parts_of(model: Transformer) -> Iterator[Part]:
     """
     body = _body(model)
     yield from _embeddings(model, body)
-    for side in ("encoder", "decoder"):
+    feed_forward = _CONVOLUTIONS if isinstance(model, AttentionLM) else _FEED_FORWARD
+    for side in ("encoder", "decoder") if model.has_inputs else ("decoder",):
         scope = f"{body}/{side}"
         prefix = f"{scope}/layer_"
         if isinstance(model, UniversalTransformer):
@@ -128,7 +136,7 @@ def parts_of(model: Transformer) -> Iterator[Part]:
             elif isinstance(layer, EvolvedDecoderLayer):
                 yield from _evolved_decoder_layer(layer, layer_scope)
             else:
-                yield from _layer(layer, layer_scope)
+                yield from _layer(layer, layer_scope, feed_forward)
         yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
 
 
@@ -178,21 +186,26 @@ def _whole(variable: keras.Variable, name: str) -> Part:
 
 
 def _embeddings(model: Transformer, body: str) -> Iterator[Part]:
-    inputs, targets, softmax = (
-        model.inputs_embedding,
-        model.targets_embedding,
-        model.softmax_embedding,
-    )
-    yield _whole(targets.matrix, "shared" if inputs is targets else "target_emb")
-    if inputs is not targets:
-        yield _whole(inputs.matrix, "input_emb")
+    h, targets, softmax = model.hparams, model.targets_embedding, model.softmax_embedding
+    if model.has_inputs:
+        is_shared = model.inputs_embedding is targets
+    else:
+        is_shared = h.shared_embedding_and_softmax_weights or h.shared_embedding
+    yield _whole(targets.matrix, "shared" if is_shared else "target_emb")
+    if model.has_inputs and not is_shared:
+        yield _whole(model.inputs_embedding.matrix, "input_emb")
     if softmax is not targets:
         yield _whole(softmax.matrix, "softmax")
-    if model.target_space is not None:
-        yield _whole(model.target_space, _target_space(body))
-    if model.inputs_position.kind == "emb":
-        yield _whole(model.inputs_position.table, f"{body}/inputs_positional_embedding")
-        yield _whole(model.targets_position.table, f"{body}/targets_positional_embedding")
+    if model.has_inputs:
+        if model.target_space is not None:
+            yield _whole(model.target_space, _target_space(body))
+        yield from _positions(model.inputs_position, f"{body}/inputs_positional_embedding")
+    yield from _positions(model.targets_position, f"{body}/targets_positional_embedding")
+
+
+def _positions(position: Position, name: str) -> Iterator[Part]:
+    if position.kind == "emb":
+        yield _whole(position.table, name)
 
 
 def _steps(steps: UniversalSteps, scope: str) -> Iterator[Part]:
@@ -203,7 +216,9 @@ def _steps(steps: UniversalSteps, scope: str) -> Iterator[Part]:
         yield _whole(steps.halting_bias, f"{dense}/bias")
 
 
-def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
+def _layer(
+    layer: EncoderLayer | DecoderLayer, scope: str, feed_forward: tuple[str, str]
+) -> Iterator[Part]:
     ffn = layer.feed_forward
     if not isinstance(ffn, FeedForward):
         raise UserError("only models with hparam ffn_layer=dense_relu_dense can be imported")
@@ -212,8 +227,8 @@ def _layer(layer: EncoderLayer | DecoderLayer, scope: str) -> Iterator[Part]:
     if isinstance(layer, DecoderLayer) and layer.source_attention is not None:
         yield from _source_attention(layer.source_attention, f"{scope}/encdec_attention")
         yield from _residual(layer.source_residual, f"{scope}/encdec_attention")
-    yield from _dense(ffn.expand, f"{scope}/ffn", "conv1")
-    yield from _dense(ffn.contract, f"{scope}/ffn", "conv2")
+    for projection, name in zip((ffn.expand, ffn.contract), feed_forward, strict=True):
+        yield from _dense(projection, scope, name)
     yield from _residual(layer.feed_forward_residual, f"{scope}/ffn")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
-from t2t_lite.tensor2tensor_api.problem import Problem
+from t2t_lite.tensor2tensor_api.problem import Problem, SpaceID
 from t2t_lite.tensor2tensor_api.text_encoder import EOS_ID, NUM_RESERVED_TOKENS
 
 __all__ = ["AlgorithmicProblem"]
@@ -56,8 +56,10 @@ class AlgorithmicProblem(Problem):
         return True
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
-        """Sets the vocabulary sizes."""
+        """Sets the vocabulary sizes, and the kinds of symbols."""
         del model_hparams
         sides = ("inputs", "targets")
         defaults.modality = dict.fromkeys(sides, ModalityType.SYMBOL)
         defaults.vocab_size = dict.fromkeys(sides, self.num_symbols + NUM_RESERVED_TOKENS)
+        defaults.input_space_id = SpaceID.DIGIT_0
+        defaults.target_space_id = SpaceID.DIGIT_1

@@ -74,9 +74,11 @@ class Problem(problem.Problem):
 
     Attributes:
         missing: what this package would need for this kind of problem; empty: nothing.
+        modalities: those that its features may have.
     """
 
     missing: ClassVar[str] = ""
+    modalities: ClassVar[tuple[str, ...]] = (ModalityType.SYMBOL,)
     renamed_hooks: ClassVar[Mapping[str, str]] = {}  # T2T's names are free for its users
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
@@ -212,7 +214,7 @@ class Problem(problem.Problem):
             return True
         fields, decoders = self.example_reading_spec()
         kinds = {
-            getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in self._sides
+            getattr(getattr(fields.get(side), "dtype", None), "name", "") for side in self.sides
         }
         return decoders is None and kinds == {"int64"}
 
@@ -227,13 +229,8 @@ class Problem(problem.Problem):
         sizes = self._vocab_sizes(data_dir)
         return {
             side: _adapted(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
-            for side in self._sides
+            for side in self.sides
         }
-
-    @property
-    def _sides(self) -> tuple[str, ...]:
-        """The features that examples have."""
-        return _SIDES if self.has_inputs else ("targets",)
 
     def get_feature_encoders(self, data_dir: str | None = None) -> dict[str, Any]:
         """Returns the encoders; T2T's code asks without a folder once they are loaded."""
@@ -257,6 +254,12 @@ class Problem(problem.Problem):
             self._hparams = defaults
         return self._hparams
 
+    @property
+    def space_ids(self) -> tuple[int, int]:
+        """The `SpaceID`s that `hparams` sets."""
+        found = self.get_hparams()
+        return found.input_space_id, found.target_space_id
+
     def _vocab_sizes(self, data_dir: str) -> dict[str, int]:
         """Returns the vocabulary sizes that `hparams` sets.
 
@@ -268,10 +271,11 @@ class Problem(problem.Problem):
         found = self.get_hparams(model_hparams)
         for side in _SIDES:
             modality = found.modality.get(side, ModalityType.SYMBOL)
-            if modality != ModalityType.SYMBOL:
+            if modality not in self.modalities:
                 raise UserError(
                     f"problem {self.base_name!r}: {side} are {modality!r}; only sequences of "
-                    "symbols (ModalityType.SYMBOL) are available"
+                    "symbols (ModalityType.SYMBOL), and labels of a Text2ClassProblem, are "
+                    "available"
                 )
         return {side: size for side, size in found.vocab_size.items() if size}
 

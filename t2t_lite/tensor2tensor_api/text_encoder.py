@@ -282,21 +282,21 @@ class ClassLabelEncoder(TextEncoder):
         if class_labels_fname and not _is_noted(class_labels_fname):
             with open(class_labels_fname, encoding="utf-8") as file:
                 class_labels = [line.strip() for line in file]
-        self._class_labels = list(class_labels or [])
+        self.class_labels = list(class_labels or [])
 
     @property
     def vocab_size(self) -> int:
         """Number of labels."""
-        return len(self._class_labels)
+        return len(self.class_labels)
 
     def encode(self, s: str) -> Any:
         """Returns the number of a label."""
-        return self._class_labels.index(s)
+        return self.class_labels.index(s)
 
     def decode(self, ids: Any, strip_extraneous: bool = False) -> str:
         """Returns the label of a number, or of a list of one."""
         del strip_extraneous
-        return self._class_labels[ids[0] if isinstance(ids, Sequence) else int(ids)]
+        return self.class_labels[ids[0] if isinstance(ids, Sequence) else int(ids)]
 
 
 class AdaptedEncoder(text_encoder.TextEncoder):

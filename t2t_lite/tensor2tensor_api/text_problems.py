@@ -5,17 +5,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from t2t_lite.data import text_problems
+from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import generator_utils
-from t2t_lite.tensor2tensor_api.chopped_text import ChoppedText
-from t2t_lite.tensor2tensor_api.hparam import HParams
-from t2t_lite.tensor2tensor_api.modalities import ModalityType
-from t2t_lite.tensor2tensor_api.problem import DatasetSplit, Problem
+from t2t_lite.tensor2tensor_api.class_problems import Text2ClassProblem, TextConcat2ClassProblem
+from t2t_lite.tensor2tensor_api.metrics import Metrics
+from t2t_lite.tensor2tensor_api.problem import DatasetSplit
+from t2t_lite.tensor2tensor_api.text2text_problem import Text2TextProblem
 from t2t_lite.tensor2tensor_api.text_encoder import (
-    RESERVED_TOKENS,
-    ByteTextEncoder,
-    SubwordTextEncoder,
     TokenTextEncoder,
+    to_unicode_ignore_errors,
 )
 from t2t_lite.tensor2tensor_api.text_iterators import (
     text2class_txt_iterator,
@@ -29,7 +27,7 @@ from t2t_lite.tensor2tensor_api.text_iterators import (
     txt_line_sharded_iterator,
 )
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.text_encoder import PAD_ID, VocabType
 
 __all__ = [
     "ChoppedTextProblem",
@@ -55,86 +53,6 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
-
-
-class Text2TextProblem(Problem, text_problems.Text2TextProblem):
-    """Pairs of text: T2T's members, with its arguments."""
-
-    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
-        """Yields the samples of a split; `generate_encoded_samples` may do it instead.
-
-        Raises:
-            UserError: the subclass overrides neither.
-        """
-        raise self.needs("generate_samples(data_dir, tmp_dir, dataset_split)")
-
-    @property
-    def is_generate_per_split(self) -> bool:
-        """Whether `generate_samples` is called for each split; T2T has no default."""
-        return True
-
-    @property
-    def packed_spacing(self) -> int:
-        """Padding between packed examples, which are not available."""
-        return 0
-
-    def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
-        """Generates the missing vocabulary and files."""
-        del task_id
-        self._is_generated_here = True
-        text_problems.Text2TextProblem.generate_data(self, data_dir, tmp_dir, self._options)
-
-    def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Prepends the prefixes, and drops pairs of which one side is empty then."""
-        dropped = 0
-        for sample in super().prefixed(samples):
-            if sample["targets"] and (sample["inputs"] or not self.has_inputs):
-                yield sample
-            else:
-                dropped += 1
-        if dropped:
-            log.warning("%s: dropped %d pairs: one side is empty", self.base_name, dropped)
-
-    # ---- vocabulary
-
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str, force_get: bool = False) -> Any:
-        """Returns the vocabulary; unless `force_get`, it is built if it is missing."""
-        path = os.path.join(data_dir, self.vocab_filename)
-        if self.vocab_type == VocabType.CHARACTER:
-            return ByteTextEncoder()
-        if self.vocab_type == VocabType.TOKEN:
-            if not (force_get or os.path.exists(path)):
-                self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)  # may write it
-            return TokenTextEncoder(path, replace_oov=self.oov_token)
-        if self.vocab_type != VocabType.SUBWORD:
-            if force_get:
-                return self.load_vocab(data_dir)
-            return super().get_or_create_vocab(data_dir, tmp_dir)
-        if force_get:
-            return SubwordTextEncoder(path)
-        if other := self.use_vocab_from_other_problem:
-            other.bad_input = self.bad_input
-            return other.get_or_create_vocab(data_dir, tmp_dir)
-        return generator_utils.get_or_generate_vocab_inner(
-            data_dir,
-            self.vocab_filename,
-            self.approx_vocab_size,
-            self.generate_text_for_vocab(data_dir, tmp_dir),
-            self.max_subtoken_length,
-            [*RESERVED_TOKENS, *self.additional_reserved_tokens],
-        )
-
-    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
-        """Returns one encoder for both sides; override for two vocabularies."""
-        encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
-        return {"inputs": encoder, "targets": encoder} if self.has_inputs else {"targets": encoder}
-
-    def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
-        """Sets modalities and vocabulary sizes of the encoders."""
-        del model_hparams
-        encoders = self._encoders or {}
-        defaults.modality = dict.fromkeys(encoders, ModalityType.SYMBOL)
-        defaults.vocab_size = {side: encoder.vocab_size for side, encoder in encoders.items()}
 
 
 class _Tmpdir(Text2TextProblem):
@@ -178,21 +96,157 @@ class Text2SelfProblem(Text2TextProblem):
         return False
 
 
-class ChoppedTextProblem(ChoppedText, Text2SelfProblem):  # type: ignore[misc]
-    """Language models of text that is cut into pieces of equal length."""
+class ChoppedTextProblem(Text2SelfProblem):
+    """Language models of text that is cut into pieces of equal length.
+
+    Whole files of text are encoded and cut every `sequence_length` ids; examples have no EOS.
+    """
+
+    # ---- what a subclass provides
+
+    def train_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
+        """Returns the files to train on."""
+        raise self.needs("train_text_filepaths(tmp_dir)")
+
+    def dev_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
+        """Returns the files to evaluate on."""
+        raise self.needs("dev_text_filepaths(tmp_dir)")
+
+    @property
+    def sequence_length(self) -> int:
+        """Number of ids of an example."""
+        raise self.needs("sequence_length")
+
+    # ---- what it may change
+
+    def filepath_to_unicode_strings(self, filepath: str) -> Iterator[str]:
+        """Yields the texts of a file; by default, its whole text."""
+        with open(filepath, "rb") as file:
+            yield to_unicode_ignore_errors(file.read())
+
+    @property
+    def remainder_policy(self) -> str:
+        """What to do with the ids after the last whole example: "pad" or "drop"."""
+        return "pad"
+
+    @property
+    def max_chars_for_vocab(self) -> int:
+        """Characters that the vocabulary is built from."""
+        return 10**7
+
+    @property
+    def max_dev_chars(self) -> int:
+        """Characters to evaluate on."""
+        return 10**7
+
+    @property
+    def num_train_shards(self) -> int:
+        """Number of training files to write."""
+        return 100
+
+    @property
+    def num_dev_shards(self) -> int:
+        """Number of evaluation files to write."""
+        return 1
+
+    @property
+    def multiprocess_generate(self) -> bool:
+        """Yes: one call of `generate_data` for each file."""
+        return True
+
+    def eval_metrics(self) -> Sequence[str]:
+        """Returns T2T's names of metrics."""
+        return [Metrics.ACC, Metrics.NEG_LOG_PERPLEXITY]
+
+    # ---- generation
+
+    @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """The numbers of files."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": self.num_train_shards},
+            {"split": DatasetSplit.EVAL, "shards": self.num_dev_shards},
+        ]
+
+    @property
+    def num_generate_tasks(self) -> int:
+        """Number of files."""
+        return self.num_train_shards + self.num_dev_shards
+
+    def prepare_to_generate(self, data_dir: str, tmp_dir: str) -> None:
+        """Makes the files of text, and builds the vocabulary."""
+        self.get_or_create_vocab(data_dir, tmp_dir)
+        self.train_text_filepaths(tmp_dir)
+        self.dev_text_filepaths(tmp_dir)
+
+    def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
+        """Writes one file."""
+        encoder = self.get_or_create_vocab(data_dir, tmp_dir)
+        paths = [
+            *self.training_filepaths(data_dir, self.num_train_shards, shuffled=False),
+            *self.dev_filepaths(data_dir, self.num_dev_shards, shuffled=False),
+        ]
+        path = paths[task_id]
+        generator_utils.generate_files(self.example_generator(encoder, tmp_dir, task_id), [path])
+        generator_utils.shuffle_dataset([path])
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the beginning of the training text."""
+        del data_dir
+        paths = self.train_text_filepaths(tmp_dir)
+        return self.file_generator(paths, max_chars_total=self.max_chars_for_vocab)
+
+    def text_filepaths_for_task(self, tmp_dir: str, task_id: int) -> Sequence[str]:
+        """Returns the files of text whose examples go into one file."""
+        number = task_id - self.num_train_shards
+        if number < 0:
+            return self.train_text_filepaths(tmp_dir)[task_id :: self.num_train_shards]
+        return self.dev_text_filepaths(tmp_dir)[number :: self.num_dev_shards]
+
+    def file_generator(
+        self,
+        filepaths: Sequence[str],
+        max_chars_per_file: int | None = None,
+        max_chars_total: int | None = None,
+    ) -> Iterator[str]:
+        """Yields the texts of files, up to so many characters of each and in all."""
+        left = max_chars_total
+        for path in filepaths:
+            left_here = max_chars_per_file
+            for text in self.filepath_to_unicode_strings(path):
+                limits = [limit for limit in (left, left_here) if limit is not None]
+                text = text[: min(limits, default=len(text))]
+                left = left and left - len(text)
+                left_here = left_here and left_here - len(text)
+                if text:
+                    yield text
+                if left == 0:
+                    return
+                if left_here == 0:
+                    break
+
+    def example_generator(
+        self, encoder: Any, tmp_dir: str, task_id: int
+    ) -> Iterator[dict[str, list[int]]]:
+        """Yields the examples of one file."""
+        if self.remainder_policy not in ("pad", "drop"):
+            raise UserError(f"remainder_policy={self.remainder_policy!r}: expected pad or drop")
+        paths = self.text_filepaths_for_task(tmp_dir, task_id)
+        most = None
+        if task_id >= self.num_train_shards and paths:
+            most = self.max_dev_chars // (self.num_dev_shards * len(paths))
+        size = self.sequence_length
+        ids: list[int] = []
+        for text in self.file_generator(paths, max_chars_per_file=most):
+            ids += encoder.encode(text)
+            whole = len(ids) - len(ids) % size
+            yield from ({"targets": ids[i : i + size]} for i in range(0, whole, size))
+            ids = ids[whole:]
+        if ids and self.remainder_policy == "pad":
+            yield {"targets": [*ids, *[PAD_ID] * (size - len(ids))]}
 
 
 # ---- problems that this package does not have, whose classes can be defined
-
-
-class Text2ClassProblem(Text2TextProblem):
-    """Classification."""
-
-    missing = "a classifier (Text2ClassProblem)"
-
-
-class TextConcat2ClassProblem(Text2ClassProblem):
-    """Classification of several texts."""
 
 
 class Text2RealProblem(Text2TextProblem):

@@ -8,7 +8,7 @@ import abc
 import os
 from collections.abc import Callable, Iterable, Sequence
 
-from t2t_lite.errors import DataError, did_you_mean, quoted
+from t2t_lite.errors import DataError, UsageError, did_you_mean, quoted
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import text_files
 
@@ -207,6 +207,88 @@ class TokenTextEncoder(TextEncoder):
                 "add it, or give the problem an oov_token"
             )
         return id_
+
+
+class ClassLabelEncoder(TextEncoder):
+    """Labels of classes: a line is one label, and label k has id k + 2, after pad and EOS.
+
+    Args:
+        labels: the text of each label.
+
+    Raises:
+        UsageError: there is no label, or two are the same.
+    """
+
+    _FIRST = len(RESERVED_TOKENS)
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = [label.strip() for label in labels]
+        self._ids = {label: number for number, label in enumerate(self._labels, self._FIRST)}
+        if not labels or len(self._ids) < len(labels) or "" in self._ids:
+            raise UsageError(f"class_labels: expected different texts, got {quoted(list(labels))}")
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels in the order of their ids."""
+        return self._labels
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of labels, with pad and EOS."""
+        return self._FIRST + len(self._labels)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the id of a label; none for a line without text.
+
+        Raises:
+            DataError: there is no such label.
+        """
+        label = text.strip()
+        if label and label not in self._ids:
+            raise DataError(
+                f"label {quoted(label)} is not one of the problem's{did_you_mean(label, self._ids)}"
+            )
+        return [self._ids[label]] if label else []
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the label."""
+        return " ".join(self._labels[i - self._FIRST] for i in self._text_ids(ids))
+
+
+class TabEncoder(TextEncoder):
+    """Texts on one line, separated by tabs; the separator has an id of its own.
+
+    Args:
+        encoder: encodes a text.
+        separator: text whose first id stands between two texts.
+    """
+
+    def __init__(self, encoder: TextEncoder, separator: str) -> None:
+        self._encoder = encoder
+        self._separator = encoder.encode(separator)[:1]
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids of the encoder of a text."""
+        return self._encoder.vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of the texts of a line, if one of them has text."""
+        if not text.strip():
+            return []
+        first, *others = text.split("\t")
+        ids = self._encoder.encode(first)
+        for other in others:
+            ids = [*ids, *self._separator, *self._encoder.encode(other)]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the texts, with the separator's text between them."""
+        return self._encoder.decode(ids)
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns the parts of the texts that have no id, in order."""
+        return [part for one in text.split("\t") for part in self._encoder.unknown(one)]
 
 
 def require_characters(text: str, name: str) -> str:

@@ -7,8 +7,10 @@ import itertools
 import pathlib
 from collections.abc import Iterable, Sequence
 
+from t2t_lite import files
 from t2t_lite.errors import DataError, UserError, did_you_mean
 from t2t_lite.text.text_encoder import (
+    RESERVED_TOKENS,
     ByteTextEncoder,
     TextEncoder,
     TokenTextEncoder,
@@ -91,6 +93,12 @@ def build(
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:
         raise _unknown_type(vocab_type)
+
+
+def write_tokens(path: pathlib.Path, tokens: Iterable[str]) -> None:
+    """Writes a vocabulary of type TOKEN: padding and EOS, then the tokens, each once."""
+    lines = dict.fromkeys([*RESERVED_TOKENS, *tokens])
+    files.write_text(path, "".join(f"{token}\n" for token in lines))
 
 
 def _unknown_type(vocab_type: str) -> UserError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
-from t2t_lite.models.output_projection import OutputProjection
+from t2t_lite.models.output_projection import EXCLUDED, OutputProjection
 
 
 def smoothed_cross_entropy(
@@ -54,6 +54,29 @@ def smoothed_cross_entropy(
     return loss(logits)
 
 
+def smoothed_among_possible(
+    logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float
+) -> tf.Tensor:
+    """As `smoothed_cross_entropy`, where ids with logits of `EXCLUDED` get no share of ε.
+
+    Neither does any other id if only one is possible.
+    """
+    possible = tf.cast(logits > EXCLUDED, tf.float32)  # [N, V]
+    others = tf.maximum(tf.reduce_sum(possible, axis=1, keepdims=True) - 1.0, 0.0)
+    taken = tf.minimum(others, 1.0) * label_smoothing  # [N, 1]
+    right = tf.one_hot(targets, logits.shape[-1])
+    labels = tf.where(right > 0, 1.0 - taken, possible * taken / tf.maximum(others, 1.0))
+    entropy = -tf.reduce_sum(tf.math.xlogy(labels, labels), axis=1)
+    return tf.nn.softmax_cross_entropy_with_logits(labels, logits) - entropy
+
+
+def cross_entropy_of(
+    projection: OutputProjection,
+) -> Callable[[tf.Tensor, tf.Tensor, float], tf.Tensor]:
+    """Returns the smoothed cross entropy that suits the logits of `projection`."""
+    return smoothed_among_possible if projection.excludes else smoothed_cross_entropy
+
+
 def summed_cross_entropy(
     projection: OutputProjection,
     hidden: tf.Tensor,
@@ -76,10 +99,11 @@ def summed_cross_entropy(
     Returns:
         The sum in nats times `scale`, a float32 scalar.
     """
+    cross_entropy = cross_entropy_of(projection)
 
     def chunk_loss(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         logits = tf.cast(projection(hidden), tf.float32)  # [C, V]
-        losses = smoothed_cross_entropy(logits, targets, label_smoothing)
+        losses = cross_entropy(logits, targets, label_smoothing)
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0))
 
     if not chunk_tokens:

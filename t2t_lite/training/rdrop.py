@@ -22,7 +22,7 @@ import tensorflow as tf
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.bucket_padding import real_tokens
-from t2t_lite.training.losses import smoothed_cross_entropy, sum_over_chunks
+from t2t_lite.training.losses import cross_entropy_of, sum_over_chunks
 
 
 def twice(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -77,12 +77,13 @@ def summed_rdrop_loss(
     Returns:
         The sum in nats times `scale`, a float32 scalar; and the penalty in it, without gradients.
     """
+    cross_entropy = cross_entropy_of(projection)
 
     def chunk_losses(hidden: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         # Not in one product for both passes: joining their gradients would need more memory.
         first, second = (tf.cast(projection(hidden[i]), tf.float32) for i in (0, 1))  # [C, V]
-        entropies = smoothed_cross_entropy(first, targets, label_smoothing)
-        entropies += smoothed_cross_entropy(second, targets, label_smoothing)
+        entropies = cross_entropy(first, targets, label_smoothing)
+        entropies += cross_entropy(second, targets, label_smoothing)
         losses = tf.stack([0.5 * entropies, 0.25 * alpha * symmetric_divergence(first, second)])
         return scale * tf.reduce_sum(tf.where(tf.not_equal(targets, 0), losses, 0.0), axis=1)
 

@@ -374,10 +374,16 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     """Returns the hyperparameter set with the run's changes.
 
     Raises:
-        UsageError: the set is not for the model.
+        UsageError: the set is not for the model, or the model is not for the problem.
     """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
-    wanted = registry.model(config.model).hparams_class
+    model = registry.model(config.model)
+    if model.only_labels and not registry.problem(config.problem).has_labels:
+        raise UsageError(
+            f"model {config.model!r} is a classifier, and problem {config.problem!r} has no labels "
+            "(Text2ClassProblem): use another model, such as transformer"
+        )
+    wanted = model.hparams_class
     if not isinstance(hparams, wanted):
         raise UsageError(
             f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "

@@ -15,7 +15,7 @@ from t2t_lite.errors import DataError, UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text import sentencepiece_encoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, ClassLabelEncoder
 
 WORDS = ["small", "boats", "lie", "in", "harbours", "and", "seven", "children", "sing", "of"]
 PAIRS = [
@@ -173,6 +173,32 @@ def test_noise_is_in_the_sources_alone(corpus):
     encoder = corpus[1]
     for (source, target), ids in found.items():
         assert ids == tuple((*encoder.encode(text), EOS_ID) for text in (source, target))
+
+
+def test_labels_stay_as_they_are(corpus, tmp_path):
+    _, encoder, hparams = corpus
+    path = str(tmp_path / "labelled")
+    texts = [source for source, _ in PAIRS]
+    records.write_examples(
+        path,
+        ({"inputs": [*encoder.encode(text), EOS_ID], "targets": [3, EOS_ID]} for text in texts),
+    )
+    encoders = {"inputs": encoder, "targets": ClassLabelEncoder(["a", "b"])}
+    batches = train_dataset(
+        [path],
+        SCHEME,
+        ExampleReader(),
+        parts=1,
+        seed=1,
+        batch_shuffle_size=0,
+        rewriter=Rewriter.of(hparams, ExampleReader(), encoders, 1),
+        epochs=tf.data.Dataset.range(1),
+    )
+    found = list(rows(batches.as_numpy_iterator()))
+    assert {target for _, target in found} == {(3, EOS_ID)}
+    assert sorted(encoder.decode(source) for source, _ in found) == sorted(texts)
+    plain = {(*encoder.encode(text), EOS_ID) for text in texts}
+    assert len({source for source, _ in found} - plain) > len(found) / 4
 
 
 def test_statistics_are_those_of_the_first_epoch(corpus, first_epoch):

@@ -16,7 +16,7 @@ PAGES = ["README.md", *(path.name for path in sorted((ROOT / "docs").glob("*.md"
 # What stands for something that only the reader knows.
 _ELLIPSES = {"...", "…", "[...]"}
 # Names that a page registers itself.
-_OWN = {"spell_out", "word_dropout_transformer", "word_dropout_tiny"}
+_OWN = {"my_topics", "spell_out", "word_dropout_transformer", "word_dropout_tiny"}
 
 
 def bash(pages, name: str) -> list[str]:

@@ -36,6 +36,25 @@ def test_your_own_two_files_and_metric(pages, shell, tmp_path):
 
 
 @pytest.mark.slow
+def test_classification(pages, shell, tmp_path):
+    page = pages["classification.md"]
+    write_package(tmp_path, page.block("Train one on your own text", "python").code)
+    rows = [f"{('sport', 'politics', 'science')[i % 3]}\tText number {i}.\n" for i in range(200)]
+    (tmp_path / "your_train.tsv").write_text("".join(rows[20:]), encoding="utf-8")
+    (tmp_path / "your_dev.tsv").write_text("".join(rows[:20]), encoding="utf-8")
+    output = shell(page.block("Train one on your own text", "bash").code)
+    assert re.search(r"^exact match \(% of outputs\) = ", output, re.M)
+    heading = "Labels with their probabilities"
+    shell(page.block(heading, "bash").code)
+    (line,) = (tmp_path / "labels.txt").read_text(encoding="utf-8").splitlines()
+    labels = {"sport", "politics", "science"}
+    assert {word for word in line.split("\t") if word.isalpha()} == labels
+    shown = shell(f"python - <<'END'\n{page.block(heading, 'python').code}END\n").splitlines()
+    assert {row.split()[0] for row in shown} == labels
+    assert sum(float(row.split()[1]) for row in shown) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", ["A problem", "A model"])
 def test_extensions(pages, shell, tmp_path, heading: str):
     write_package(tmp_path, pages["extending.md"].block(heading, "python").code)

@@ -20,6 +20,7 @@ _TEXT = ["plain words and spaces around", "no break, carriage return; many words
 _MODELS = {
     "transformer": ("transformer_tiny", {"filter_size": 16, "num_heads": 2}),
     "lstm_seq2seq_attention": ("lstm_luong_attention", {}),
+    "transformer_encoder": ("transformer_tiny", {"filter_size": 16, "num_heads": 2}),
     "attention_lm": ("attention_lm_small", {"filter_size": 16, "num_heads": 2}),
 }
 

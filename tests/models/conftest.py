@@ -42,6 +42,7 @@ _MOE_LSTM = {
 KINDS = {
     "post_norm": ("transformer", "transformer_base_v1", _TRANSFORMER),
     "pre_norm": ("transformer", "transformer_base_v3", {**_TRANSFORMER, "pos": "emb"}),
+    "classifier": ("transformer_encoder", "transformer_base_v3", _TRANSFORMER),
     "experts": ("transformer", "transformer_moe_base", _EXPERTS),
     "universal": ("universal_transformer", "universal_transformer_base", _UNIVERSAL),
     "adaptive": ("universal_transformer", "adaptive_universal_transformer_base", _UNIVERSAL),

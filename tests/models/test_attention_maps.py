@@ -64,6 +64,8 @@ def test_a_map_for_each_layer_or_step_and_each_head(models, model_kind, heads):
 
 
 def test_the_last_layer_is_what_a_search_sees(kind, model):
+    if "encoder_decoder" not in model.attention_layers():
+        pytest.skip("a model without attention from outputs to the source")
     features = {"inputs": np.array([SOURCE]), "targets": np.array([TARGET])}
     _, expected = with_attention(model, lambda: model(features))
     maps = attention_maps(model, SOURCE, TARGET)

@@ -11,6 +11,7 @@ from t2t_lite.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.search_loop import DEAD
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
@@ -40,8 +41,9 @@ def test_a_beam_of_all_hypotheses_is_exhaustive_search(kind, make_model, feature
         for row, output in zip(log_probs, outputs, strict=True):
             log_prob = sum(row[place] for place in enumerate(output))
             expected.append((log_prob / ((5 + len(output)) / 6) ** ALPHA, output))
-        expected.sort(reverse=True)
-        found = {tuple(row[: row.tolist().index(EOS) + 1]) for row in ids[sentence, :3]}
+        expected = sorted((pair for pair in expected if pair[0] > DEAD), reverse=True)
+        likeliest = ids[sentence, : min(3, len(expected))]
+        found = {tuple(row[: row.tolist().index(EOS) + 1]) for row in likeliest}
         assert found == {output for _, output in expected[:3]}
         best = [score for score, _ in expected]
         np.testing.assert_allclose(scores[sentence, : len(best)], best, rtol=1e-4, atol=1e-5)

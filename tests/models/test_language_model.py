@@ -12,6 +12,7 @@ from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
 from t2t_lite.text.text_encoder import ByteTextEncoder, NoText
 
@@ -44,62 +45,9 @@ def model(request):
     return make_model(**(PRE_NORM if request.param == "n" else {}))
 
 
-# ---- T2T's model, in NumPy
-
-
-def numpy_attention_lm(model, targets):
-    """T2T's models/research/attention_lm.py, written with NumPy, in float64: logits [B, T, V]."""
-    h = model.hparams
-    weights = iter([np.float64(variable) for variable in model.trainable_variables])
-    embedding, softmax = next(weights), next(weights)
-    x = embedding[targets] * h.hidden_size**0.5 * (targets != 0)[..., None]  # [B, T, D]
-    x = np.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1] + timing(*x.shape[1:])
-    for _ in range(h.num_hidden_layers):
-        out, qkv, gamma, beta, *network = (next(weights) for _ in range(10))
-        up, up_bias, down, down_bias, *second = network
-        x = sublayer(h, x, gamma, beta, lambda y: attend(y, qkv, h.num_heads) @ out)  # noqa: B023
-        x = sublayer(
-            h,
-            x,
-            *second,
-            lambda y: np.maximum(y @ up + up_bias, 0) @ down + down_bias,  # noqa: B023
-        )
-    if h.layer_preprocess_sequence == "n":
-        x = norm(x, next(weights), next(weights))
-    assert next(weights, None) is None
-    return x @ softmax.T
-
-
-def timing(length, channels):
-    rates = np.exp(-np.log(1e4) / (channels // 2 - 1) * np.arange(channels // 2))
-    angles = np.arange(length)[:, None] * rates
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-
-
-def sublayer(h, x, gamma, beta, function):
-    if h.layer_preprocess_sequence == "n":
-        return x + function(norm(x, gamma, beta))
-    return norm(x + function(x), gamma, beta)
-
-
-def norm(x, gamma, beta):
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6) * gamma + beta
-
-
-def attend(x, qkv, heads):
-    """Self-attention to this and earlier positions, before the output's projection."""
-    results = []
-    parts = [np.split(part, heads, axis=-1) for part in np.split(x @ qkv, 3, axis=-1)]
-    for q, k, v in zip(*parts, strict=True):
-        logits = q @ np.swapaxes(k, 1, 2) / q.shape[-1] ** 0.5  # [B, T, T]
-        logits = np.where(np.tri(x.shape[1], dtype=bool), logits, -1e9)
-        shares = np.exp(logits - logits.max(-1, keepdims=True))
-        results.append(shares / shares.sum(-1, keepdims=True) @ v)
-    return np.concatenate(results, axis=-1)
-
-
-def test_logits_are_those_of_a_forward_pass_in_numpy(model):
-    wanted = numpy_attention_lm(model, TARGETS)
+def test_logits_are_those_of_a_forward_pass_in_numpy(model, t2t_files, t2t_language_model):
+    arrays = t2t_files.t2t_arrays(model)
+    wanted = t2t_language_model.logits("attention_lm", model.hparams, arrays, TARGETS)
     np.testing.assert_allclose(logits_of(model), wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -170,14 +118,25 @@ def test_a_search_goes_on_from_prompts(model, xla_compile):
 
 @pytest.mark.parametrize("method", ["argmax", "random"])
 def test_scores_leave_prompts_out(model, method):
-    hparams = DecodeHParams(beam_size=2, alpha=0.0, sampling_method=method, return_beams=True)
+    check_scores(model, [model], sampling_method=method)
+
+
+def test_an_ensemble_goes_on_from_prompts_by_mean_probabilities(model):
+    models = [model, make_model(Transformer, num_hidden_layers=1)]
+    check_scores(Ensemble(models), models)
+
+
+def check_scores(searched, models, **settings):
+    """Compares scores with sums of log-probabilities, of the mean over models."""
+    hparams = DecodeHParams(beam_size=2, alpha=0.0, return_beams=True, **settings)
     prompts = np.array([[3, 10, 7], [6, 0, 0]], np.int32)
     encoders = {"inputs": NoText(), "targets": ByteTextEncoder()}
-    found = make_search(model, encoders, hparams)(np.zeros([2, 0], np.int32), 6, prompts)
+    found = make_search(searched, encoders, hparams)(np.zeros([2, 0], np.int32), 6, prompts)
     for prompt, rows, scores in zip(prompts, *found, strict=True):
         size = np.count_nonzero(prompt)
         for ids, score in zip(rows, scores, strict=True):
-            log_probs = ops.convert_to_numpy(ops.log_softmax(logits_of(model, ids[None])))[0]
+            probs = [ops.convert_to_numpy(ops.softmax(logits_of(m, ids[None])))[0] for m in models]
+            log_probs = np.log(np.mean(probs, axis=0))
             end = [*ids, 1].index(1) + 1  # an untrained model may output padding
             after = range(size, min(end, len(ids)))
             assert score == pytest.approx(sum(log_probs[t, ids[t]] for t in after), abs=1e-4)

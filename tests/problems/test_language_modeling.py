@@ -89,7 +89,7 @@ def test_lm1b_replaces_words_that_are_not_listed(tmp_path):
 
     assert samples("train") == ["A second one .", "A UNK word ."]
     assert samples("eval") == ["A word ."]
-    assert problem.vocab_filename == "vocab.lm1b.en.32768"
+    assert problem.vocab_filename == "vocab.languagemodel_lm1b32k.32768.subwords"
 
 
 def test_your_own_text(tmp_path):

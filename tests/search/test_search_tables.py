@@ -100,6 +100,12 @@ def test_least_length_above_the_greatest(table):
     check(found, [([B, A], math.log(0.36)), ([A, B], math.log(0.27))])
 
 
+def test_least_length_after_a_prompt(table):
+    found = search(table, constraints=Constraints(min_length=2, is_prompt=True), prefix=[B])
+    check(found, [(BAB[0], log(BAB[1][1:]))])
+    assert found.scores[0, 1] == DEAD
+
+
 def test_exact_length(table):
     """EOS at the end alone; its probability counts."""
     exact = Constraints(force_length=True)

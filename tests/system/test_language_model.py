@@ -1,7 +1,9 @@
 """A language model through the commands: data, training, prompts, scores."""
 
+import importlib
 import json
 import math
+import pathlib
 import random
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import t2t_lite
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
+from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -18,6 +21,7 @@ from t2t_lite.serving.requests import TranslationRequest
 
 pytestmark = pytest.mark.integration
 
+BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 LENGTH = 6
 HPARAMS = (
@@ -87,6 +91,18 @@ def test_it_has_learned_to_go_on_from_prompts(trained):
     assert decode(trained, *flags, text=prompts[:1]) == found[:1]
 
 
+def test_an_ensemble_goes_on_from_prompts_on_any_number_of_devices(trained):
+    prompts = [" ".join(line(start).split()[:size]) for start in range(10) for size in (2, 4)]
+    flags = (f"--decode_from_file={trained}/in.txt", "--checkpoint_path=120,60")
+    together = decode(trained, *flags, text=prompts)
+    # Several batches are shared among the devices.
+    apart = decode(trained, *flags, "--decode_hparams=batch_size=3", text=prompts)
+    assert apart == together
+    assert [f"{prompt} {rest}" for prompt, rest in zip(prompts, apart, strict=True)] == [
+        line(start) for start in range(10) for _ in (2, 4)
+    ]
+
+
 def test_perplexity_is_that_of_the_scores(trained, capsys):
     text = [line(3), line(4)[: len("five six")], ""]
     scores = decode(trained, f"--score_file={trained}/in.txt", text=text)
@@ -107,6 +123,21 @@ def test_perplexity_is_that_of_the_scores(trained, capsys):
     assert f"({tokens} tokens)" in report
     assert f"{math.exp(-total / words):.2f}"[:-1] in report
     assert f"({words} words)" in report
+
+
+def test_n_grams_beside_it(trained, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    benchmark = importlib.import_module("language_model")
+    held_out = trained / "held_out.txt"
+    lines = [line(start) for start in range(10)]
+    held_out.write_text("\n\n".join(lines))
+    decoder = Decoder.from_run(run_folder.open_run(str(trained / "run")))
+    train = trained / "tmp" / "targets.train.txt"
+    ours, theirs = benchmark.perplexities(decoder, str(train), str(held_out), LENGTH + 2)
+    assert ours[1:] == theirs[1:]
+    # Each of ten beginnings is as likely; the rest of a line is certain, if all of it is seen.
+    assert ours.log_prob == pytest.approx(-10 * math.log(10), rel=0.15)
+    assert theirs.log_prob == pytest.approx(-10 * math.log(10), rel=0.15)
 
 
 def test_evaluations_are_of_perplexity(trained, capsys):

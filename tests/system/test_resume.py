@@ -149,7 +149,7 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(2, 16, 1, "train", KILL, "", id="once"),
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
-        pytest.param(1, 900, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
+        pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
         pytest.param(
             2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE, id="every-feature", marks=SLOW

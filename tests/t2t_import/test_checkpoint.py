@@ -6,10 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.bin import t2t_import, t2t_trainer
+from t2t_lite.bin import t2t_trainer
 from t2t_lite.checkpoints import averaging
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -18,10 +17,8 @@ from t2t_lite.errors import UserError
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.t2t_import import variables as t2t_variables
 from t2t_lite.text.text_encoder import TokenTextEncoder, VocabType
 
-STEP = 250_000
 TOKENS = "text2text_tmpdir_tokens"
 VOCAB_SIZE = 21
 SMALL = {"num_hidden_layers": 1, "hidden_size": 8, "filter_size": 12, "num_heads": 2}
@@ -55,77 +52,6 @@ def two_lists(monkeypatch):
     monkeypatch.setitem(registry._problems._entries, "two_lists", TwoLists)
 
 
-def write_checkpoint(folder, arrays, step=STEP):
-    """Writes the variables of a model among those of an optimizer and T2T's counters."""
-    slots = {f"training/{name}/Adam": array for name, array in arrays.items()}
-    counters = {
-        "global_step": np.int64(step),
-        "training/beta1_power": np.float32(0.5),
-        "losses_avg/problem_0/total_loss": np.float32(2.0),
-        "train_stats/problem_0_steps": np.int32(7),
-    }
-    return write_values(folder, arrays | slots | counters, step)
-
-
-def write_values(folder, values, step=STEP):
-    """Writes a checkpoint as TF1's Saver does; returns its prefix."""
-    folder.mkdir(exist_ok=True)
-    prefix = str(folder / f"model.ckpt-{step}")
-    tf.raw_ops.SaveV2(
-        prefix=prefix,
-        tensor_names=list(values),
-        shape_and_slices=[""] * len(values),
-        tensors=[tf.constant(value) for value in values.values()],
-    )
-    return prefix
-
-
-def write_flags(folder, **flags):
-    lines = ["--noregistry_help", *(f"--{name}={value}" for name, value in flags.items())]
-    (folder / "flags.txt").write_text("\n".join(lines))
-    (folder / "flags_t2t.txt").write_text("--t2t_usr_dir=None\n--registry_help=False")
-
-
-def write_tokens(folder, name, size):
-    folder.mkdir(exist_ok=True)
-    tokens = [f"t{i}" for i in range(size - 3)]
-    (folder / name).write_text("\n".join(["<pad>", "<EOS>", "<UNK>", *tokens]) + "\n")
-
-
-def t2t_arrays(model, shards=3, target_space_id=0):
-    """The weights of a model by T2T's names, embeddings in shards of uneven size."""
-    arrays = {}
-    for variable, columns in t2t_variables.parts_of(model):
-        borders = np.cumsum(list(columns.values()))[:-1]
-        pieces = np.split(np.asarray(variable), borders, axis=-1)
-        for name, piece in zip(columns, pieces, strict=True):
-            if "/" in name:
-                arrays[name] = piece
-                continue
-            scope = f"transformer/symbol_modality_{len(piece)}_{piece.shape[1]}/{name}"
-            rows = np.array_split(piece, shards)
-            arrays |= {f"{scope}/weights_{i}": part for i, part in enumerate(rows)}
-    table = "transformer/body/target_space_embedding/kernel"
-    if table in arrays:
-        arrays[table] = np.roll(arrays[table], target_space_id, axis=0)
-    return arrays
-
-
-def import_run(folder, *flags):
-    """Calls the command; returns its exit code."""
-    places = [f"--t2t_dir={folder}/t2t", f"--vocab_dir={folder}/data", f"--output_dir={folder}/run"]
-    with pytest.raises(SystemExit) as end:
-        t2t_import.main([*places, *flags])
-    return end.value.code or 0
-
-
-def restored(folder):
-    run = run_folder.open_run(str(folder / "run"))
-    model = run.build_model()
-    assert run.restore_weights(model) == STEP
-    return run, model
-
-
 def small_model(**changes):
     hparams = registry.hparams("transformer_base").copy(**{**SMALL, **changes})
     model = Transformer(hparams, VOCAB_SIZE, VOCAB_SIZE)
@@ -136,13 +62,13 @@ def small_model(**changes):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(t2t_files, tmp_path_factory):
     """A folder with T2T's files of a small model's training, and the model."""
     folder = tmp_path_factory.mktemp("trained")
     model = small_model(use_target_space_embedding=True)
-    write_checkpoint(folder / "t2t", t2t_arrays(model))
-    write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
-    set_flags(folder)
+    t2t_files.write_checkpoint(folder / "t2t", t2t_files.t2t_arrays(model))
+    t2t_files.write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
+    set_flags(t2t_files, folder)
     return folder, model
 
 
@@ -154,14 +80,14 @@ def t2t(trained, tmp_path):
     return tmp_path, model
 
 
-def set_flags(folder, **changes):
+def set_flags(t2t_files, folder, **changes):
     flags = {
         "problem": TOKENS,
         "model": "transformer",
         "hparams_set": "transformer_base",
         "hparams": f"{SIZES},symbol_modality_num_shards=3",
     }
-    write_flags(folder / "t2t", **{**flags, **changes})
+    t2t_files.write_flags(folder / "t2t", **{**flags, **changes})
 
 
 def features(high=VOCAB_SIZE):
@@ -172,24 +98,26 @@ def features(high=VOCAB_SIZE):
 # ---- against T2T itself
 
 
-def import_golden(golden_folder, folder):
+def import_golden(t2t_files, golden_folder, folder):
     """Imports a golden configuration; returns its settings."""
     config = json.loads((golden_folder / "config.json").read_text())
     arrays = dict(np.load(golden_folder / "weights.npz"))
-    write_checkpoint(folder / "t2t", arrays)
+    t2t_files.write_checkpoint(folder / "t2t", arrays)
     model = config.get("model", "transformer")
-    write_flags(folder / "t2t", problem="two_lists", model=model, hparams_set=config["hparams_set"])
+    t2t_files.write_flags(
+        folder / "t2t", problem="two_lists", model=model, hparams_set=config["hparams_set"]
+    )
     (folder / "t2t" / "hparams.json").write_text(json.dumps(config["hparams"]))
     for side in ("source", "target"):
         name = {"source": "vocab.inputs.tokens", "target": "vocab.targets.tokens"}[side]
-        write_tokens(folder / "data", name, config[f"{side}_vocab_size"])
-    assert import_run(folder, f"--target_space_id={config['target_space_id']}") == 0
+        t2t_files.write_tokens(folder / "data", name, config[f"{side}_vocab_size"])
+    assert t2t_files.import_run(folder, f"--target_space_id={config['target_space_id']}") == 0
     return config
 
 
-def test_logits_are_those_of_t2t(t2t_folder, tmp_path):
-    import_golden(t2t_folder, tmp_path)
-    _, model = restored(tmp_path)
+def test_logits_are_those_of_t2t(t2t_files, t2t_folder, tmp_path):
+    import_golden(t2t_files, t2t_folder, tmp_path)
+    _, model = t2t_files.restored(tmp_path)
     recorded = np.load(t2t_folder / "forward.npz")
     for batch in "ab":
         batch_features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
@@ -199,10 +127,10 @@ def test_logits_are_those_of_t2t(t2t_folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["evolved_transformer", "universal_transformer_act"])
-def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
+def test_models_of_similar_layers_are_imported(t2t_files, golden, tmp_path, name):
     folder = golden / "compared" / name
-    config = import_golden(folder, tmp_path)
-    run, model = restored(tmp_path)
+    config = import_golden(t2t_files, folder, tmp_path)
+    run, model = t2t_files.restored(tmp_path)
     assert run.flags["model"] == config["model"]
     recorded = np.load(folder / "forward.npz")
     batch_features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
@@ -213,10 +141,10 @@ def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
 
 
 @pytest.mark.parametrize("config", [pytest.param("two_vocabs", marks=pytest.mark.slow), "relative"])
-def test_texts_are_those_of_t2t(golden, tmp_path, config):
+def test_texts_are_those_of_t2t(t2t_files, golden, tmp_path, config):
     folder = golden / "transformer" / config
-    settings = import_golden(folder, tmp_path)
-    run, _ = restored(tmp_path)
+    settings = import_golden(t2t_files, folder, tmp_path)
+    run, _ = t2t_files.restored(tmp_path)
     how = settings["decode"]["variants"]["fast/beam4_single"]
     search = f"beam_size=4,alpha={how['alpha']},extra_length={how['extra_length']}"
     decoder = Decoder.from_run(run, hparams=DecodeHParams().override(search))
@@ -230,23 +158,25 @@ def test_texts_are_those_of_t2t(golden, tmp_path, config):
     assert len(set(texts)) > 3
 
 
-def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_path, capsys):
+def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(
+    t2t_files, golden, tmp_path, capsys
+):
     recorded = json.loads((golden / "t2t_variable_names.json").read_text())["variables"]
     assert len(recorded) == 250
     draw = np.random.RandomState(0)
     values = {v["name"]: np.asarray(draw.normal(size=v["shape"]), v["dtype"]) for v in recorded}
-    write_values(tmp_path / "t2t", values | {"global_step": np.int64(STEP)})
+    t2t_files.write_values(tmp_path / "t2t", values | {"global_step": np.int64(t2t_files.STEP)})
     problem = registry.problem("translate_ende_wmt8k")
-    write_flags(tmp_path / "t2t", problem=problem.name, hparams_set="transformer_test")
+    t2t_files.write_flags(tmp_path / "t2t", problem=problem.name, hparams_set="transformer_test")
     reserved, characters = ["<pad>_", "<EOS>_"], sorted(set("<pad>EOS_\\u;0123456789"))
     words = [f"{number}_" for number in range(8190 - len(reserved) - len(characters))]
     vocabulary = "".join(f"'{subtoken}'\n" for subtoken in reserved + characters + words)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / problem.vocab_filename).write_text(vocabulary)
 
-    assert import_run(tmp_path) == 0
+    assert t2t_files.import_run(tmp_path) == 0
     log = capsys.readouterr().err
-    run, model = restored(tmp_path)
+    run, model = t2t_files.restored(tmp_path)
     of_the_model = [a for name, a in values.items() if name.startswith("transformer/")]
     assert model.count_params() == sum(array.size for array in of_the_model)
     assert (
@@ -268,25 +198,27 @@ def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_pat
         {"self_attention_type": "dot_product_relative", "max_relative_position": 2},
     ],
 )
-def test_weights_come_back_as_they_were(tmp_path, changes):
+def test_weights_come_back_as_they_were(t2t_files, tmp_path, changes):
     """Through shards of uneven size, and hparams.json as T2T writes it."""
     model = small_model(**changes)
-    write_checkpoint(tmp_path / "t2t", t2t_arrays(model, target_space_id=6))
-    write_tokens(tmp_path / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
+    t2t_files.write_checkpoint(tmp_path / "t2t", t2t_files.t2t_arrays(model, target_space_id=6))
+    t2t_files.write_tokens(tmp_path / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
     recorded = model.hparams.to_dict() | {"symbol_modality_num_shards": 3, "bottom": {}}
     if recorded["pos"] == "none":
         recorded["pos"] = None
     (tmp_path / "t2t" / "hparams.json").write_text(json.dumps(recorded))
-    assert import_run(tmp_path, f"--problem={TOKENS}", "--target_space_id=6") == 0
-    run, found = restored(tmp_path)
+    assert t2t_files.import_run(tmp_path, f"--problem={TOKENS}", "--target_space_id=6") == 0
+    run, found = t2t_files.restored(tmp_path)
     assert run.hparams == model.hparams
     assert np.array_equal(found(features()), model(features()))
 
 
-def test_names_are_those_of_t2t():
+def test_names_are_those_of_t2t(t2t_files):
     """A sample of every kind, spelled out."""
     relative = {"self_attention_type": "dot_product_relative", "max_relative_position": 2}
-    names = set(t2t_arrays(small_model(**relative, use_target_space_embedding=True), shards=11))
+    names = set(
+        t2t_files.t2t_arrays(small_model(**relative, use_target_space_embedding=True), shards=11)
+    )
     body = "transformer/body"
     layer = f"{body}/decoder/layer_0"
     prefixes = {
@@ -303,105 +235,106 @@ def test_names_are_those_of_t2t():
     }
     assert prefixes <= names
     post_norm = small_model(layer_preprocess_sequence="none", layer_postprocess_sequence="dan")
-    names = set(t2t_arrays(post_norm))
+    names = set(t2t_files.t2t_arrays(post_norm))
     assert f"{layer}/ffn/layer_postprocess/layer_norm/layer_norm_scale" in names
     assert not any("layer_prepostprocess" in name for name in names)
 
 
-def test_shards_are_joined_by_their_numbers(t2t):
+def test_shards_are_joined_by_their_numbers(t2t_files, t2t):
     folder, model = t2t
-    arrays = t2t_arrays(model, shards=12)
-    write_checkpoint(folder / "t2t", dict(sorted(arrays.items())))  # weights_10 before weights_2
-    assert import_run(folder) == 0
-    assert np.array_equal(restored(folder)[1](features()), model(features()))
+    arrays = t2t_files.t2t_arrays(model, shards=12)
+    t2t_files.write_checkpoint(
+        folder / "t2t", dict(sorted(arrays.items()))
+    )  # weights_10 before weights_2
+    assert t2t_files.import_run(folder) == 0
+    assert np.array_equal(t2t_files.restored(folder)[1](features()), model(features()))
 
 
-def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
+def test_the_newest_checkpoint_or_the_one_that_is_named(t2t_files, t2t):
     folder, _ = t2t
     other = small_model(use_target_space_embedding=True)
     other.softmax_embedding.matrix.assign(other.softmax_embedding.matrix * 2.0)
-    older = write_checkpoint(folder / "t2t", t2t_arrays(other), step=90_000)
+    older = t2t_files.write_checkpoint(folder / "t2t", t2t_files.t2t_arrays(other), step=90_000)
     (folder / "t2t" / "checkpoint").write_text('model_checkpoint_path: "/gone/model.ckpt-90000"')
-    assert import_run(folder) == 0
-    assert restored(folder)[0].flags["imported_from"].endswith(f"model.ckpt-{STEP}")
-    assert import_run(folder, f"--checkpoint_path={older}", f"--output_dir={folder}/older") == 0
+    assert t2t_files.import_run(folder) == 0
+    assert (
+        t2t_files.restored(folder)[0]
+        .flags["imported_from"]
+        .endswith(f"model.ckpt-{t2t_files.STEP}")
+    )
+    assert (
+        t2t_files.import_run(folder, f"--checkpoint_path={older}", f"--output_dir={folder}/older")
+        == 0
+    )
     run = run_folder.open_run(str(folder / "older"))
     model = run.build_model()
     assert run.restore_weights(model) == 90_000
     assert np.array_equal(model(features()), other(features()))
 
 
-def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
+def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t_files, t2t):
     folder, model = t2t
-    assert import_run(folder) == 0
-    run, _ = restored(folder)
+    assert t2t_files.import_run(folder) == 0
+    run, _ = t2t_files.restored(folder)
     started = run.build_model()
     warm_start(started, str(run.folder))
     assert np.array_equal(started(features()), model(features()))
     (checkpoint,) = averaging.newest_checkpoints(run.folder, 1)
     averaged = averaging.average(run, [checkpoint])
-    assert run.restore_weights(started, averaged) == STEP
+    assert run.restore_weights(started, averaged) == t2t_files.STEP
     with pytest.raises(UserError, match=r"an average or imported, for inference only: it has no o"):
         averaging.refuse_average(run.folder)
 
 
-def test_training_does_not_go_on_in_it(t2t, capsys):
+def test_training_does_not_go_on_in_it(t2t_files, t2t, capsys):
     folder, _ = t2t
-    assert import_run(folder) == 0
+    assert t2t_files.import_run(folder) == 0
     names = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
     with pytest.raises(SystemExit) as end:
         t2t_trainer.main([*names, f"--data_dir={folder}/data", f"--output_dir={folder}/run"])
     assert end.value.code == 1
     *_, line = capsys.readouterr().err.strip().splitlines()
-    assert f"checkpoint {folder}/run/model.ckpt-{STEP} is an average or imported" in line
+    assert f"checkpoint {folder}/run/model.ckpt-{t2t_files.STEP} is an average or imported" in line
     assert "--warm_start_from" in line
 
 
 # ---- errors
 
 
-def refused(folder, capsys, *flags):
-    """Runs an import that fails and must write nothing; returns the message."""
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert import_run(folder, *flags) != 0
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert not (folder / "run").exists()
-    *_, line = capsys.readouterr().err.strip().splitlines()
-    return line
-
-
-def test_all_that_does_not_fit_is_named_at_once(t2t, capsys):
+def test_all_that_does_not_fit_is_named_at_once(t2t_files, t2t, capsys):
     folder, model = t2t
-    arrays = t2t_arrays(model)
+    arrays = t2t_files.t2t_arrays(model)
     ffn = "transformer/body/encoder/layer_0/ffn"
     del arrays[f"{ffn}/conv1/bias"]
     arrays[f"{ffn}/conv2/kernel"] = np.zeros((12, 9), np.float32)
     arrays["transformer/body/encoder/layer_0/moe/gates"] = np.zeros(3, np.float32)
-    write_checkpoint(folder / "t2t", arrays)
-    line = refused(folder, capsys)
-    assert f"model.ckpt-{STEP}: variables do not fit" in line
+    t2t_files.write_checkpoint(folder / "t2t", arrays)
+    line = t2t_files.refused(folder, capsys)
+    assert f"model.ckpt-{t2t_files.STEP}: variables do not fit" in line
     assert f"{ffn}/conv1/bias [12] is missing" in line
     assert f"{ffn}/conv2/kernel is [12, 9], not [12, 8]" in line
     assert "transformer/body/encoder/layer_0/moe/gates [3] is unknown here" in line
     assert line.count(";") == 2
 
 
-def test_missing_rows_of_an_embedding_are_named(t2t, capsys):
+def test_missing_rows_of_an_embedding_are_named(t2t_files, t2t, capsys):
     folder, model = t2t
-    arrays = t2t_arrays(model)
+    arrays = t2t_files.t2t_arrays(model)
     missing = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
     del arrays[missing]
-    write_checkpoint(folder / "t2t", arrays)
-    assert f"model.ckpt-{STEP}: variables are missing: {missing}" in refused(folder, capsys)
+    t2t_files.write_checkpoint(folder / "t2t", arrays)
+    assert f"model.ckpt-{t2t_files.STEP}: variables are missing: {missing}" in t2t_files.refused(
+        folder, capsys
+    )
 
 
-def test_shards_of_different_widths_are_named(t2t, capsys):
+def test_shards_of_different_widths_are_named(t2t_files, t2t, capsys):
     folder, model = t2t
-    arrays = t2t_arrays(model)
+    arrays = t2t_files.t2t_arrays(model)
     odd = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
     arrays[odd] = np.zeros((7, 5), np.float32)
-    write_checkpoint(folder / "t2t", arrays)
-    assert f"{odd} [7, 5] is unknown here" in refused(folder, capsys)
+    t2t_files.write_checkpoint(folder / "t2t", arrays)
+    assert f"{odd} [7, 5] is unknown here" in t2t_files.refused(folder, capsys)
 
 
 @pytest.mark.parametrize(
@@ -420,44 +353,44 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(t2t, capsys, flags, message):
+def test_what_a_user_can_mend_is_one_line(t2t_files, t2t, capsys, flags, message):
     folder, _ = t2t
-    set_flags(folder, **flags)
-    assert message in refused(folder, capsys)
+    set_flags(t2t_files, folder, **flags)
+    assert message in t2t_files.refused(folder, capsys)
 
 
-def test_another_vocabulary_is_refused(t2t, capsys):
+def test_another_vocabulary_is_refused(t2t_files, t2t, capsys):
     folder, _ = t2t
-    write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE + 1)
-    line = refused(folder, capsys)
+    t2t_files.write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE + 1)
+    line = t2t_files.refused(folder, capsys)
     assert f"shared has {VOCAB_SIZE} rows" in line
     assert f"has {VOCAB_SIZE + 1} entries; correct --vocab_dir, or --problem" in line
 
 
-def test_a_checkpoint_that_cannot_be_read_is_refused(t2t, capsys):
+def test_a_checkpoint_that_cannot_be_read_is_refused(t2t_files, t2t, capsys):
     folder, _ = t2t
     (data,) = (folder / "t2t").glob("*.data-*")
     data.write_bytes(data.read_bytes()[:-2000])
-    assert f"model.ckpt-{STEP} cannot be read: " in refused(folder, capsys)
-    data.with_name(f"model.ckpt-{STEP}.index").unlink()
-    assert "holds no checkpoint (model.ckpt-STEP.index)" in refused(folder, capsys)
+    assert f"model.ckpt-{t2t_files.STEP} cannot be read: " in t2t_files.refused(folder, capsys)
+    data.with_name(f"model.ckpt-{t2t_files.STEP}.index").unlink()
+    assert "holds no checkpoint (model.ckpt-STEP.index)" in t2t_files.refused(folder, capsys)
 
 
-def test_a_target_space_that_is_not_there_is_refused(t2t, capsys):
+def test_a_target_space_that_is_not_there_is_refused(t2t_files, t2t, capsys):
     folder, _ = t2t
-    assert "target_space_id=32: expected a number below 32" in refused(
+    assert "target_space_id=32: expected a number below 32" in t2t_files.refused(
         folder, capsys, "--target_space_id=32"
     )
 
 
-def test_a_folder_with_something_in_it_is_left_alone(t2t, capsys):
+def test_a_folder_with_something_in_it_is_left_alone(t2t_files, t2t, capsys):
     folder, _ = t2t
     (folder / "runs").mkdir()
     (folder / "runs" / "notes.txt").write_text("mine")
-    assert "already exists" in refused(folder, capsys, f"--output_dir={folder}/runs")
+    assert "already exists" in t2t_files.refused(folder, capsys, f"--output_dir={folder}/runs")
 
 
-def test_a_full_disk_leaves_nothing(t2t, capsys, full_disk):
+def test_a_full_disk_leaves_nothing(t2t_files, t2t, capsys, full_disk):
     folder, _ = t2t
     with full_disk(4000):
-        assert "t2t-import: error: " in refused(folder, capsys)
+        assert "t2t-import: error: " in t2t_files.refused(folder, capsys)

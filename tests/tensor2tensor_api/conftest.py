@@ -89,3 +89,10 @@ def archives() -> Callable[[pathlib.Path], None]:
         (folder / "own.de").write_text("Ein erster. Ein zweiter.\nkein Satz\n\n")
 
     return write
+
+
+@pytest.fixture
+def folders(tmp_path, archives) -> tuple[str, str]:
+    """The data folder, and a folder with the archives."""
+    archives(tmp_path / "tmp")
+    return str(tmp_path / "data"), str(tmp_path / "tmp")

@@ -25,6 +25,8 @@ def run(command, *flags: str) -> None:
         ("translate_usr_rev", "transformer", "transformer_usr_tiny", "Katze number 3"),
         ("usr_parity", "lstm_seq2seq", "lstm_usr", "abc"),
         ("usr_language_model", "transformer", "transformer_usr_tiny", "A first"),
+        ("usr_sentiment", "transformer_encoder", "transformer_usr_tiny", "a dull film"),
+        ("usr_same", "transformer_encoder", "transformer_usr_tiny", "cat\tcat"),
     ],
 )
 def test_it_runs_unchanged(upstream, tmp_path, archives, problem, model, hparams_set, line):

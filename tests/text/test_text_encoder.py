@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import text_encoder, vocabularies
 from t2t_lite.text.text_encoder import VocabType
@@ -183,3 +183,45 @@ def test_encoding_needs_no_tensorflow(tmp_path):
         "assert not {'tensorflow', 'keras'} & sys.modules.keys()\n"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+class TestLabels:
+    def test_a_line_is_a_label(self):
+        encoder = text_encoder.ClassLabelEncoder(["not entailed", "entailed", "a\tb "])
+        assert [encoder.encode(label) for label in encoder.labels] == [[2], [3], [4]]
+        assert encoder.encode(" entailed\n") == [3]
+        assert encoder.encode(" ") == []
+        assert encoder.decode([2, 1, 0, 9]) == "not entailed"
+        assert encoder.vocab_size == 5
+        assert encoder.pack_lines(["entailed"]) == [pack([3])]
+
+    def test_an_unknown_label_names_the_nearest(self):
+        with pytest.raises(DataError, match=r"label 'postive' is not .*did you mean 'positive'"):
+            text_encoder.ClassLabelEncoder(["negative", "positive"]).encode("postive")
+
+    @pytest.mark.parametrize("labels", [[], ["a", "a "], ["a", ""]])
+    def test_labels_differ(self, labels):
+        with pytest.raises(UsageError, match="expected different texts"):
+            text_encoder.ClassLabelEncoder(labels)
+
+
+class TestTabs:
+    encoder = text_encoder.TabEncoder(text_encoder.ByteTextEncoder(), "$$")
+
+    @pytest.mark.parametrize(
+        ("text", "ids"),
+        [("a", [99]), ("a\tb", [99, 38, 100]), ("\tb", [38, 100]), ("a\t\tb", [99, 38, 38, 100])],
+    )
+    def test_a_tab_has_the_first_id_of_the_separator(self, text, ids):
+        assert self.encoder.encode(text) == ids
+        assert self.encoder.decode(ids) == text.replace("\t", "$")
+
+    def test_no_text_has_no_ids(self):
+        assert self.encoder.encode(" \t ") == []
+        assert self.encoder.vocab_size == 258
+
+    def test_unknown_parts_are_those_of_the_texts(self, write_tokens):
+        words = text_encoder.TokenTextEncoder(write_tokens("<UNK>\na\n$\n"), oov_token="<UNK>")
+        encoder = text_encoder.TabEncoder(words, "$")
+        assert encoder.encode("a b\ta") == [3, 2, 4, 3]
+        assert encoder.unknown("a b\tc") == ["b", "c"]

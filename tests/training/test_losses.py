@@ -3,8 +3,12 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.layers.embedding import Embedding
-from t2t_lite.models.output_projection import OutputProjection
-from t2t_lite.training.losses import smoothed_cross_entropy, summed_cross_entropy
+from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
+from t2t_lite.training.losses import (
+    smoothed_among_possible,
+    smoothed_cross_entropy,
+    summed_cross_entropy,
+)
 
 
 def dense_loss(logits: tf.Tensor, targets: tf.Tensor, smoothing: float) -> tf.Tensor:
@@ -107,3 +111,49 @@ def test_chunks_give_value_and_gradients_of_the_whole(tokens):
     for chunk_tokens in (1, 5, 100):
         for one, other in zip(whole, loss_and_gradients(chunk_tokens, tokens), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+# ---- logits that exclude ids
+
+
+def excluding_logits() -> np.ndarray:
+    """[4, 6]: ids 0 and 1 excluded, twice; nothing excluded; all but EOS excluded."""
+    logits = np.random.default_rng(4).normal(scale=2.0, size=(4, 6)).astype(np.float32)
+    logits[:2, :2] = EXCLUDED
+    logits[3] = [EXCLUDED, 0.0, *[EXCLUDED] * 4]
+    return logits
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_excluded_ids_get_no_share_of_the_smoothing(smoothing):
+    logits, targets = excluding_logits(), np.array([2, 5, 0, 1], np.int32)
+    given = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        losses = smoothed_among_possible(given, tf.constant(targets), smoothing)
+    gradients = tape.gradient(losses, given).numpy()
+    for rows, first in ((slice(0, 2), 2), (slice(2, 3), 0)):
+        possible = tf.constant(logits[rows, first:])
+        with tf.GradientTape() as tape:
+            tape.watch(possible)
+            wanted = smoothed_cross_entropy(possible, targets[rows] - first, smoothing)
+        np.testing.assert_allclose(losses[rows], wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            gradients[rows, first:], tape.gradient(wanted, possible), rtol=1e-5, atol=1e-6
+        )
+        assert not gradients[rows, :first].any()
+    assert losses[3] == 0.0
+    assert not gradients[3].any()
+
+
+@pytest.mark.parametrize("chunk_tokens", [0, 3])
+def test_given_logits_are_summed(chunk_tokens):
+    logits, targets = tf.constant(excluding_logits()), tf.constant([2, 0, 3, 1])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        total = summed_cross_entropy(GivenLogits(), logits, targets, 0.1, chunk_tokens)
+    each = smoothed_among_possible(logits, targets, 0.1).numpy()
+    assert float(total) == pytest.approx(each[0] + each[2] + each[3], rel=1e-5)
+    gradient = tape.gradient(total, logits).numpy()
+    assert gradient[[0, 2]].any()
+    assert not gradient[[1, 3]].any()

@@ -130,6 +130,7 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         ({"hparams": "batch_shuffle_size=0,hidden_size=8"}, UserError, "hidden_size: 16 != 8"),
         ({"random_seed": 6}, UserError, "was started with --random_seed=5, not 6"),
         ({"model": "lstm_seq2seq_attention"}, UsageError, "needs a LSTMHParams"),
+        ({"model": "transformer_encoder"}, UsageError, "'text2text_tmpdir' has no labels"),
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],

@@ -1,0 +1,138 @@
+"""T2T's `transformer_encoder`: a classifier (`models/transformer.TransformerEncoder`)."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import keras
+from keras import ops
+
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
+from t2t_lite.layers.dense import Projection
+from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import make_embedding
+from t2t_lite.models.output_projection import EXCLUDED, GivenLogits
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
+from t2t_lite.models.transformer_parts import TransformerEncoder
+from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerClassifier(Seq2Seq):
+    """The Transformer's encoder; the mean of its outputs; a linear layer to the classes.
+
+    A target is a label and EOS: the first symbol has the distribution of the classes, and EOS
+    follows with certainty. Padding does not count in the mean, unlike T2T's.
+
+    Logits are float32 in every dtype: those of ids that cannot occur are `EXCLUDED`.
+
+    Examples:
+        >>> model = TransformerClassifier("transformer_tiny", 8000, targets_vocab_size=2 + 3)
+        >>> logits = model({"inputs": texts, "targets": labels})  # [B, 2, 5]
+
+    Args:
+        hparams: a `TransformerHParams`, or the name of a registered set.
+        inputs_vocab_size: V of the texts.
+        targets_vocab_size: number of classes + 2, for padding and EOS.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+
+    Raises:
+        UsageError: there are no inputs or no classes, or an hparam is wrong.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+    hparams: TransformerHParams
+    encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
+    only_labels: ClassVar[bool] = True
+
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
+        h = self.hparams
+        classes = self.targets_vocab_size - len(RESERVED_TOKENS)
+        if classes < 1:
+            raise UsageError(
+                f"targets_vocab_size={self.targets_vocab_size}: expected the number of classes and "
+                "2 more, for padding and EOS"
+            )
+        self.encoder_class.add_layers(self)
+        self.class_projection = Projection(
+            h.hidden_size, (classes,), h.initializer_gain, use_bias=True
+        )
+        self.output_projection = GivenLogits()
+        self._attention_hook: AttentionHook | None = None
+
+    def _make_embeddings(self) -> None:
+        """Creates one matrix: labels are not embedded."""
+        self.inputs_embedding = make_embedding(self.hparams, self.inputs_vocab_size)
+        self.targets_embedding = self.softmax_embedding = self.inputs_embedding
+
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns the logits [B, T, V], which `output_projection` leaves as they are."""
+        logits, weights = self._classified(features["inputs"], training)
+        positions = ops.arange(ops.shape(features["targets"])[1])
+        return self._at(logits, weights, positions)
+
+    def _classified(
+        self, inputs: keras.KerasTensor, training: bool = False
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Returns the logits [B, V] of the first symbol, and the weights [B, S] of the mean."""
+        encoded, _ = self._encoder_view.encode(inputs, training)
+        present = ops.cast(ops.not_equal(inputs, 0), "float32")
+        weights = present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
+        mean = ops.sum(ops.cast(encoded, "float32") * weights[..., None], axis=1)  # [B, D]
+        classes = self.class_projection(ops.cast(mean, self.compute_dtype))
+        reserved = ops.full((1, len(RESERVED_TOKENS)), EXCLUDED) + ops.zeros_like(mean[:, :1])
+        return ops.concatenate([reserved, ops.cast(classes, "float32")], axis=-1), weights
+
+    def _at(
+        self, logits: keras.KerasTensor, weights: keras.KerasTensor, positions: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Returns logits [B, N, V] at `positions` [N]; arguments as `_classified` returns them."""
+        if self._attention_hook is not None:
+            self._attention_hook(weights[:, None] * ops.ones_like(positions, "float32")[:, None])
+        ended = ops.where(ops.arange(self.targets_vocab_size) == EOS_ID, 0.0, EXCLUDED)
+        return ops.where((positions == 0)[:, None], logits[:, None], ended)
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        attention = self.attention_layers()["encoder"]
+        return ForwardFlops(
+            source=flops_per_token(self.encoder_layers),
+            target=flops_per_token(self.class_projection),
+            source_source=sum(layer.flops_per_pair() for layer in attention),
+        )
+
+    @contextlib.contextmanager
+    def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
+        """Hooks the weights of the mean, which are equal; see `Seq2Seq.hook_attention`."""
+        self._attention_hook = hook
+        try:
+            yield
+        finally:
+            self._attention_hook = None
+
+    def attention_layers(self) -> Mapping[str, Sequence[MultiHeadAttention]]:
+        """Returns the encoder's self-attention; see `Seq2Seq.attention_layers`."""
+        layers = self.encoder_layers
+        return {"encoder": [attention for layer in layers for attention in layer.self_attentions]}
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """Classifies `inputs` [B, S]; a hypothesis has nothing of its own."""
+        return DecodeState(self._classified(inputs), ops.zeros((ops.shape(inputs)[0], beams, 0)))
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Returns `state`, whose size does not depend on the length."""
+        return state
+
+    def decode_step(
+        self,
+        ids: keras.KerasTensor,
+        step: keras.KerasTensor,
+        state: DecodeState,
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
+        logits, weights = state.sentence
+        return self._at(logits, weights, ops.full((ids.shape[1],), step)), state

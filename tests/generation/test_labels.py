@@ -1,0 +1,90 @@
+"""Data of classification: labels become targets."""
+
+import pytest
+
+from t2t_lite.data import problem, text_problems
+from t2t_lite.data.records import read_examples
+from t2t_lite.errors import DataError
+from t2t_lite.generation import generator, report
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.text.text_encoder import VocabType
+
+OPTIONS = DatagenOptions(num_workers=1)
+
+
+class Colours(text_problems.Text2ClassProblem):
+    """Repeats a few samples."""
+
+    base_name = "colours"
+    samples = (("red", 0), ("blue", 2), ("red", 0), ("green", 1))
+    num_classes = 3
+    vocab_type = VocabType.CHARACTER
+
+    @property
+    def dataset_splits(self):
+        return [{"split": problem.DatasetSplit.TRAIN, "shards": 1}]
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return ({"inputs": text, "label": label} for text, label in self.samples)
+
+
+class Named(Colours):
+    """With labels that have names."""
+
+    def class_labels(self, data_dir):
+        return ["r", "g", "b"]
+
+
+class Pairs(Named, text_problems.TextConcat2ClassProblem):
+    """Pairs of texts, one of them with a tab."""
+
+    samples = ((["red", "blue"], 1), (["red\tdark", "red"], 0))
+
+
+def texts(found, data, options=OPTIONS):
+    generator.generate_data(found, str(data), "", options)
+    encoders = found.get_feature_encoders(str(data))
+    return sorted(
+        tuple(encoders[side].decode(example[side]) for side in ("inputs", "targets"))
+        for example in read_examples(found.existing_filepaths(str(data), "train"))
+    )
+
+
+def test_labels_are_written_as_their_texts(data):
+    wanted = [("blue", "b"), ("green", "g"), ("red", "r"), ("red", "r")]
+    assert texts(Named(), data) == wanted
+    (example, *_) = read_examples(Named().existing_filepaths(str(data), "train"))
+    assert len(example["targets"]) == 2
+    assert list(Named().generate_text_for_vocab("", "")) == ["red", "blue", "red", "green"]
+
+
+def test_labels_without_names_have_t2ts(data):
+    assert texts(Colours(), data)[0] == ("blue", "ID_2")
+
+
+def test_texts_are_joined(data):
+    assert texts(Pairs(), data) == [("red dark$red", "r"), ("red$blue", "g")]
+    assert list(Pairs().generate_text_for_vocab("", ""))[-2:] == ["red dark", "red"]
+
+
+def test_cleaning_and_reports_see_the_labels(data):
+    cleaned = DatagenOptions(num_workers=1, clean="duplicates")
+    assert len(texts(Named(), data, cleaned)) == 3
+    table = "".join(report.report(Named(), str(data), "", OPTIONS, None))
+    assert "words of targets    1.0" in table
+
+
+@pytest.mark.parametrize("label", [3, -1, "red", None])
+def test_a_label_out_of_range_is_an_error(data, label):
+    class Wrong(Named):
+        samples = (("red", 0), ("blue", label))
+
+    with pytest.raises(DataError, match=r"colours: sample 2 .* label .*: expected a number .* 2$"):
+        texts(Wrong(), data)
+
+
+def test_labels_are_on_one_side_alone():
+    assert Named().has_labels
+    assert not Named(was_reversed=True).has_labels
+    assert not Named().can_split_sources
+    assert Named().metrics == ("exact_match",)

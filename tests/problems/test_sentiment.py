@@ -1,0 +1,64 @@
+"""Reviews from an archive with upstream's layout."""
+
+import io
+import tarfile
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import DataError
+
+NAME = "sentiment_imdb"
+
+
+def write_archive(folder, members):
+    with tarfile.open(folder / "aclImdb_v1.tar.gz", "w:gz") as archive:
+        for name, text in members.items():
+            info = tarfile.TarInfo(f"aclImdb/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+    return str(folder)
+
+
+def test_the_name_keeps_its_meaning():
+    problem = registry.problem(NAME)
+    shards = {entry["split"]: entry["shards"] for entry in problem.dataset_splits}
+    assert shards == {"train": 10, "eval": 1}
+    assert problem.vocab_files() == [f"vocab.{NAME}.8192.subwords"]
+    assert list(problem.class_labels("")) == ["neg", "pos"]
+    assert problem.num_classes == 2
+    assert registry.problem(f"{NAME}_characters").vocab_files() == []
+
+
+def test_reviews_have_the_label_of_their_folder(tmp_path):
+    raw = write_archive(
+        tmp_path,
+        {
+            "README": b"Not a review",
+            "imdb.txt": b"Not a review",
+            "test/neg/0_2.txt": b"Dull<br /><br />",
+            "test/pos/0_9.txt": b" Fine ",
+            "train/urls_pos.txt": b"http://",
+            "train/unsup/0_0.txt": b"Unknown",
+            "train/pos/0_9.txt": b"Great",
+            "train/neg/0_1.txt": b"Awful",
+            "train/neg/1_1.txt": b" ",
+        },
+    )
+    problem = registry.problem(NAME)
+    assert list(problem.generate_samples("", raw, "train")) == [
+        {"inputs": "Great", "label": 1},
+        {"inputs": "Awful", "label": 0},
+    ]
+    assert list(problem.text_samples("", raw, "eval")) == [
+        {"inputs": "Dull<br /><br />", "targets": "neg"},
+        {"inputs": "Fine", "targets": "pos"},
+    ]
+    (archive,) = problem.source_files(raw, "train")
+    assert archive.name == "aclImdb_v1.tar.gz"
+
+
+def test_an_archive_without_reviews_is_an_error(tmp_path):
+    raw = write_archive(tmp_path, {"test/neg/0_2.txt": b"Dull"})
+    with pytest.raises(DataError, match="no review in train/neg or train/pos"):
+        list(registry.problem(NAME).generate_samples("", raw, "train"))

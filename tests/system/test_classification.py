@@ -1,0 +1,156 @@
+"""A classifier through the commands: data, training, labels with probabilities, scores."""
+
+import json
+import math
+
+import pytest
+
+import t2t_lite
+from t2t_lite import registry
+from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
+from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest
+
+pytestmark = pytest.mark.integration
+
+PROBLEM = '''
+import random
+
+from t2t_lite import registry
+from t2t_lite.data import text_problems
+
+WORDS = (("bad", "awful", "dull"), ("good", "great", "fine"))
+
+
+@registry.register_problem
+class MoreFrequent(text_problems.Text2ClassProblem):
+    """Which of two kinds of words there are more of."""
+
+    num_classes = 2
+    approx_vocab_size = 2**8
+
+    @property
+    def dataset_splits(self):
+        return [{"split": "train", "shards": 2}, {"split": "eval", "shards": 1}]
+
+    def class_labels(self, data_dir):
+        return ["neg", "pos"]
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        draw = random.Random(f"41/{dataset_split}")
+        for _ in range(3000 if dataset_split == "train" else 100):
+            kinds = [draw.randrange(2) for _ in range(draw.choice((3, 5, 7, 9)))]
+            text = " ".join(draw.choice(WORDS[kind]) for kind in kinds)
+            yield {"inputs": text, "label": int(2 * sum(kinds) > len(kinds))}
+'''
+HPARAMS = (
+    "batch_size=1024,batch_shuffle_size=4,max_length=64,num_hidden_layers=1,hidden_size=64,"
+    "filter_size=128,learning_rate_schedule=constant*linear_warmup,learning_rate_constant=0.005,"
+    "learning_rate_warmup_steps=20"
+)
+TEXTS = ["good bad great", "", "awful dull fine", "fine " * 39 + "dull"]
+LABELS = ["pos", "", "neg", "pos"]
+
+
+def run(command, *flags):
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(flag) for flag in flags])
+    assert not ended.value.code, flags
+
+
+@pytest.fixture(scope="module", params=["transformer_encoder", "transformer"])
+def trained(request, tmp_path_factory):
+    """The folder of a trained classifier: its data is in `data`, its run in `run`."""
+    folder = tmp_path_factory.mktemp(request.param)
+    usr_dir = folder / f"usr_{request.param}"
+    usr_dir.mkdir()
+    (usr_dir / "__init__.py").write_text(PROBLEM)
+    before = dict(registry._problems._entries)
+    names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={folder}/data")
+    run(t2t_datagen, *names, f"--tmp_dir={folder}/tmp")
+    run(
+        t2t_trainer,
+        *names,
+        f"--model={request.param}",
+        "--hparams_set=transformer_tiny",
+        f"--hparams={HPARAMS}",
+        f"--output_dir={folder}/run",
+        "--train_steps=150",
+        "--local_eval_frequency=150",
+    )
+    yield folder
+    registry._problems._entries.clear()
+    registry._problems._entries.update(before)
+
+
+@pytest.fixture
+def is_encoder(trained):
+    return "encoder" in trained.name
+
+
+def decode(folder, *flags, text):
+    (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
+    run(t2t_decoder, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags)
+    return (folder / "out.txt").read_text().splitlines()
+
+
+def test_it_has_learned_to_count(trained, is_encoder, capsys):
+    rows = [json.loads(row) for row in (trained / "run" / "metrics.jsonl").open()]
+    (last,) = (row for row in rows if row["kind"] == "eval")
+    assert last["exact_match"] >= 95
+    assert last["accuracy_per_sequence"] >= 0.95
+    if is_encoder:  # which is sure of EOS
+        assert last["exact_match"] == 100 * last["accuracy_per_sequence"]
+        assert last["accuracy"] == (1 + last["accuracy_per_sequence"]) / 2
+    run(t2t_eval, f"--output_dir={trained}/run", f"--data_dir={trained}/data")
+    assert "exact_match" in capsys.readouterr().out
+
+
+def test_texts_get_labels(trained, is_encoder, capsys):
+    """Texts of any length, with the least room for outputs."""
+    texts = TEXTS if is_encoder else TEXTS[:3]
+    (trained / "reference.txt").write_text("".join(f"{label}\n" for label in LABELS[: len(texts)]))
+    found = decode(
+        trained,
+        f"--decode_from_file={trained}/in.txt",
+        f"--decode_reference={trained}/reference.txt",
+        "--decode_hparams=extra_length=1",
+        text=texts,
+    )
+    assert found == LABELS[: len(texts)]
+    assert "exact match (% of outputs) = 100.00" in capsys.readouterr().out
+
+
+def test_n_best_lists_are_distributions(trained, is_encoder):
+    translate = t2t_lite.open_run(str(trained / "run")).translator(beam_size=4)
+    found = translate("good great bad", n_best=4)
+    assert found[0].text == "pos"
+    # The best of each: other outputs may have the same text, such as one with padding.
+    scores = {entry.text: entry.score for entry in found[::-1] if entry.text in ("neg", "pos")}
+    assert sum(map(math.exp, scores.values())) == pytest.approx(
+        1.0, abs=1e-6 if is_encoder else 0.2
+    )
+    if is_encoder:
+        assert [entry.text for entry in found] == ["pos", "neg"]
+        assert found[0].log_probs.tolist() == pytest.approx([found[0].score, 0.0], abs=1e-6)
+        assert found[0].attention.tolist() == [[1 / len(found[0].source_tokens)] * 4] * 2
+    pairs = [f"good great bad\t{label}" for label in scores]
+    written = decode(trained, f"--score_file={trained}/in.txt", text=pairs)
+    assert [float(line) for line in written] == pytest.approx(list(scores.values()), abs=1e-4)
+
+
+def test_the_server_and_insights_know_labels(trained, is_encoder):
+    serving = pytest.importorskip("t2t_lite.serving.request_translator")
+    opened = run_folder.open_run(str(trained / "run"))
+    hparams = DecodeHParams.of(opened.problem, "beam_size=2")
+    limits = ServerConfig(output_dir=str(trained / "run"))
+    server = serving.RequestTranslator.load(opened, "", hparams, ServerMetrics(), limits)
+    (answer,) = map(json.loads, server([TranslationRequest(TEXTS[:3], 2, True, False)]))
+    found = [[h["text"] for h in line["hypotheses"]] for line in answer["translations"]]
+    assert [beams[:1] for beams in found] == [["pos"], [], ["neg"]]
+    page = trained / "page.html"
+    run(t2t_insights, f"--output_dir={trained}/run", "--text=good", f"--output_file={page}")
+    assert "pos" in page.read_text()

@@ -1,0 +1,120 @@
+"""T2T's classes of classification: their records, labels and metrics."""
+
+from typing import ClassVar
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data.records import read_examples
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.tensor2tensor_api import metrics, text_encoder, text_problems
+from t2t_lite.text.text_encoder import ClassLabelEncoder
+
+
+def generate(problem, folder):
+    generator.generate_data(problem, str(folder), str(folder), DatagenOptions(num_workers=1))
+    return list(read_examples(problem.existing_filepaths(str(folder), "train")))
+
+
+def test_a_label_is_a_target_of_one_symbol(usr_dir, tmp_path):
+    problem = registry.problem("usr_sentiment")
+    found = generate(problem, tmp_path)
+    encoders = problem.get_feature_encoders(str(tmp_path))
+    texts = {encoders["inputs"].decode(example["inputs"]): example for example in found}
+    assert len(texts) == 100
+    for text, example in texts.items():
+        label = int("fine" in text)
+        assert example["targets"] == [label + 2, 1]
+        assert encoders["targets"].decode(example["targets"]) == ["neg", "pos"][label]
+    assert problem.vocab_files() == ["vocab.usr_sentiment.256.subwords"]
+    assert problem.metrics == ["exact_match"]
+    assert registry.problem("usr_sentiment_rev").has_labels is False
+    vocabulary = (tmp_path / "vocab.usr_sentiment.256.subwords").read_text()
+    assert "neg" not in vocabulary  # labels are not text
+
+
+def test_several_texts_are_one_line_with_tabs(usr_dir, tmp_path):
+    problem = registry.problem("usr_same")
+    found = [tuple(example["inputs"]) for example in generate(problem, tmp_path)]
+    encoder = problem.get_feature_encoders(str(tmp_path))["inputs"]
+    as_in_t2t = [ord(character) + 2 for character in "cat$dog"]
+    assert (*as_in_t2t, 1) in found
+    assert encoder.encode("cat\tdog") == as_in_t2t
+    assert encoder.encode("\t ") == []
+
+
+class Encoding(text_problems.Text2ClassProblem):
+    """As T2T's classes override it: with T2T's ids, by `super()` or by itself."""
+
+    num_classes = 3
+    vocab_type = "character"
+    dataset_splits: ClassVar = [{"split": "train", "shards": 1}]
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return [{"inputs": text, "label": number} for number, text in enumerate("abc")]
+
+    def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+        for sample in super().generate_encoded_samples(data_dir, tmp_dir, dataset_split):
+            if sample["targets"] != [1]:
+                yield sample
+
+
+def test_encoded_samples_have_t2ts_ids(upstream, tmp_path):
+    registry.register_problem("usr_encoding")(Encoding)
+    found = generate(registry.problem("usr_encoding"), tmp_path)
+    ids = sorted((example["inputs"], example["targets"]) for example in found)
+    assert ids == [([99, 1], [2, 1]), ([101, 1], [4, 1])]
+
+
+class Words(Encoding):
+    """Labels that are words of a vocabulary, which has reserved ids."""
+
+    def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+        yield {"inputs": [99, 1], "targets": self.words.encode("two")}
+
+    def feature_encoders(self, data_dir):
+        return {"inputs": text_encoder.ByteTextEncoder(), "targets": self.words}
+
+    @property
+    def words(self):
+        return text_encoder.TokenTextEncoder(None, vocab_list=["one", "two"])
+
+
+def test_labels_may_have_reserved_ids(upstream, tmp_path):
+    registry.register_problem("usr_words")(Words)
+    problem = registry.problem("usr_words")
+    (example,) = generate(problem, tmp_path)
+    assert example["targets"] == [3, 1]
+    assert problem.get_feature_encoders(str(tmp_path))["targets"].decode([3, 1]) == "two"
+
+
+def test_labels_may_be_in_a_file(upstream, tmp_path):
+    class Listed(Encoding):
+        def feature_encoders(self, data_dir):
+            labels = text_encoder.ClassLabelEncoder(class_labels_fname=f"{data_dir}/labels.txt")
+            return {"inputs": text_encoder.ByteTextEncoder(), "targets": labels}
+
+    (tmp_path / "labels.txt").write_text("x\ny\nz\n")
+    problem = registry.register_problem("usr_listed")(Listed)()
+    labels = problem.get_feature_encoders(str(tmp_path))["targets"]
+    assert isinstance(labels, ClassLabelEncoder)
+    assert (labels.labels, labels.vocab_size) == (["x", "y", "z"], 5)
+    assert problem.vocab_files() == ["labels.txt"]
+
+
+@pytest.mark.parametrize(
+    ("named", "wanted"),
+    [
+        ([metrics.Metrics.ACC], ["exact_match"]),
+        ([metrics.Metrics.APPROX_BLEU, metrics.Metrics.ACC], ["exact_match"]),
+        (
+            [metrics.Metrics.ACC, metrics.Metrics.NEG_LOG_PERPLEXITY],
+            ["exact_match", "neg_log_perplexity"],
+        ),
+    ],
+)
+def test_the_accuracy_is_that_of_labels(upstream, named, wanted):
+    problem = registry.register_problem("usr_measured")(Encoding)()
+    problem.eval_metrics = lambda: named
+    assert problem.metrics == wanted

@@ -1,0 +1,124 @@
+"""T2T's files of text: what compile_data reads and writes, iterators, and cleaning."""
+
+import pathlib
+from typing import ClassVar
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.tensor2tensor_api import (
+    cleaner_en_xx,
+    datasets,
+    problem,
+    text_problems,
+    translate,
+    wmt,
+)
+
+
+def test_compiled_files_are_written_once_for_the_same_data_sets(folders):
+    own = [["", ("own.en", "own.de")]]
+    path = translate.compile_data(folders[1], own, "compiled")
+    first, second = pathlib.Path(f"{path}.lang1"), pathlib.Path(f"{path}.lang2")
+    assert first.read_text() == "A first one. A second one.\nno sentence\n"
+    assert second.read_text() == "Ein erster. Ein zweiter.\nkein Satz\n"
+    first.write_text("kept\n")
+    translate.compile_data(folders[1], own, "compiled")
+    assert first.read_text() == "kept\n"
+    translate.compile_data(folders[1], own, "compiled", datatypes_to_clean=["txt"])
+    assert first.read_text() == "A first one.\nA second one.\n"
+
+
+def test_a_custom_iterator_reads_compiled_files(upstream, folders):
+    class Custom(translate.TranslateProblem):
+        def source_data_files(self, dataset_split):
+            return [["", ("own.en", "own.de")]]
+
+    registry.register_problem("usr_custom")(Custom)
+    found = registry.problem("usr_custom")
+    read = found.generate_samples("", folders[1], "train", custom_iterator=lambda *paths: paths)
+    stem = f"{folders[1]}/usr_custom-compiled-train"
+    assert read == (f"{stem}.lang1", f"{stem}.lang2")
+
+
+def test_iterators(tmp_path):
+    one, other, labels, table = (str(tmp_path / name) for name in ("1", "2", "labels", "x.tsv"))
+    pathlib.Path(one).write_text(" a \nb\n")
+    pathlib.Path(other).write_text("c\nd\n")
+    pathlib.Path(labels).write_text("x y\tExtra_Label: 3\n")
+    pathlib.Path(table).write_text("a\tb\tc\nno tab\n")
+    pairs = [{"inputs": "a", "targets": "c"}, {"inputs": "b", "targets": "d"}]
+    assert list(text_problems.text2text_txt_iterator(one, other)) == pairs
+    assert list(text_problems.text2text_txt_sharded_iterator(f"{one}*", f"{other}*")) == pairs
+    assert list(text_problems.txt_line_sharded_iterator(f"{tmp_path}/[12]")) == list("abcd")
+    assert list(text_problems.txt_and_label_iterator(labels)) == [["x y", 3]]
+    tabbed = [{"inputs": "a", "targets": "b\tc"}]
+    assert list(text_problems.text2text_txt_tab_iterator(table)) == tabbed
+    assert list(text_problems.text2text_txt_tab_iterator(f"{tmp_path}/*.tsv*")) == tabbed
+    assert list(text_problems.text2self_txt_iterator(other)) == [{"targets": "c"}, {"targets": "d"}]
+    labelled = [{"inputs": "a", "label": 0}, {"inputs": "b", "label": 1}]
+    assert list(text_problems.text2class_txt_iterator(one, other, ["c", "d"])) == labelled
+    with pytest.raises(ValueError, match="line 1: expected text<TAB>Extra_Label"):
+        list(text_problems.txt_and_label_iterator(one))
+    with pytest.raises(DataError, match="2 and 1 lines"):
+        list(text_problems.text2text_txt_iterator(one, labels))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (["url", ("a",)], "expected an address and"),
+        (["url", ("tsv", "0", "1", "*")], "expected an address and"),
+        (["missing.tgz", ("a", "b")], "missing.tgz is missing, and has no address"),
+        (["text.tgz", ("a", "b")], "none of its 2 members is 'a'"),
+        (["text.tgz", ("tsv", 0, 1, "*.tsv")], "no member matches"),
+        (["table.tsv.gz", ("tmx", "table.tsv.gz")], "expected text in two languages"),
+    ],
+)
+def test_data_sets_that_cannot_be_read(folders, entry, message):
+    with pytest.raises(UserError, match=message):
+        list(datasets.pairs([entry], folders[1]))
+
+
+def test_addresses_that_are_known_are_checked():
+    url = "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz"
+    assert datasets.remote_file(url).size == 918_311_367
+    assert datasets.remote_file("http://no.such.host/a.tgz?raw=true").path("t").name == "a.tgz"
+
+
+def test_classes_of_wmt_can_be_derived_from():
+    class Larger(wmt.TranslateEndeWmt32k):
+        additional_training_datasets: ClassVar = [["http://no.such.host/a.tgz", ("a", "b")]]
+
+    train = Larger().source_data_files(problem.DatasetSplit.TRAIN)
+    assert [url.rpartition("/")[2] for url, _ in train] == [
+        "training-parallel-nc-v13.tgz",
+        "training-parallel-commoncrawl.tgz",
+        "training-parallel-europarl-v7.tgz",
+        "a.tgz",
+    ]
+    assert train[1][1] == ("commoncrawl.de-en.en", "commoncrawl.de-en.de")
+    vocabulary = wmt.TranslateEndeWmt32k().vocab_filename
+    assert vocabulary == "vocab.translate_ende_wmt32k.32768.subwords"
+    assert wmt.TranslateEnfrWmtCharacters().vocab_type == "character"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kept"),
+    [
+        ("It is so.", "So ist es.", [("It is so.", "So ist es.")]),
+        ("It is. It was.", "Es ist. Es war.", [("It is.", "Es ist."), ("It was.", "Es war.")]),
+        ("It is. It was.", "Es ist und es war.", []),
+        ("it is so.", "so", []),
+        ("No end", "kein Ende", []),
+        ("Mary: It is.", "Maria: Es ist.", []),
+        ("Pages 3 4 are missing.", "Seiten fehlen.", []),
+        ('"All of it."', "alles", []),
+        ("An open (bracket.", "offen", []),
+        ("LONDON - It is.", "London", []),
+        ("It's a dog's life.", "Hund", [("It's a dog's life.", "Hund")]),
+    ],
+)
+def test_cleaning_of_english(source, target, kept):
+    assert list(cleaner_en_xx.clean_en_xx_pairs([(source, target)])) == kept
