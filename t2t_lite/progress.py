@@ -16,7 +16,7 @@ _Show = Callable[[int, str], None]
 
 @contextlib.contextmanager
 def progress(
-    description: str, total: int | None = None, unit: str = "pairs"
+    description: str, total: int | None = None, unit: str = "samples"
 ) -> Iterator[Callable[[int], None]]:
     """Shows progress on standard error while the block runs.
 

@@ -30,7 +30,7 @@ def test_an_unknown_total_is_not_shown(clock, caplog):
     with progress.progress("data") as advance:
         clock[0] += 2
         advance(10)
-    assert caplog.messages == ["data: 10 pairs, 5 pairs/s, done"]
+    assert caplog.messages == ["data: 10 samples, 5 samples/s, done"]
 
 
 def test_failed_work_is_not_called_done(caplog):
@@ -59,7 +59,7 @@ def test_draws_a_bar_in_a_terminal(monkeypatch, caplog):
         advance(7)
     assert "data" in terminal.getvalue()
     assert "7/7" in terminal.getvalue()
-    assert "pairs/s" in terminal.getvalue()
+    assert "samples/s" in terminal.getvalue()
     assert not caplog.messages
 
 
