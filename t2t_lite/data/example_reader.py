@@ -46,6 +46,7 @@ class ExampleReader:
         max_input_length: subwords to which sources are truncated, EOS kept; 0: no limit.
         max_target_length: the same for targets.
         has_inputs: whether examples have sources, which language models lack.
+        has_labels: whether targets are a label and EOS.
     """
 
     reverse: bool = False
@@ -53,6 +54,7 @@ class ExampleReader:
     max_input_length: int = 0
     max_target_length: int = 0
     has_inputs: bool = True
+    has_labels: bool = False
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
@@ -66,7 +68,12 @@ class ExampleReader:
     @classmethod
     def of_whole(cls, problem: Problem) -> "ExampleReader":
         """Returns the reader of the examples of `problem` that does not truncate them."""
-        return cls(problem.was_reversed, problem.was_copy, has_inputs=problem.has_inputs)
+        return cls(
+            problem.was_reversed,
+            problem.was_copy,
+            has_inputs=problem.has_inputs,
+            has_labels=problem.has_labels,
+        )
 
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
@@ -210,7 +217,7 @@ def _lengths(
         examples: their numbers.
 
     Raises:
-        DataError: a record lacks a side, or the file ends early.
+        DataError: a record lacks a side, or a label EOS, or the file ends early.
         tf.errors.OpError: a record cannot be read.
     """
     number = 0  # of the records before this chunk
@@ -222,6 +229,12 @@ def _lengths(
             raise DataError(
                 f"{path}, record {number}: inputs or targets are missing; "
                 "delete the file and run t2t-datagen again"
+            )
+        if reader.has_labels and (lengths[:, 1] < 2).any():
+            number += 1 + int(lengths[:, 1].argmin())
+            raise DataError(
+                f"{path}, record {number}: a label without EOS, as T2T writes it; delete the files "
+                "of this problem and run t2t-datagen again"
             )
         if rewriter:
             numbers = tf.constant(examples[number : number + len(records)], tf.int64)

@@ -13,11 +13,11 @@ import abc
 import itertools
 import logging
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import (
     EOS_ID,
@@ -279,7 +279,10 @@ class Text2ClassProblem(Text2TextProblem):
         """Number of labels."""
 
     def class_labels(self, data_dir: str) -> Sequence[str]:
-        """Returns the text of each label, in the order of their numbers."""
+        """Returns the text of each label, in the order of their numbers.
+
+        If it reads a file of `data_dir`, add the file's name to `vocab_files()`: runs get a copy.
+        """
         del data_dir
         return [f"ID_{number}" for number in range(self.num_classes)]
 
@@ -291,17 +294,17 @@ class Text2ClassProblem(Text2TextProblem):
     @property
     def metric(self) -> str:
         """The share of texts whose label is right."""
-        return "exact_match"
+        return "exact_match" if self.has_labels else super().metric
 
     @property
     def decode_hparams(self) -> str:
         """Scores are log-probabilities, and texts are read to their end."""
-        return "alpha=0,max_input_size=0"
+        return "alpha=0,max_input_size=0" if self.has_labels else super().decode_hparams
 
     @property
     def can_split_sources(self) -> bool:
         """No: a label is of the whole text."""
-        return False
+        return not self.has_labels and super().can_split_sources
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the samples with their labels as text.
@@ -309,14 +312,17 @@ class Text2ClassProblem(Text2TextProblem):
         Raises:
             DataError: a label is not a number from 0 to `num_classes` - 1.
         """
-        labels = dict(enumerate(self.class_labels(data_dir)))
+        labels: dict[Hashable, str] = {}
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
         for number, sample in enumerate(samples, 1):
-            label = labels.get(sample["label"])
+            # Not earlier: generate_samples may write the file that class_labels reads.
+            labels = labels or dict(enumerate(self.class_labels(data_dir)))
+            given = sample.get("label")
+            label = labels.get(given) if isinstance(given, Hashable) else None
             if label is None:
                 raise DataError(
                     f"{self.base_name}: sample {number} of generate_samples: label "
-                    f"{sample['label']!r}: expected a number from 0 to {len(labels) - 1}"
+                    f"{given!r}: expected a number from 0 to {len(labels) - 1}"
                 )
             yield {"inputs": self.source_line(sample["inputs"]), "targets": label}
 
@@ -329,8 +335,17 @@ class Text2ClassProblem(Text2TextProblem):
         return (sample["inputs"] for sample in self.samples_for_vocab(data_dir, tmp_dir))
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
-        """Returns the encoder of text, and that of labels."""
+        """Returns the encoder of text, and that of labels.
+
+        Raises:
+            UsageError: `class_labels` are not `num_classes` different texts.
+        """
         labels = ClassLabelEncoder(self.class_labels(data_dir))
+        if len(labels.labels) != self.num_classes:
+            raise UsageError(
+                f"{self.base_name}: num_classes is {self.num_classes}, but class_labels returns "
+                f"{len(labels.labels)} labels"
+            )
         return {"inputs": self.load_vocab(data_dir), "targets": labels}
 
 
@@ -341,6 +356,10 @@ class TextConcat2ClassProblem(Text2ClassProblem):
     """
 
     CONCAT_TOKEN: ClassVar[str] = "$"
+
+    def source(self, line: str) -> str:
+        """Drops the white space around a line, but not the tabs of empty texts."""
+        return line.strip(" \r\n")
 
     def source_line(self, inputs: Any) -> str:
         """Returns the texts of a sample, separated by tabs."""

@@ -39,6 +39,7 @@ class InputLines:
     Args:
         config: names the files.
         has_inputs: whether targets to score have a source; else each line is one.
+        has_labels: whether targets are labels, before which tabs may separate several texts.
 
     Raises:
         UsageError: a flag does not apply without inputs.
@@ -48,7 +49,9 @@ class InputLines:
         paired_name: the same for the text that is paired with it.
     """
 
-    def __init__(self, config: DecoderConfig, has_inputs: bool = True) -> None:
+    def __init__(
+        self, config: DecoderConfig, has_inputs: bool = True, has_labels: bool = False
+    ) -> None:
         if not has_inputs and (
             config.prefix_file or (config.score_file and config.decode_from_file)
         ):
@@ -63,6 +66,7 @@ class InputLines:
             self._paired = config.score_file
         self._in_columns = bool(config.score_file) and not config.decode_from_file
         self._has_inputs = has_inputs
+        self._has_labels = has_labels
         self._stdin = _StandardInput() if config.decode_from_file == STANDARD_INPUT else None
         self.name = f"{'standard input' if self._stdin else self._source}, line"
         self.paired_name = f"{self._paired or self._source}, line"
@@ -107,7 +111,7 @@ class InputLines:
         return _windows(iter(self), has_arrived)
 
     def _columns(self, number: int, line: str) -> InputLine:
-        source, tab, target = line.partition("\t")
+        source, tab, target = line.rpartition("\t") if self._has_labels else line.partition("\t")
         if not tab:
             raise DataError(
                 f"{self.name} {number}: no tab between source and target; without "

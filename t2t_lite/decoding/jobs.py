@@ -167,7 +167,8 @@ class _LineDecoder:
     """
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, start: float) -> None:
-        self.lines = InputLines(config, decoder.problem.has_inputs)
+        problem = decoder.problem
+        self.lines = InputLines(config, problem.has_inputs, problem.has_labels)
         self._decoder = decoder
         self._start = start
         self._find = self._score if config.score_file else self._decode

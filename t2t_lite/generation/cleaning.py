@@ -12,7 +12,8 @@ The rules are applied in the order of `RULES`, and a pair counts under the first
                   (Latn-Hani+Hira+Kana); digits and punctuation belong to every script
     duplicates    the same pair has been kept before
 
-A language model's sample is one text: only `identical` and `max_ratio` do not apply to it.
+A language model's sample is one text: only `identical` and `max_ratio` do not apply to it. With
+labels as targets, `max_ratio` is refused.
 
 Lengths are in words separated by white space or, with `unit=char`, in characters: for Chinese,
 Japanese and Thai, which are written without spaces. Names follow OpusFilter and OpusCleaner.

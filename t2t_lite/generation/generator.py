@@ -114,7 +114,8 @@ def read_samples(
     """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed.
 
     Raises:
-        UsageError: samples that the problem itself encodes cannot be cleaned.
+        UsageError: samples that the problem itself encodes cannot be cleaned, nor labels by
+            their length.
     """
     seed_random(options, split)
     if problem.encodes_samples:
@@ -125,6 +126,11 @@ def read_samples(
             )
         encoded = problem.id_samples(data_dir, tmp_dir, split)
         return ids_as_text(encoded, problem.base_name, problem.sides)
+    if problem.has_labels and options.cleaning.max_ratio is not None:
+        raise UsageError(
+            f"--clean: max_ratio would compare the lengths of a text and its label, which "
+            f"{problem.base_name!r} has as targets: leave it out"
+        )
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
         samples = clean(samples, options.cleaning, problem.base_name)

@@ -1,12 +1,15 @@
 """T2T's base classes of classification."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import Any, ClassVar
 
 from t2t_lite.data import text_problems
+from t2t_lite.errors import DataError
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.metrics import Metrics
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
+from t2t_lite.tensor2tensor_api.problem import is_ours
 from t2t_lite.tensor2tensor_api.text2text_problem import Text2TextProblem
 from t2t_lite.tensor2tensor_api.text_encoder import NUM_RESERVED_TOKENS, ClassLabelEncoder
 from t2t_lite.text import text_encoder
@@ -30,6 +33,8 @@ class Text2ClassProblem(Text2TextProblem, text_problems.Text2ClassProblem):
     @property
     def metrics(self) -> Sequence[str]:
         """The registered metrics for `eval_metrics`; the accuracy is that of labels, not of EOS."""
+        if not self.has_labels:
+            return super().metrics
         named = (name for name in super().metrics if name not in ("bleu", "accuracy"))
         return list(dict.fromkeys([self.metric, *named]))
 
@@ -55,32 +60,50 @@ class Text2ClassProblem(Text2TextProblem, text_problems.Text2ClassProblem):
 
     @property
     def encodes_samples(self) -> bool:
-        """Whether a user's class overrides `generate_encoded_samples`."""
-        own = type(self).generate_encoded_samples
-        return own is not Text2ClassProblem.generate_encoded_samples
+        """Whether a user's class overrides `generate_encoded_samples` or `feature_encoders`.
+
+        The latter may name the labels, which T2T does not need before decoding.
+        """
+        own = type(self)
+        return not (is_ours(own.generate_encoded_samples) and is_ours(own.feature_encoders))
 
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
         """Yields the samples of a split as T2T's ids."""
         self.get_or_create_vocab(data_dir, tmp_dir)
-        first = self._first_label(data_dir)
-        for sample in super().generate_encoded_samples(data_dir, tmp_dir, dataset_split):
-            yield {"inputs": sample["inputs"], "targets": [sample["targets"][0] - first]}
+        encoder = self.load_encoders(data_dir)["inputs"]
+        samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
+        for sample in samples:
+            ids = encoder.encode(self.source_line(sample["inputs"]))
+            yield {"inputs": [*ids, EOS_ID], "targets": [sample["label"]]}
 
     def id_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the samples of `generate_encoded_samples` as they are written."""
-        first = self._first_label(data_dir)
-        for sample in self.generate_encoded_samples(data_dir, tmp_dir, dataset_split):
-            targets = [label + first for label in sample["targets"]]
-            yield {"inputs": sample["inputs"], "targets": [*targets, EOS_ID]}
+        """Yields the samples of `generate_encoded_samples` as they are written.
 
-    def _first_label(self, data_dir: str) -> int:
-        """Returns the id of T2T's label 0, which is 0 if T2T's encoder has reserved ids."""
-        labels = self.load_encoders(data_dir)["targets"]
-        return NUM_RESERVED_TOKENS if isinstance(labels, text_encoder.ClassLabelEncoder) else 0
+        Raises:
+            DataError: a label is out of range.
+        """
+        samples = self.generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+        encoder = None
+        for number, sample in enumerate(samples, 1):
+            encoder = encoder or self.load_encoders(data_dir)["targets"]  # which samples may need
+            # T2T's label k is k, or k + 2 from an encoder that has reserved ids.
+            is_list = isinstance(encoder, text_encoder.ClassLabelEncoder)
+            try:
+                ids = [index(label) + NUM_RESERVED_TOKENS * is_list for label in sample["targets"]]
+            except (KeyError, TypeError):
+                yield sample  # the caller says what is wrong
+                continue
+            if not all(NUM_RESERVED_TOKENS <= id_ < encoder.vocab_size for id_ in ids):
+                raise DataError(
+                    f"{self.base_name}: sample {number} of generate_encoded_samples: targets "
+                    f"{[*map(index, sample['targets'])]}: expected one of "
+                    f"{encoder.vocab_size - NUM_RESERVED_TOKENS} labels"
+                )
+            yield {**sample, "targets": [*ids, EOS_ID]}
 
 
 class TextConcat2ClassProblem(Text2ClassProblem, text_problems.TextConcat2ClassProblem):

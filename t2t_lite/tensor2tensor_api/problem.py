@@ -157,7 +157,7 @@ class Problem(problem.Problem):
     @property
     def writes_files(self) -> bool:
         """Whether `generate_data` is the user's, who also chooses the numbers of files."""
-        return not (self._is_generated_here or _is_ours(type(self).generate_data))
+        return not (self._is_generated_here or is_ours(type(self).generate_data))
 
     def filepaths(self, data_dir: str, split: str) -> list[str]:
         """Returns the data files of a split; those found if `generate_data` is the user's."""
@@ -210,7 +210,7 @@ class Problem(problem.Problem):
 
     def _has_readable_examples(self) -> bool:
         """Whether `example_reading_spec` is ours, or that of lists of ids."""
-        if _is_ours(type(self).example_reading_spec):
+        if is_ours(type(self).example_reading_spec):
             return True
         fields, decoders = self.example_reading_spec()
         kinds = {
@@ -306,7 +306,7 @@ class Problem(problem.Problem):
         return Output(target)
 
 
-def _is_ours(member: Any) -> bool:
+def is_ours(member: Any) -> bool:
     """Whether a class or function is this package's, not the user's."""
     return str(member.__module__).startswith("t2t_lite.")
 
@@ -326,6 +326,6 @@ def _adapted(encoder: Any, size: int | None, name: str) -> Any:
             f"problem {name} have an encoder without vocab_size: define it, or set "
             "p.vocab_size in hparams"
         )
-    if _is_ours(type(encoder)) and size in (None, own):
+    if is_ours(type(encoder)) and size in (None, own):
         return encoder
     return AdaptedEncoder(encoder, size or own)

@@ -216,13 +216,13 @@ class ClassLabelEncoder(TextEncoder):
         labels: the text of each label.
 
     Raises:
-        UsageError: there is no label, or two are the same.
+        UsageError: there is no label, one is not a text, or two are the same.
     """
 
     _FIRST = len(RESERVED_TOKENS)
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = [label.strip() for label in labels]
+        self._labels = [label.strip() for label in labels if isinstance(label, str)]
         self._ids = {label: number for number, label in enumerate(self._labels, self._FIRST)}
         if not labels or len(self._ids) < len(labels) or "" in self._ids:
             raise UsageError(f"class_labels: expected different texts, got {quoted(list(labels))}")

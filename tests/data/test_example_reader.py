@@ -116,6 +116,16 @@ def test_a_missing_side_is_named(tmp_path, broken):
         count_examples([str(path)], batching_scheme(100, 10, 4, 1.5), ExampleReader())
 
 
+def test_labels_as_t2t_writes_them_are_an_error(tmp_path):
+    path = tmp_path / "a"
+    labelled = {"inputs": [5, 1], "targets": [3, 1]}
+    records.write_examples(path, [labelled, {"inputs": [5, 1], "targets": [1]}])
+    scheme = batching_scheme(100, 10, 4, 1.5)
+    with pytest.raises(DataError, match="a, record 2: a label without EOS, as T2T writes it"):
+        count_examples([str(path)], scheme, ExampleReader(has_labels=True))
+    assert count_examples([str(path)], scheme, ExampleReader()).examples == 2
+
+
 def flip_byte(contents):
     return contents[:-20] + bytes([contents[-20] ^ 1]) + contents[-19:]
 

@@ -98,6 +98,8 @@ def test_source_and_target_in_one_line_as_in_t2t(tmp_path):
     path = write(tmp_path / "pairs", b"a b\tc\td\n\t\n")
     rows = InputLines(DecoderConfig(score_file=path))
     assert list(rows) == [InputLine("a b", "c\td"), InputLine("", "")]
+    labelled = InputLines(DecoderConfig(score_file=path), has_labels=True)
+    assert list(labelled) == [InputLine("a b\tc", "d"), InputLine("", "")]
     write(tmp_path / "pairs", b"a\tb\nonly\n")
     with pytest.raises(DataError, match=r"pairs, line 2: no tab between source and target"):
         list(rows)

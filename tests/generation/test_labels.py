@@ -4,7 +4,7 @@ import pytest
 
 from t2t_lite.data import problem, text_problems
 from t2t_lite.data.records import read_examples
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.generation import generator, report
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text.text_encoder import VocabType
@@ -65,6 +65,7 @@ def test_labels_without_names_have_t2ts(data):
 def test_texts_are_joined(data):
     assert texts(Pairs(), data) == [("red dark$red", "r"), ("red$blue", "g")]
     assert list(Pairs().generate_text_for_vocab("", ""))[-2:] == ["red dark", "red"]
+    assert Pairs().source(" red\t\n") == "red\t"  # the empty text is seen in training, too
 
 
 def test_cleaning_and_reports_see_the_labels(data):
@@ -74,7 +75,30 @@ def test_cleaning_and_reports_see_the_labels(data):
     assert "words of targets    1.0" in table
 
 
-@pytest.mark.parametrize("label", [3, -1, "red", None])
+def test_a_label_has_no_length_to_compare(data):
+    with pytest.raises(UsageError, match=r"--clean: max_ratio .* 'colours'"):
+        texts(Named(), data, DatagenOptions(num_workers=1, clean="max_ratio=3"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["r", "g"], "num_classes is 3, but class_labels returns 2 labels"),
+        (["r", "g", "b", "y"], "num_classes is 3, but class_labels returns 4 labels"),
+        ([0, 1, 2], "class_labels: expected different texts, got "),
+        (["r", "g", "r "], "class_labels: expected different texts, got "),
+    ],
+)
+def test_labels_must_be_as_many_texts_as_said(data, labels, message):
+    class Wrong(Named):
+        def class_labels(self, data_dir):
+            return labels
+
+    with pytest.raises(UsageError, match=message):
+        texts(Wrong(), data)
+
+
+@pytest.mark.parametrize("label", [3, -1, "red", None, [1]])
 def test_a_label_out_of_range_is_an_error(data, label):
     class Wrong(Named):
         samples = (("red", 0), ("blue", label))
@@ -88,3 +112,7 @@ def test_labels_are_on_one_side_alone():
     assert not Named(was_reversed=True).has_labels
     assert not Named().can_split_sources
     assert Named().metrics == ("exact_match",)
+    backwards = Named(was_reversed=True)
+    assert backwards.can_split_sources
+    assert backwards.metrics == ("bleu",)
+    assert backwards.decode_hparams == ""

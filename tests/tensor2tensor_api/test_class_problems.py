@@ -2,10 +2,12 @@
 
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
+from t2t_lite.errors import DataError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.tensor2tensor_api import metrics, text_encoder, text_problems
@@ -29,7 +31,9 @@ def test_a_label_is_a_target_of_one_symbol(usr_dir, tmp_path):
         assert encoders["targets"].decode(example["targets"]) == ["neg", "pos"][label]
     assert problem.vocab_files() == ["vocab.usr_sentiment.256.subwords"]
     assert problem.metrics == ["exact_match"]
-    assert registry.problem("usr_sentiment_rev").has_labels is False
+    backwards = registry.problem("usr_sentiment_rev")
+    assert backwards.has_labels is False
+    assert "exact_match" not in backwards.metrics
     vocabulary = (tmp_path / "vocab.usr_sentiment.256.subwords").read_text()
     assert "neg" not in vocabulary  # labels are not text
 
@@ -89,18 +93,62 @@ def test_labels_may_have_reserved_ids(upstream, tmp_path):
     assert problem.get_feature_encoders(str(tmp_path))["targets"].decode([3, 1]) == "two"
 
 
-def test_labels_may_be_in_a_file(upstream, tmp_path):
+@pytest.mark.parametrize("own_ids", [True, False])
+def test_labels_may_be_in_a_file(upstream, tmp_path, own_ids):
     class Listed(Encoding):
         def feature_encoders(self, data_dir):
             labels = text_encoder.ClassLabelEncoder(class_labels_fname=f"{data_dir}/labels.txt")
             return {"inputs": text_encoder.ByteTextEncoder(), "targets": labels}
 
+    if not own_ids:
+        Listed.generate_encoded_samples = text_problems.Text2ClassProblem.generate_encoded_samples
     (tmp_path / "labels.txt").write_text("x\ny\nz\n")
     problem = registry.register_problem("usr_listed")(Listed)()
+    found = sorted(example["targets"] for example in generate(problem, tmp_path))
+    assert found == ([[2, 1], [4, 1]] if own_ids else [[2, 1], [3, 1], [4, 1]])
     labels = problem.get_feature_encoders(str(tmp_path))["targets"]
     assert isinstance(labels, ClassLabelEncoder)
     assert (labels.labels, labels.vocab_size) == (["x", "y", "z"], 5)
     assert problem.vocab_files() == ["labels.txt"]
+
+
+def test_the_file_of_labels_may_be_written_with_the_samples(usr_dir, tmp_path):
+    class Written(type(registry.problem("usr_sentiment"))):
+        base_name = "usr_written"
+
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            (tmp_path / "labels.txt").write_text("bad\ngood\n")
+            return super().generate_samples(data_dir, tmp_dir, dataset_split)
+
+        def class_labels(self, data_dir):
+            return (tmp_path / "labels.txt").read_text().split()
+
+    problem = Written()
+    generate(problem, tmp_path)
+    assert problem.get_feature_encoders(str(tmp_path))["targets"].labels == ["bad", "good"]
+
+
+@pytest.mark.parametrize("targets", [[3], [-1], np.array([3])])
+def test_a_label_out_of_range_is_an_error(upstream, tmp_path, targets):
+    class Wrong(Encoding):
+        def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+            yield {"inputs": [99, 1], "targets": [2]}
+            yield {"inputs": [99, 1], "targets": targets}
+
+    problem = registry.register_problem("usr_wrong")(Wrong)()
+    with pytest.raises(DataError, match=r"usr_wrong: sample 2 .* \[(3|-1)\]: .* one of 3 labels"):
+        generate(problem, tmp_path)
+
+
+@pytest.mark.parametrize("sample", [{"targets": 1}, {"targets": ["1"]}, {}])
+def test_a_sample_without_a_list_of_labels_is_an_error(upstream, tmp_path, sample):
+    class Wrong(Encoding):
+        def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
+            yield {"inputs": [99, 1], **sample}
+
+    problem = registry.register_problem("usr_wrong")(Wrong)()
+    with pytest.raises(DataError, match=r"usr_wrong: sample 1 .* expected lists of integers"):
+        generate(problem, tmp_path)
 
 
 @pytest.mark.parametrize(
