@@ -270,6 +270,19 @@ class ParsingTreebankSamplePhrases(ParsingTreebankSample):
 
 
 @registry.register_problem
+class ParsingTreebankSamplePhrasesXx(ParsingTreebankSamplePhrases):
+    """`ParsingTreebankSamplePhrases` with the tag `XX` for every word that is no punctuation.
+
+    F1 does not count tags, and a model that does not learn them may learn phrases better (Vinyals
+    et al. 2015, arXiv:1412.7449). The accuracy of tags says nothing here.
+    """
+
+    def normalise(self, tree: Tree) -> Tree:
+        """Normalises a tree and replaces its tags."""
+        return trees.anonymise(super().normalise(tree))
+
+
+@registry.register_problem
 class ParsingCraft(TreebankProblem):
     """CRAFT 5.0.2: biomedical articles, 18,951 training and 2,780 evaluation trees.
 

@@ -267,6 +267,26 @@ def normalise(tree: Tree) -> Tree:
     return Tree(TOP, children)
 
 
+def anonymise(tree: Tree) -> Tree:
+    """Replaces the tags of words by `UNKNOWN_TAG`, so that a model need not learn them.
+
+    Tags of punctuation, which begin with no letter, remain: EVALB recognises punctuation by them.
+    Source: Vinyals et al. 2015 (arXiv:1412.7449), who replace all.
+    """
+    stack: _Open = [("", [])]
+    for node, begins in tree.walk():
+        if node.word is not None:
+            label = UNKNOWN_TAG if node.label[0].isalpha() else node.label
+            stack[-1][1].append(Tree(label, node.children))
+        elif begins:
+            stack.append((node.label, []))
+        else:
+            _close(stack)
+    (root,) = stack[0][1]
+    assert isinstance(root, Tree)
+    return root
+
+
 def phrases(tree: Tree) -> Iterator[Tree]:
     """Yields the phrases inside a tree, each under `TOP`.
 

@@ -74,6 +74,13 @@ def test_phrases_are_added_to_train_alone(tmp_path):
         assert (len(more) > len(plain)) == (split == "train")
 
 
+def test_words_may_have_no_tags_of_their_own(tmp_path):
+    write_mrg(tmp_path, 1, 100, 140, 150)
+    found = samples("parsing_treebank_sample_phrases_xx", tmp_path, "train")
+    assert found[0]["targets"] == "S NP XX XX /NP VP XX /VP /S"
+    assert len(found) == len(samples("parsing_treebank_sample_phrases", tmp_path, "train"))
+
+
 @pytest.mark.slow
 def test_phrases_of_the_sample_are_added_to_both_treebanks(shared_data):
     both, phrases, all_of_it = (

@@ -215,6 +215,23 @@ def test_a_tree_of_traces_cannot_be_normalised():
 
 @settings(deadline=None)
 @given(normalised_trees)
+def test_anonymous_trees_keep_words_and_phrases(tree):
+    other = trees.anonymise(tree)
+    assert other.words() == tree.words()
+    brackets = [
+        [(node.label, begins) for node, begins in each.walk() if node.word is None]
+        for each in (tree, other)
+    ]
+    assert brackets[0] == brackets[1]
+
+
+def test_only_punctuation_keeps_its_tag():
+    tree = trees.parse_tree("(TOP (S (PRP$ my) (-LRB- -LRB-) (NN X) (, ,) (`` ``) (: -) ($ $)))")
+    assert trees.anonymise(tree).tags() == ["XX", "-LRB-", "XX", ",", "``", ":", "$"]
+
+
+@settings(deadline=None)
+@given(normalised_trees)
 def test_normalised_trees_stay_as_they_are(tree):
     assert trees.normalise(tree) == tree
 
