@@ -125,9 +125,9 @@ def t2t_files():
 
 
 @pytest.fixture(scope="session")
-def t2t_language_model():
+def t2t_arithmetic():
     """The module with T2T's language models in NumPy."""
-    return _helper("t2t_language_model")
+    return _helper("t2t_arithmetic")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from t2t_lite import files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.t2t_import import settings as t2t_settings
 from t2t_lite.t2t_import import variables as t2t_variables
@@ -25,8 +24,14 @@ from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
 
 log = logging.getLogger(__name__)
 
-# T2T's models that can be imported; each is a `Transformer` here.
-_MODELS = ("transformer", "attention_lm", "evolved_transformer", "universal_transformer")
+# T2T's models that can be imported.
+_MODELS = (
+    "transformer",
+    "attention_lm",
+    "evolved_transformer",
+    "transformer_encoder",
+    "universal_transformer",
+)
 _STEP = "global_step"
 # Optimizer slots and their powers, running means of losses, counters: not part of the model.
 _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
@@ -69,6 +74,11 @@ def import_run(
     step, arrays = _read(path)
     name, model_class, hparams_class = _model_kind(folder, flags, arrays)
     resolved = t2t_settings.find_hparams(folder, flags, hparams_set, hparams, hparams_class)
+    if model_class.only_labels and not found.has_labels:
+        raise UserError(
+            f"{folder} has model {name!r}, a classifier, and problem {found.name!r} has no labels: "
+            "give --problem=NAME for that of the training"
+        )
     inputs, targets = _vocabulary_sizes(found, vocab_dir, path, arrays)
     model = model_class(resolved, inputs, targets)
     if target_space_id is None:
@@ -113,7 +123,7 @@ def _newest(folder: pathlib.Path) -> str:
 
 def _model_kind(
     folder: pathlib.Path, flags: Mapping[str, str], arrays: Mapping[str, np.ndarray]
-) -> tuple[str, type[Transformer], type[TransformerHParams]]:
+) -> tuple[str, type[t2t_variables.Model], type[TransformerHParams]]:
     """Returns a model's name, its class and that of its hparams.
 
     Without flags, the name is the first part of the variables' names.
@@ -128,7 +138,7 @@ def _model_kind(
         raise UserError(f"{folder} has model {name!r}: only {supported} can be imported")
     model_class = registry.model(name)
     hparams_class = model_class.hparams_class
-    assert issubclass(model_class, Transformer)
+    assert issubclass(model_class, t2t_variables.Model)
     assert issubclass(hparams_class, TransformerHParams)
     return name, model_class, hparams_class
 
@@ -170,7 +180,9 @@ def _vocabulary_sizes(
     except UserError as error:
         raise UserError(f"checkpoint {path}: {error}") from error
     for kind, rows in matrices.items():
-        encoder = encoders["inputs" if kind == "input_emb" else "targets"]
+        # A classifier embeds its sources alone, whatever T2T calls the matrix.
+        is_of_inputs = kind == "input_emb" or problem.has_labels
+        encoder = encoders["inputs" if is_of_inputs else "targets"]
         size = encoder.vocab_size
         if rows != size:
             if isinstance(encoder, TokenTextEncoder):
@@ -199,7 +211,7 @@ def _require_reserved(problem: Problem, vocab_dir: str, rows: int) -> None:
             )
 
 
-def _save(model: Transformer, step: int, folder: pathlib.Path) -> None:
+def _save(model: t2t_variables.Model, step: int, folder: pathlib.Path) -> None:
     """Writes a model's weights as a checkpoint that training cannot resume from."""
     checkpoint = tf.train.Checkpoint(
         model=model,

@@ -1,4 +1,4 @@
-"""Maps the variables of T2T's Transformer, and of models like it, to ours."""
+"""Maps the variables of T2T's Transformer, and of models made of its layers, to ours."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,13 @@ from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.models.universal_transformer import UniversalTransformer
 
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
 _SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")
+# The linear layer to the classes; T2T repeats the name of its modality.
+_CLASSES = re.compile(r"\w+/(?:class_label_modality_\d+_\d+/)+dense/(?P<kind>kernel|bias)")
 # Variables with axes more than ours: the Universal Transformer's signals of the recurrent steps,
 # [steps, 1, 1, D], and the kernels of convolutions.
 _STEP_SIGNALS = "/layer_embedding"
@@ -36,6 +39,10 @@ _FEED_FORWARD = ("ffn/conv1", "ffn/conv2")
 _CONVOLUTIONS = ("ffn/conv_hidden_relu/conv1_single", "ffn/conv_hidden_relu/conv2_single")
 
 
+# What can be imported.
+Model = Transformer | TransformerClassifier
+
+
 class Part(NamedTuple):
     """A variable of ours, and T2T's variables that form its columns."""
 
@@ -43,14 +50,14 @@ class Part(NamedTuple):
     columns: Mapping[str, int]  # T2T's names, from the left, with their numbers of columns
 
 
-def assign(model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0) -> None:
+def assign(model: Model, arrays: Mapping[str, np.ndarray], target_space_id: int = 0) -> None:
     """Assigns T2T's values to every variable of a model; see `matched`."""
     for variable, value in matched(model, arrays, target_space_id):
         variable.assign(value)
 
 
 def matched(
-    model: Transformer, arrays: Mapping[str, np.ndarray], target_space_id: int = 0
+    model: Model, arrays: Mapping[str, np.ndarray], target_space_id: int = 0
 ) -> list[tuple[keras.Variable, np.ndarray]]:
     """Returns every variable of a model with T2T's values for it.
 
@@ -69,6 +76,7 @@ def matched(
     """
     left = _with_joined_shards(arrays)
     left |= {name: _flat(a) for name, a in left.items() if _MORE_AXES.fullmatch(name)}
+    left = {_CLASSES.sub(r"classes/\g<kind>", name): array for name, array in left.items()}
     target_space = _target_space(_body(model))
     if target_space in left:
         rows = len(left[target_space])
@@ -114,7 +122,7 @@ def embedding_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
     return rows
 
 
-def parts_of(model: Transformer) -> Iterator[Part]:
+def parts_of(model: Model) -> Iterator[Part]:
     """Yields every trainable variable of a model once, with the names of T2T's parts of it.
 
     An embedding matrix has the name of its kind, because T2T splits it into shards.
@@ -122,7 +130,7 @@ def parts_of(model: Transformer) -> Iterator[Part]:
     body = _body(model)
     yield from _embeddings(model, body)
     feed_forward = _CONVOLUTIONS if isinstance(model, AttentionLM) else _FEED_FORWARD
-    for side in ("encoder", "decoder") if model.has_inputs else ("decoder",):
+    for side in _sides(model):
         scope = f"{body}/{side}"
         prefix = f"{scope}/layer_"
         if isinstance(model, UniversalTransformer):
@@ -138,10 +146,21 @@ def parts_of(model: Transformer) -> Iterator[Part]:
             else:
                 yield from _layer(layer, layer_scope, feed_forward)
         yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
+    if isinstance(model, TransformerClassifier):
+        yield from _dense(model.class_projection, "classes")
 
 
-def _body(model: Transformer) -> str:
-    """Returns the scope of all variables but the embedding matrices."""
+def _sides(model: Model) -> tuple[str, ...]:
+    """Returns the stacks of layers that a model has."""
+    if isinstance(model, TransformerClassifier):
+        return ("encoder",)
+    return ("encoder", "decoder") if model.has_inputs else ("decoder",)
+
+
+def _body(model: Model) -> str:
+    """Returns the scope of all variables but the embedding matrices and the classes."""
+    if isinstance(model, TransformerClassifier):
+        return "transformer_encoder/body"
     return f"{registry.snake_case(type(model).__name__)}/body"
 
 
@@ -185,22 +204,29 @@ def _whole(variable: keras.Variable, name: str) -> Part:
     return Part(variable, {name: variable.shape[-1]})
 
 
-def _embeddings(model: Transformer, body: str) -> Iterator[Part]:
+def _embeddings(model: Model, body: str) -> Iterator[Part]:
     h, targets, softmax = model.hparams, model.targets_embedding, model.softmax_embedding
-    if model.has_inputs:
-        is_shared = model.inputs_embedding is targets
-    else:
-        is_shared = h.shared_embedding_and_softmax_weights or h.shared_embedding
+    named_shared = h.shared_embedding_and_softmax_weights or h.shared_embedding
+    if isinstance(model, TransformerClassifier):
+        yield _whole(model.inputs_embedding.matrix, "shared" if named_shared else "input_emb")
+        yield from _of_sources(model, body)
+        return
+    is_shared = model.inputs_embedding is targets if model.has_inputs else named_shared
     yield _whole(targets.matrix, "shared" if is_shared else "target_emb")
     if model.has_inputs and not is_shared:
         yield _whole(model.inputs_embedding.matrix, "input_emb")
     if softmax is not targets:
         yield _whole(softmax.matrix, "softmax")
     if model.has_inputs:
-        if model.target_space is not None:
-            yield _whole(model.target_space, _target_space(body))
-        yield from _positions(model.inputs_position, f"{body}/inputs_positional_embedding")
+        yield from _of_sources(model, body)
     yield from _positions(model.targets_position, f"{body}/targets_positional_embedding")
+
+
+def _of_sources(model: Model, body: str) -> Iterator[Part]:
+    """Yields what is added to the embeddings of a source."""
+    if model.target_space is not None:
+        yield _whole(model.target_space, _target_space(body))
+    yield from _positions(model.inputs_position, f"{body}/inputs_positional_embedding")
 
 
 def _positions(position: Position, name: str) -> Iterator[Part]:
@@ -290,10 +316,17 @@ def _source_attention(layer: EncoderDecoderAttention, scope: str) -> Iterator[Pa
 
 
 def _dense(projection: Projection, scope: str, *names: str) -> Iterator[Part]:
-    """Yields kernel and bias of a dense layer, which holds several of T2T's side by side."""
-    widths = dict(zip(names, projection.widths, strict=True))
+    """Yields kernel and bias of a dense layer, which holds several of T2T's side by side.
+
+    Args:
+        projection: the layer.
+        scope: T2T's scope of its layers, or of the only one.
+        *names: T2T's names in that scope, from the left.
+    """
+    scopes = [f"{scope}/{name}" for name in names] or [scope]
+    widths = dict(zip(scopes, projection.widths, strict=True))
     for variable, kind in ((projection.kernel, "kernel"), (projection.bias, "bias")):
-        yield Part(variable, {f"{scope}/{name}/{kind}": width for name, width in widths.items()})
+        yield Part(variable, {f"{layer}/{kind}": width for layer, width in widths.items()})
 
 
 def _convolution(layer: Convolution | SeparableConvolution, scope: str) -> Iterator[Part]:

@@ -45,9 +45,9 @@ def model(request):
     return make_model(**(PRE_NORM if request.param == "n" else {}))
 
 
-def test_logits_are_those_of_a_forward_pass_in_numpy(model, t2t_files, t2t_language_model):
+def test_logits_are_those_of_a_forward_pass_in_numpy(model, t2t_files, t2t_arithmetic):
     arrays = t2t_files.t2t_arrays(model)
-    wanted = t2t_language_model.logits("attention_lm", model.hparams, arrays, TARGETS)
+    wanted = t2t_arithmetic.logits("attention_lm", model.hparams, arrays, TARGETS)
     np.testing.assert_allclose(logits_of(model), wanted, rtol=1e-4, atol=1e-4)
 
 

@@ -46,11 +46,11 @@ def write_words(folder, name=f"vocab.{PROBLEM}.tokens", reserved=("<pad>", "<EOS
 
 
 @pytest.fixture(params=list(KINDS))
-def t2t(request, tmp_path, t2t_files, t2t_language_model):
+def t2t(request, tmp_path, t2t_files, t2t_arithmetic):
     """A folder with T2T's files of a language model; its model, hparams and variables."""
     model, hparams_set, changes = KINDS[request.param]
     hparams = registry.hparams(hparams_set).copy(**SMALL, **changes)
-    arrays = t2t_language_model.draw_variables(model, hparams, VOCAB_SIZE, shards=3)
+    arrays = t2t_arithmetic.draw_variables(model, hparams, VOCAB_SIZE, shards=3)
     t2t_files.write_checkpoint(tmp_path / "t2t", arrays)
     changed = "".join(f",{name}={value}" for name, value in changes.items())
     t2t_files.write_flags(
@@ -68,7 +68,7 @@ def features(targets):
     return {"inputs": np.zeros([len(targets), 0], np.int32), "targets": targets}
 
 
-def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_language_model, capsys):
+def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic, capsys):
     folder, name, hparams, arrays = t2t
     assert t2t_files.import_run(folder) == 0
     assert f"{len(arrays)} variables read" in capsys.readouterr().err
@@ -76,12 +76,12 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_language_model,
     assert run.flags["model"] == name
     assert model.count_params() == sum(array.size for array in arrays.values())
     targets = np.array([[3, 10, 1, 0, 0], [6, 2, 9, 20, 4]], np.int32)
-    wanted = t2t_language_model.logits(name, hparams, arrays, targets)
+    wanted = t2t_arithmetic.logits(name, hparams, arrays, targets)
     np.testing.assert_allclose(model(features(targets)), wanted, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
-def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_language_model):
+def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_arithmetic):
     folder, name, hparams, arrays = t2t
     for path in (folder / "t2t").glob("flags*"):
         path.unlink()
@@ -91,7 +91,7 @@ def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_language_
     assert t2t_files.import_run(folder, f"--problem={PROBLEM}") == 0
     _, model = t2t_files.restored(folder)
     targets = np.array([[3, 10, 1]], np.int32)
-    wanted = t2t_language_model.logits(name, hparams, arrays, targets)
+    wanted = t2t_arithmetic.logits(name, hparams, arrays, targets)
     np.testing.assert_allclose(model(features(targets)), wanted, rtol=0, atol=1e-4)
 
 
@@ -111,12 +111,12 @@ def test_missing_and_unknown_variables_are_named(t2t, t2t_files, capsys):
 @pytest.mark.integration
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
 def test_the_commands_score_and_go_on_as_t2ts_arithmetic(
-    t2t, t2t_files, t2t_language_model, tmp_path, capsys
+    t2t, t2t_files, t2t_arithmetic, tmp_path, capsys
 ):
     folder, *model = t2t
 
     def log_probs(ids):
-        return t2t_language_model.log_probs(*model, ids)
+        return t2t_arithmetic.log_probs(*model, ids)
 
     def decode(*flags, text):
         (tmp_path / "in.txt").write_text(text)
@@ -174,11 +174,11 @@ def test_other_language_models_are_refused(t2t, flags, message, t2t_files, capsy
 
 @pytest.mark.parametrize("t2t", ["post_norm"], indirect=True)
 def test_a_list_without_padding_and_eos_is_refused(
-    t2t, t2t_files, t2t_language_model, tmp_path, capsys
+    t2t, t2t_files, t2t_arithmetic, tmp_path, capsys
 ):
     """T2T's list for the Penn Treebank is one: its words have the IDs of padding and EOS."""
     folder, model, hparams, _ = t2t
-    arrays = t2t_language_model.draw_variables(model, hparams, len(WORDS) + 1)
+    arrays = t2t_arithmetic.draw_variables(model, hparams, len(WORDS) + 1)
     t2t_files.write_checkpoint(folder / "t2t", arrays)
     write_words(folder / "data", "vocab.lmptb.10000", reserved=["of"])
     line = t2t_files.refused(folder, capsys, "--problem=languagemodel_ptb10k")
