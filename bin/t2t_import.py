@@ -8,8 +8,7 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-import",
-    "converts a Transformer, language model or classifier trained by tensor2tensor 1.x to a run "
-    "folder.\n"
+    "converts a Transformer, language model or classifier of tensor2tensor 1.x to a run folder.\n"
     "The folder is for t2t-decoder, t2t-eval, averaging and --warm_start_from; training cannot "
     "resume\nfrom it.",
     [
