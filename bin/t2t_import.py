@@ -8,9 +8,9 @@ from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-import",
-    "converts a Transformer, language model or classifier of tensor2tensor 1.x to a run folder.\n"
-    "The folder is for t2t-decoder, t2t-eval, averaging and --warm_start_from; training cannot "
-    "resume\nfrom it.",
+    "converts a Transformer, language model or classifier of tensor2tensor 1.x\n"
+    "to a run folder for t2t-decoder, t2t-eval, averaging and --warm_start_from. Training cannot\n"
+    "resume from it.",
     [
         "t2t-import --t2t_dir=t2t_train/base --vocab_dir=t2t_data --output_dir=runs/base",
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
