@@ -67,4 +67,5 @@ def test_an_answer_does_not_wait_for_an_acknowledgement(port):
             start = time.monotonic()
             ask(connection)
             times.append(time.monotonic() - start)
-    assert sorted(times)[5] < 0.03
+    # Each would take 0.04 s. Other work on the machine may hold up some.
+    assert sorted(times)[2] < 0.03

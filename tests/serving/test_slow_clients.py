@@ -51,7 +51,7 @@ def read_to_end(connection: socket.socket, dribble: bytes = b"") -> bytes:
 def server(serve):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("t2t_lite.serving.protocol._LEAD_SECONDS", 0.3)
-        with serve(timeout=0.5) as client:
+        with serve(timeout=1.5) as client:
             yield client
 
 
@@ -86,7 +86,7 @@ def test_what_came_too_late_is_said(server):
         connection.sendall(begun(b"POST", b"/translate"))
         head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
     assert b"\r\nconnection: close" in head.lower()
-    assert json.loads(body) == {"error": "the request did not arrive within 0.5 seconds"}
+    assert json.loads(body) == {"error": "the request did not arrive within 1.5 seconds"}
     assert server.metric('t2t_requests_total{code="408"}') >= 1
 
 
