@@ -268,6 +268,17 @@ def transformer_treebank() -> TransformerHParams:
 
 
 @registry.register_hparams
+def transformer_treebank2() -> TransformerHParams:
+    """`transformer_treebank` with relative positions up to 16; F1 is 11 points higher.
+
+    Positions among symbols tell the model which words a bracket spans (docs/results.md).
+    """
+    return transformer_treebank().copy(
+        self_attention_type="dot_product_relative", max_relative_position=16
+    )
+
+
+@registry.register_hparams
 def transformer_moe_base() -> TransformerHParams:
     """Base with 16 experts as the feed-forward layer, at as many operations per subword.
 

@@ -148,6 +148,18 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "learning_rate_warmup_steps": 500,
         "learning_rate_decay_steps": 9500,
     },
+    "transformer_treebank2": {
+        **_MULTI30K,
+        "batch_size": 2048,
+        "max_length": 512,
+        "layer_prepostprocess_dropout": 0.2,
+        "learning_rate_schedule": "constant*linear_warmup*single_cycle_cos_decay",
+        "learning_rate_constant": 0.002,
+        "learning_rate_warmup_steps": 500,
+        "learning_rate_decay_steps": 9500,
+        "self_attention_type": "dot_product_relative",
+        "max_relative_position": 16,
+    },
     "transformer_relative_tiny": {
         "num_hidden_layers": 2,
         "hidden_size": 128,
