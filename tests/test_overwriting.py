@@ -85,6 +85,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
         name="problem",
         metrics=("bleu",),
         has_inputs=True,
+        has_labels=False,
         vocab_files=lambda: ["vocab.words"],
         reference=lambda line, reference: reference,
         existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],
