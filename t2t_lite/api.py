@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
 
+# The hparams that `dataset` takes.
+_OF_BATCHES = (
+    *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
+    *("batch_shuffle_size", "eval_drop_long_sequences"),
+    *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
+    *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
+)
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
 
@@ -229,15 +236,16 @@ def dataset(
         split: train, dev or test.
         data_dir: folder that `generate_data` filled.
         seed: seed of the shuffling.
-        **hparams: the fields of `BasicHParams` that batches depend on, such as `batch_size=4096`
-            (subwords), `max_length=256` and `bpe_dropout=0.1`.
+        **hparams: the hparams that batches depend on, such as `batch_size=4096` (subwords),
+            `max_length=256` and `bpe_dropout=0.1`.
 
     Returns:
         A dataset of `({"inputs": [B, S], "targets": [B, T]}, targets [B, T], weights [B, T])`; ids
         are int32, 0 at padding, where the weights, float32, are 0.
 
     Raises:
-        UsageError: a name is unknown, or hparams contradict each other.
+        UsageError: a name is unknown, a hparam is one of the model's, or hparams contradict each
+            other.
         UserError: a data file is missing.
     """
     import tensorflow as tf
@@ -249,6 +257,11 @@ def dataset(
 
     dataset_split = _split(split)
     problem, settings = _problem(problem), BasicHParams().change(**hparams)
+    if others := [name for name in hparams if name not in _OF_BATCHES]:
+        raise UsageError(
+            f"hparam {others[0]!r} does not change batches: give it to the model or its training; "
+            f"dataset takes {', '.join(_OF_BATCHES)}"
+        )
     is_training = dataset_split == DatasetSplit.TRAIN
     folder = _expanded(data_dir)
     paths = problem.existing_filepaths(folder, dataset_split)

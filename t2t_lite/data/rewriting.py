@@ -84,7 +84,9 @@ class Rewriter:
         if any(_noise(hparams).values()):
             if not reader.has_inputs:
                 raise UsageError(
-                    "hparams source_..._noise change the inputs, which this problem does not have"
+                    "source noise (hparams source_casing_noise, source_typo_noise and "
+                    "source_punctuation_noise) needs inputs, which this problem does not have: set "
+                    "them to 0"
                 )
             rewrites["inputs"][_NOISE] = SourceNoise(encoders["inputs"], **_noise(hparams))
         # Sides that do not exist, and labels, have no other segmentations.
@@ -92,6 +94,7 @@ class Rewriter:
             side: encoder
             for side, encoder in encoders.items()
             if not isinstance(encoder, NoText | ClassLabelEncoder)
+            and not (side == "targets" and reader.has_labels)
         }
         samplers = make_samplers(own, **_sampling(hparams))
         for stream, side in enumerate(_SIDES):

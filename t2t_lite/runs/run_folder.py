@@ -341,13 +341,43 @@ def write_run(
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
 
 
+def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
+    """Makes room for other settings where a run ended before its first checkpoint.
+
+    Nothing is lost with such a run, and its settings may be why it ended.
+
+    Args:
+        flags: the trainer's settings, including output_dir, problem, model, hparams_set and
+            random_seed, which may be None.
+        hparams: the resolved hyperparameters.
+    """
+    folder = pathlib.Path(flags["output_dir"])
+    if any(folder.glob("*.ckpt-*.index")) or not (folder / FLAGS).is_file():
+        return
+    old = open_run(str(folder))
+    if flags["random_seed"] not in (None, old.flags["random_seed"]) or _differences(
+        old, flags, hparams.as_started(old.hparams)
+    ):
+        log.info("%s has no checkpoint yet: its settings are replaced", folder)
+        (folder / FLAGS).unlink()
+
+
 def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
     """Compares an existing run with other settings.
 
     Raises:
         UserError: problem, model or hyperparameters differ.
     """
-    differences = [
+    if differences := _differences(old, flags, hparams):
+        raise UserError(
+            f"{old.folder} holds a run with other settings (there != now): "
+            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings"
+        )
+
+
+def _differences(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> list[str]:
+    """Returns `"name: there != now"` for what differs of problem, model and hyperparameters."""
+    return [
         f"{name}: {was!r} != {flags[name]!r}"
         for name, was in (
             ("problem", old.problem.name),
@@ -356,11 +386,6 @@ def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "Basic
         )
         if was != flags[name]
     ] or old.hparams.differences(hparams)
-    if differences:
-        raise UserError(
-            f"{old.folder} holds a run with other settings (there != now): "
-            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings"
-        )
 
 
 def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.text.subword_sampler import CACHED, RANGE, SubwordSampler
+from t2t_lite.text.subword_sampler import RANGE, SubwordSampler
 from t2t_lite.text.text_encoder import VocabType
 
 # Skipped merges are counted up to here: few lines have so many merges to choose from.
 _MOST_SKIPPED = 2**16 - 1
+CACHED = 2**17  # segmentations that are kept, unfinished ones too; some 60 MB
 
 
 class BpeDropout(SubwordSampler):

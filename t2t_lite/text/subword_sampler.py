@@ -31,8 +31,6 @@ Draw = Callable[[np.ndarray], np.ndarray]
 _SPACE = "\u2581"
 # Stands for the unknown id; no text contains it.
 _UNKNOWN = "\ud800"
-# What a sampler keeps: segmentations (BPE: also unfinished ones) or words (unigram); some 70 MB.
-CACHED = 2**17
 RANGE = 2**32  # of random numbers
 
 
@@ -60,8 +58,8 @@ class SubwordSampler(abc.ABC):
         kinds = np.array([piece.kind for piece in pieces])
         if set(kinds) & {PieceKind.USER_DEFINED, PieceKind.UNUSED}:
             raise UsageError(
-                "subwords cannot be sampled from a SentencePiece model with user-defined or unused "
-                "pieces: train one without them"
+                f"hparam {self.hparam}: subwords cannot be sampled from a SentencePiece model with "
+                f"user-defined or unused pieces: set {self.hparam}=0, or train a model without them"
             )
         self._texts = [piece.text for piece in pieces]
         self._bytes = {

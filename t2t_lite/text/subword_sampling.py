@@ -7,7 +7,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.text.bpe_dropout import BpeDropout
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.subword_sampler import SubwordSampler
-from t2t_lite.text.text_encoder import TextEncoder
+from t2t_lite.text.text_encoder import TabEncoder, TextEncoder
 from t2t_lite.text.unigram_sampling import UnigramSampling
 
 
@@ -37,6 +37,11 @@ def make_samplers(
 
 def _refuse(kind: type[SubwordSampler], value: float, side: str, encoder: TextEncoder) -> NoReturn:
     """Raises the error for a vocabulary of another kind."""
+    if isinstance(encoder, TabEncoder):
+        raise UsageError(
+            f"hparam {kind.hparam}={value:g}: the {side} have several texts on a line, whose "
+            f"segmentations cannot be sampled: set {kind.hparam}=0"
+        )
     found = type(encoder).__name__
     instead = ""
     if isinstance(encoder, SentencePieceEncoder):

@@ -3,17 +3,19 @@
 import bisect
 import itertools
 import math
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
-from t2t_lite.text.subword_sampler import CACHED, RANGE, SubwordSampler
+from t2t_lite.text.subword_sampler import RANGE, SubwordSampler
 from t2t_lite.text.text_encoder import VocabType
 
 # What SentencePiece takes from the lowest score to score an unknown character.
 _UNKNOWN_PENALTY = 10.0
+CACHED = 2**20  # characters of the words that are kept; some 100 MB
 
 
 class UnigramSampling(SubwordSampler):
@@ -36,12 +38,13 @@ class UnigramSampling(SubwordSampler):
         self._longest = max(map(len, self.ids), default=1)
         self._lowest = min(self.scores.values(), default=0.0)
         self._lattices: dict[bytes, Lattice] = {}
+        self._cached = 0  # characters of their words
 
     def lattice(self, symbols: Sequence[str]) -> "Lattice":
         """Returns all segmentations of a unit, given its characters."""
         text, scores, alpha = "".join(symbols), self.scores, self._alpha
         totals = [0.0]  # log weight of all segmentations of the text up to each position
-        arrivals = []
+        found = Lattice(text, array("I", [0]), array("I"), array("Q"))
         for end in range(1, len(text) + 1):
             edges = {  # log weights of the last piece and what may precede it, by the piece's start
                 start: totals[start] + alpha * scores[text[start:end]]
@@ -55,15 +58,19 @@ class UnigramSampling(SubwordSampler):
             total = math.fsum(weights)
             totals.append(greatest + math.log(total))
             shares = itertools.accumulate(weights[:-1])
-            arrivals.append(([*edges], [round(share / total * RANGE) for share in shares]))
-        return Lattice(text, arrivals)
+            found.starts.extend(edges)
+            found.limits.extend(round(share / total * RANGE) for share in shares)
+            found.limits.append(RANGE)
+            found.bounds.append(len(found.starts))
+        return found
 
     def _redrawn(self, unit: bytes, numbers: np.ndarray) -> list[int]:
         lattice = self._lattices.get(unit)
         if lattice is None:
             lattice = self.lattice(self.symbols_of(unit))
-            if len(self._lattices) < CACHED:
+            if self._cached < CACHED:  # frequent words are among the first
                 self._lattices[unit] = lattice
+                self._cached += len(lattice.text)
         return self.ids_of(lattice.walk(numbers.tolist()))
 
     def _draws(self, symbols: np.ndarray) -> np.ndarray:
@@ -82,13 +89,16 @@ class Lattice(NamedTuple):
 
     Attributes:
         text: the text.
-        arrivals: for each position after a character, where the piece that ends there may start,
-            and for all but the last start the random number below which the piece starts there or
-            earlier in this list.
+        bounds: the last piece of the text up to position i has the choices `bounds[i - 1]` to
+            `bounds[i]`.
+        starts: where the piece of each choice starts.
+        limits: the random number below which the choice is this one, or an earlier one.
     """
 
     text: str
-    arrivals: Sequence[tuple[Sequence[int], Sequence[int]]]
+    bounds: "array[int]"
+    starts: "array[int]"
+    limits: "array[int]"
 
     def walk(self, numbers: Sequence[int]) -> list[str]:
         """Draws a segmentation.
@@ -99,8 +109,8 @@ class Lattice(NamedTuple):
         pieces = []
         end = len(self.text)
         while end:
-            starts, limits = self.arrivals[end - 1]
-            start = starts[bisect.bisect_right(limits, numbers[end - 1])]
+            first, stop = self.bounds[end - 1 : end + 1]
+            start = self.starts[bisect.bisect_right(self.limits, numbers[end - 1], first, stop)]
             pieces.append(self.text[start:end])
             end = start
         return pieces[::-1]

@@ -19,10 +19,24 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.bucket_padding import real_tokens
 from t2t_lite.training.losses import cross_entropy_of, sum_over_chunks
+
+
+def refuse_without_dropout(hparams: BasicHParams) -> None:
+    """Raises `UsageError` where R-Drop is asked for, and its two passes would be the same."""
+    # Subword sampling cuts a sentence once for both passes.
+    names = [n for n in hparams.names() if n.endswith("dropout") and n != "bpe_dropout"]
+    if hparams.rdrop_alpha and not any(getattr(hparams, name) for name in names):
+        raise UsageError(
+            f"hparam rdrop_alpha={hparams.rdrop_alpha:g} trains two passes with different dropout "
+            f"to agree, but {', '.join(names)} are 0: give one of them a rate, such as 0.1, or "
+            "set rdrop_alpha=0"
+        )
 
 
 def twice(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -39,7 +39,7 @@ from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Value
 from t2t_lite.reporting.samples import attention_images, sample_table
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import devices, memory
+from t2t_lite.training import devices, memory, rdrop
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.moving_average import averaged_weights
@@ -108,6 +108,8 @@ class Trainer:
         if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
+        if cluster.is_alone and config.schedule != "evaluate":
+            run_folder.forget_unstarted(dataclasses.asdict(config), hparams)
         self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
         flags = dataclasses.asdict(config) | {
             "data_dir": os.path.abspath(config.data_dir),
@@ -374,7 +376,8 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     """Returns the hyperparameter set with the run's changes.
 
     Raises:
-        UsageError: the set is not for the model, or the model is not for the problem.
+        UsageError: the set is not for the model, the model is not for the problem, or R-Drop has no
+            dropout.
     """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
@@ -389,6 +392,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
             f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "
             f"but model {config.model!r} needs a {wanted.__name__}"
         )
+    rdrop.refuse_without_dropout(hparams)
     return hparams.freeze()
 
 

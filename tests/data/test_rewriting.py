@@ -130,13 +130,14 @@ def test_parts_share_one_large_batch(corpus):
     assert len(seen[0] & seen[1]) > 20
 
 
-def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
+@pytest.mark.parametrize("changes", [{}, {"source_typo_noise": 0.5, "bpe_dropout": 0.0}])
+def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path, changes):
     tf.random.set_seed(5)
-    iterator = iter(train(corpus, parts=2))
+    iterator = iter(train(corpus, parts=2, **changes))
     taken = [next(iterator) for _ in range(5)]
     saved = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "checkpoint"))
     expected = [next(iterator) for _ in range(20)]
-    fresh = iter(train(corpus, parts=2))
+    fresh = iter(train(corpus, parts=2, **changes))
     tf.train.Checkpoint(iterator=fresh).restore(saved).assert_consumed()
     for one in expected:
         for side, ids in next(fresh).items():
@@ -164,9 +165,24 @@ def test_sides_are_cut_after_sampling(corpus, first_epoch):
         assert source == (*whole[target][:-1][:4], EOS_ID)
 
 
+NOISE = {"source_casing_noise": 0.5, "source_typo_noise": 0.5, "bpe_dropout": 0.0}
+
+
+def test_noise_is_drawn_anew_in_every_epoch_and_the_same_for_any_parts(corpus):
+    first, second = (set(epoch(corpus, number, **NOISE).values()) for number in (0, 1))
+    assert len(first - second) > len(PAIRS) / 2
+    later = train(corpus, parts=4, epochs=np.array([1, 0], np.int64), **NOISE)
+    assert set(rows(later.as_numpy_iterator())) >= first | second
+
+
+def test_noise_needs_inputs(corpus):
+    reader = ExampleReader(has_inputs=False)
+    with pytest.raises(UsageError, match=r"source_typo_noise.*needs inputs.*set them to 0"):
+        train(corpus, reader=reader, **NOISE)
+
+
 def test_noise_is_in_the_sources_alone(corpus):
-    noise = {"source_casing_noise": 0.5, "source_typo_noise": 0.5, "bpe_dropout": 0.0}
-    found = epoch(corpus, 0, **noise)
+    found = epoch(corpus, 0, **NOISE)
     assert {target for _, target in found} == {target for _, target in PAIRS}
     kept = found.keys() & set(PAIRS)
     assert 0 < len(kept) < len(PAIRS) / 2

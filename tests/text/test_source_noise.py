@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox
 from t2t_lite.text.source_noise import SourceNoise
-from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, TokenTextEncoder
+from t2t_lite.text.text_encoder import (
+    EOS_ID,
+    ByteTextEncoder,
+    ClassLabelEncoder,
+    TabEncoder,
+    TokenTextEncoder,
+)
 
 LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
 BYTES = ByteTextEncoder()
@@ -49,6 +55,21 @@ def test_each_kind(rates, numbers, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rose by 5%.", "It rose by 5%"),
+        ("See §", "See §"),
+        ("Bring it (and pens)!", "Bring it (and pens)"),
+        ("Wirklich ?!", "Wirklich"),
+        ("你好。", "你好"),
+        ("...", "..."),
+    ],
+)
+def test_punctuation_that_ends_a_sentence_is_cut_and_nothing_else(text, expected):
+    assert SourceNoise(BYTES, punctuation=1.0).line(text, [0.9, 0, 0] + [0.9] * 20) == expected
+
+
+@pytest.mark.parametrize(
     ("rates", "share"),
     [({"casing": 0.2}, 0.2), ({"punctuation": 0.3}, 0.3), ({"typos": 0.1}, 1 - 0.9**3)],
 )
@@ -77,5 +98,14 @@ def test_a_line_is_changed_the_same_in_any_company():
 
 def test_whole_words_are_refused(tmp_path: pathlib.Path):
     (tmp_path / "vocab").write_text("hello\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"source_typo_noise.*vocabulary of whole words"):
+    with pytest.raises(UsageError, match=r"source_typo_noise=0\.1.*vocabulary of whole words"):
         SourceNoise(TokenTextEncoder(tmp_path / "vocab"), typos=0.1)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "reason"),
+    [(ClassLabelEncoder(["neg", "pos"]), "labels"), (TabEncoder(BYTES, "$"), "several texts")],
+)
+def test_what_is_not_one_text_is_refused(encoder, reason):
+    with pytest.raises(UsageError, match=rf"source_casing_noise=0\.5.*{reason}.*set them to 0"):
+        SourceNoise(encoder, casing=0.5)

@@ -18,7 +18,7 @@ from t2t_lite.text import philox, sentencepiece_encoder
 from t2t_lite.text.bpe_dropout import BpeDropout
 from t2t_lite.text.sentencepiece_encoder import PieceKind, SentencePieceEncoder
 from t2t_lite.text.subword_sampling import make_samplers
-from t2t_lite.text.text_encoder import ByteTextEncoder
+from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
 from t2t_lite.text.unigram_sampling import UnigramSampling
 
 TEXT = [
@@ -207,16 +207,17 @@ class TestFrequencies:
         unknown = min(sampler.scores.values()) - 10
         scores = collections.ChainMap(sampler.scores, dict.fromkeys(word, unknown))
         weights = weighed(word, scores, 0.3)
-        arrivals = sampler.lattice(word).arrivals
+        lattice = sampler.lattice(word)
 
         def probability(segmentation):
             chance, end = 1.0, len(word)
             for piece in reversed(segmentation):
-                starts, limits = arrivals[end - 1]
-                bounds = [0, *limits, 2**32]
+                choices = slice(*lattice.bounds[end - 1 : end + 1])
+                limits = [0, *lattice.limits[choices]]
                 end -= len(piece)
-                at = starts.index(end)
-                chance *= (bounds[at + 1] - bounds[at]) / 2**32
+                at = lattice.starts[choices].index(end)
+                assert limits[-1] == 2**32
+                chance *= (limits[at + 1] - limits[at]) / 2**32
             return chance
 
         total = sum(weights.values())
@@ -265,10 +266,12 @@ class TestErrors:
             ({"bpe_dropout": 0.1}, ("unigram", "bpe"), r"\(unigram_alpha instead\)"),
             ({"unigram_alpha": 0.2}, ("bpe", "bpe"), r"hparam unigram_alpha=0.2 .*bpe_dropout ins"),
             ({"bpe_dropout": 0.1}, ("bpe", "bytes"), "is of the type ByteTextEncoder: set bpe_dro"),
+            ({"bpe_dropout": 0.1}, ("tabs", "bpe"), "the inputs have several texts on a line"),
         ],
     )
     def test_another_vocabulary(self, encoders, asked, kinds, message):
-        known = {**encoders, "bytes": ByteTextEncoder()}
+        tabs = TabEncoder(encoders["bpe"], "$")
+        known = {**encoders, "bytes": ByteTextEncoder(), "tabs": tabs}
         sides = dict(zip(("inputs", "targets"), map(known.get, kinds), strict=True))
         with pytest.raises(UsageError, match=message):
             make_samplers(sides, **asked)

@@ -11,6 +11,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.losses import smoothed_cross_entropy
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.rdrop import summed_rdrop_loss
@@ -252,13 +253,39 @@ def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
 
 
 @pytest.mark.integration
-def test_xla_computes_the_same(strategy_over, ragged_batch):
-    settings = f"{DRY},rdrop_alpha={ALPHA},loss_chunk_tokens=8"
+@pytest.mark.parametrize("chunk", [0, 8])
+def test_xla_computes_the_same(chunk, strategy_over, ragged_batch):
+    settings = f"{DRY},rdrop_alpha={ALPHA},loss_chunk_tokens={chunk}"
     one, other = (
         train(strategy_over(1), ragged_batch(), f"{settings},xla_compile={xla}", model=TwoMinds)[0]
         for xla in ("false", "true")
     )
     np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("without_inputs", [False, True])
+def test_a_classifier_and_a_language_model_learn_with_it(
+    without_inputs, strategy_over, ragged_batch
+):
+    """Their loss falls, the penalty is there."""
+
+    def language_model(hparams, _, size):
+        return Transformer(hparams, 0, size)
+
+    batch = ragged_batch()
+    if not without_inputs:  # a label and EOS
+        label = tf.reduce_max(batch["inputs"], axis=-1, keepdims=True)
+        batch["targets"] = tf.concat([tf.maximum(label, 2), tf.ones_like(label)], axis=-1)
+    step = make_step(
+        strategy_over(1), WET, model=language_model if without_inputs else TransformerClassifier
+    )
+    losses = []
+    for number in range(12):
+        assert step(batch, number)
+        totals = step.totals()
+        losses.append(totals.loss / totals.tokens)
+        assert step.auxiliary_totals()["rdrop"] > 0
+    assert np.mean(losses[-3:]) < losses[0] - 0.3
 
 
 @pytest.mark.integration

@@ -22,6 +22,8 @@ from t2t_lite.runs.metrics_file import read_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 
+DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+
 
 @pytest.fixture(scope="module")
 def config(small_runs):
@@ -132,6 +134,7 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         ({"model": "lstm_seq2seq_attention"}, UsageError, "needs a LSTMHParams"),
         ({"model": "transformer_encoder"}, UsageError, "'text2text_tmpdir' has no labels"),
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
+        ({"hparams": f"rdrop_alpha=5,bpe_dropout=0.1,{DRY}"}, UsageError, "relu_dropout are 0: g"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],
 )
@@ -139,6 +142,18 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message, 
     with pytest.raises(error, match="") as raised:
         trainer.run(config(data_dir, trained, **changes))
     assert message in str(raised.value)
+
+
+def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, config):
+    """Nor do those of a run that was killed before its first checkpoint."""
+    folder = tmp_path / "run"
+    with pytest.raises(UsageError, match=r"set bpe_dropout=0"):
+        trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1"))
+    assert (folder / "flags.json").is_file()
+    trainer.run(config(data_dir, folder, train_steps=1, random_seed=6))
+    assert run_folder.read_flags(str(folder))["random_seed"] == 6
+    with pytest.raises(UserError, match="holds a run with other settings"):
+        trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1", random_seed=6))
 
 
 def test_a_resumed_run_keeps_its_batch_size(trained, data_dir, config):
