@@ -73,9 +73,14 @@ def _training(gpus: int, has_jax_gpu: bool) -> Iterator[Run]:
             yield Run(name, "training_profile", (shape, f"--dtype={dtype}"), ())
 
 
+def newstests(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the English test sets in a folder, the newest last."""
+    return sorted(folder.glob("newstest*.en*"))
+
+
 def _newstest(folder: pathlib.Path) -> tuple[str, ...]:
     """Returns what to decode: the newest test set; its elders make the vocabulary."""
-    *others, newest = sorted(folder.glob("newstest*.en*"))
+    *others, newest = newstests(folder)
     return (f"--text={newest}", f"--vocab_text={','.join(map(str, others))}")
 
 
@@ -197,11 +202,15 @@ def main() -> None:
     args = parser.parse_args()
     if bool(args.folders) == bool(args.output_dir):
         parser.error("expected either --output_dir or --from")
+    if args.newstest and len(newstests(args.newstest)) < 2:
+        parser.error(f"--newstest={args.newstest}: expected two or more files newstest*.en*")
     failed = []
     if args.output_dir:
         args.output_dir.mkdir(parents=True, exist_ok=True)
         gpus = len(machine.gpus())
         runs = plan(args, gpus, bool(gpus) and jax_has_gpu())
+        if unknown := {*(args.only or ())} - {run.name for run in runs}:
+            parser.error(f"--only: {min(unknown)} is none of those that can run here")
         failed = [run.name for run in runs if not execute(run, args)]
     print(table(args.folders or [args.output_dir]))
     if failed:

@@ -5,6 +5,7 @@ The model has random weights, built so that every output is as long as its sourc
 
 import argparse
 import gzip
+import importlib.util
 import math
 import multiprocessing
 import pathlib
@@ -89,8 +90,9 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     end_with_the_source(model)
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(0, dtype=tf.int64))
     checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-0"))
-    for quantization in ("float32", "int8"):
-        ctranslate2.export(run, None, str(folder / quantization), quantization)
+    if importlib.util.find_spec("ctranslate2"):  # else it is no contender
+        for quantization in ("float32", "int8"):
+            ctranslate2.export(run, None, str(folder / quantization), quantization)
     return run.folder
 
 

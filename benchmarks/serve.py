@@ -15,6 +15,7 @@ import concurrent.futures
 import contextlib
 import functools
 import http.client
+import importlib.util
 import itertools
 import json
 import multiprocessing
@@ -247,6 +248,8 @@ def main() -> None:
     add("--clients", type=int, nargs="+", default=list(CLIENTS), help="(1 8 50)")
     decoding_work.add_flags(parser, sentences=512)
     args = parser.parse_args()
+    if not importlib.util.find_spec("ctranslate2"):
+        parser.error("needs CTranslate2: pip install -e '.[bench,serve]'")
     with report.opened(args) as add_case:
         for size in args.sizes:
             with tempfile.TemporaryDirectory() as folder:

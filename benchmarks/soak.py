@@ -94,6 +94,8 @@ def main() -> None:
     add("--hparams", default="batch_size=256")
     add("--schedule", default="continuous_train_and_eval", help="train: without evaluations")
     args = parser.parse_args()
+    if args.steps < 2 * args.every:
+        parser.error(f"--steps={args.steps}: parts of --every={args.every} steps need two or more")
     with report.opened(args) as add_case, tempfile.TemporaryDirectory() as folder:
         data_dir = args.data_dir or os.path.join(folder, "data")
         if args.tmp_dir:

@@ -298,8 +298,8 @@ class Text2ClassProblem(Text2TextProblem):
 
     @property
     def decode_hparams(self) -> str:
-        """Scores are log-probabilities, and texts are read to their end."""
-        return "alpha=0,max_input_size=0" if self.has_labels else super().decode_hparams
+        """Scores are log-probabilities; texts may be longer than in training."""
+        return "alpha=0,max_input_size=4096" if self.has_labels else super().decode_hparams
 
     @property
     def can_split_sources(self) -> bool:

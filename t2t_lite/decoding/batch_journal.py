@@ -192,14 +192,16 @@ def _fields(hypothesis: Hypothesis) -> list[Any]:
     output, ids, score, details = hypothesis
     if details is None:
         return [output, ids, score, None]
-    numbers = (details.log_probs.tolist(), details.attention.tolist())
+    attention = None if details.attention is None else details.attention.tolist()
+    numbers = (details.log_probs.tolist(), attention)
     return [output, ids, score, [details.source_tokens, details.tokens, *numbers]]
 
 
 def _hypothesis(output: Any, ids: Any, score: Any, details: Any) -> Hypothesis:
     if details is not None:
         source_tokens, tokens, log_probs, attention = details
-        details = Details(source_tokens, tokens, np.array(log_probs), np.array(attention))
+        attention = None if attention is None else np.array(attention)
+        details = Details(source_tokens, tokens, np.array(log_probs), attention)
     return Hypothesis(Output(*output), ids, score, details)
 
 

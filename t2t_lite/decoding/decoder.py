@@ -103,10 +103,7 @@ class Decoder:
         self._long_input = long_input
         self._with_details = with_details
         self.encoders = encoders
-        self.max_input_size = hparams.max_input_size
-        if hparams.max_input_size < 0:
-            limits = [m.hparams.max_length for m in models if m.hparams.max_length]
-            self.max_input_size = min(limits, default=0)
+        self.max_input_size = hparams.source_limit(m.hparams.max_length for m in models)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
         if hparams.replace_unk and (self.text.unknown_id is None or not problem.has_inputs):
             raise UsageError(

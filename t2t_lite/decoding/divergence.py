@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import UserError
-from t2t_lite.models.finite_weights import nonfinite_weight
+from t2t_lite.models.finite_weights import nonfinite_weight, why_not_finite
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -57,13 +57,13 @@ def diverged(
             return DivergedError(
                 place,
                 name,
-                f": its weight {weight} is not finite, because training diverged; use an earlier "
-                "checkpoint",
+                f": its weight {weight} is not finite, {why_not_finite(model)}",
             )
-    finite = (
-        ", although all its weights are finite: they are too large; use another checkpoint, or "
-        "leave this sentence out"
-    )
+    finite = ", although all its weights are finite: "
+    if any(weight.dtype == "float16" for model in models for weight in model.weights):
+        finite += "float16 holds no number above 65,504; use dtype=bfloat16 or float32"
+    else:
+        finite += "they are too large; use another checkpoint, or leave this sentence out"
     for model, name in zip(models, names, strict=True):
         if len(models) == 1 or _outputs_nan(model, source):
             return DivergedError(place, name, finite)

@@ -23,7 +23,9 @@ class Details(NamedTuple):
     source_tokens: list[str]  # as text
     tokens: list[str]  # as text
     log_probs: np.ndarray  # [T], by the model alone, whatever the search forbids
-    attention: np.ndarray  # [T, S], of the last layer, averaged over its heads
+    # [T, S], of the last layer, averaged over its heads; None for a line that was split in pieces
+    # and is too long to have all of it
+    attention: np.ndarray | None
 
 
 class Hypothesis(NamedTuple):

@@ -64,11 +64,12 @@ def _entry(hypothesis: Hypothesis) -> dict[str, Any]:
     details = hypothesis.details
     if details is None:
         return entry
+    attention = details.attention
     return entry | {
         "tokens": details.tokens,
         "log_probs": _rounded(details.log_probs),
         "source_tokens": details.source_tokens,
-        "attention": _rounded(details.attention),
+        "attention": None if attention is None else _rounded(attention),
     }
 
 

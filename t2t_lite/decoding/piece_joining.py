@@ -11,6 +11,9 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
 
+# Most numbers of a joined attention, almost all of which are 0.
+_MOST_ATTENTION = 2**22
+
 # The hypotheses, best first, of some sentences or pieces, by their index.
 HypothesesByIndex = Mapping[int, list[Hypothesis]]
 
@@ -74,19 +77,26 @@ def collect(
 
 def join_details(pieces: Sequence[Details]) -> Details:
     """Joins the details of a source's pieces into those of the whole source."""
-    shapes = [piece.attention.shape for piece in pieces]
-    attention = np.zeros(np.sum(shapes, axis=0))
-    row = column = 0
-    for piece in pieces:
-        rows, columns = piece.attention.shape
-        attention[row : row + rows, column : column + columns] = piece.attention
-        row, column = row + rows, column + columns
     return Details(
         [token for piece in pieces for token in piece.source_tokens],
         [token for piece in pieces for token in piece.tokens],
         np.concatenate([piece.log_probs for piece in pieces]),
-        attention,
+        _join_attention([piece.attention for piece in pieces if piece.attention is not None]),
     )
+
+
+def _join_attention(pieces: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Returns a matrix with those of the pieces along its diagonal; None if it is too large."""
+    sizes = np.sum([piece.shape for piece in pieces], axis=0)
+    if sizes.prod() > _MOST_ATTENTION:
+        return None
+    joined = np.zeros(sizes)
+    row = column = 0
+    for piece in pieces:
+        rows, columns = piece.shape
+        joined[row : row + rows, column : column + columns] = piece
+        row, column = row + rows, column + columns
+    return joined
 
 
 def _join(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:

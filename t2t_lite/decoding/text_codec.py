@@ -9,12 +9,10 @@ from t2t_lite.data.problem import Output, Problem
 from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import DataError
+from t2t_lite.search.decode_hparams import LONGEST
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
 log = logging.getLogger(__name__)
-
-# Most subwords of a given target: each attends to all before it.
-_MAX_TARGET = 4096
 
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
@@ -77,9 +75,9 @@ class TextCodec:
         for number, line in enumerate(lines, first):
             place = f"{name} {number}"
             ids = _encode(self._encoders["targets"], line.strip(), place)
-            if len(ids) > _MAX_TARGET:
+            if len(ids) > LONGEST:
                 raise DataError(
-                    f"{place}: {len(ids)} subwords, more than {_MAX_TARGET}: memory grows with the "
+                    f"{place}: {len(ids)} subwords, more than {LONGEST}: memory grows with the "
                     "square of this number; shorten the line, or leave it out"
                 )
             targets.append(ids)

@@ -22,7 +22,8 @@ class Translation:
         tokens: its T subwords as text, EOS included.
         log_probs: [T], of each token, by the model alone, whatever the search forbids.
         source_tokens: the S subwords of the source as text, EOS included.
-        attention: [T, S], of the last layer to the source, averaged over its heads.
+        attention: [T, S], of the last layer to the source, averaged over its heads; None for a text
+            that was split into pieces and is very long.
     """
 
     text: str
@@ -30,7 +31,7 @@ class Translation:
     tokens: list[str]
     log_probs: np.ndarray
     source_tokens: list[str]
-    attention: np.ndarray
+    attention: np.ndarray | None
 
 
 class Translator:

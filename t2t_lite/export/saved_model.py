@@ -275,8 +275,7 @@ def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
     """Returns the number of ids of a source that the model reads; 0: all, as of a prompt."""
     if not model.has_inputs:
         return 0
-    limit = hparams.max_input_size
-    return model.hparams.max_length if limit < 0 else limit
+    return hparams.source_limit([model.hparams.max_length])
 
 
 def needs_tensorflow_text(run: RunFolder) -> bool:

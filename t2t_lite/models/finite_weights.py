@@ -16,10 +16,17 @@ def nonfinite_weight(model: Seq2Seq) -> str:
     return ""
 
 
+def why_not_finite(model: Seq2Seq) -> str:
+    """Returns what may have made numbers NaN or infinite, and the remedy, for messages."""
+    if any(weight.dtype == "float16" for weight in model.weights):
+        return (
+            "as training has diverged, or as float16 holds no number above 65,504; use "
+            "dtype=bfloat16 or float32, or an earlier checkpoint"
+        )
+    return "as training has diverged; use an earlier checkpoint"
+
+
 def require_finite_weights(model: Seq2Seq, name: str) -> None:
     """Raises a UserError about the model `name` if a weight holds NaN or infinity."""
     if weight := nonfinite_weight(model):
-        raise UserError(
-            f"{name}: the weight {weight} is not finite, as training has diverged; use an earlier "
-            "checkpoint"
-        )
+        raise UserError(f"{name}: the weight {weight} is not finite, {why_not_finite(model)}")

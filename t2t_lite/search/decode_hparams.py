@@ -1,13 +1,16 @@
 """Search settings: the fields of `--decode_hparams`, under T2T's names."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import option
+
+# Most subwords of a sequence for which nothing else sets a limit: memory grows with the square.
+LONGEST = 4096
 
 # What `alpha` is the exponent of, by the name of the length penalty; lengths may be tensors.
 LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
@@ -73,8 +76,21 @@ class DecodeHParams(HParams):
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
     max_input_size: int = option(
-        -1, "Subwords after which a source is cut; -1 uses the run's max_length.", minimum=-1
+        -1,
+        "Subwords after which a source is cut; -1 uses the run's max_length, or 4,096 if it has "
+        "none; 0 sets no limit.",
+        minimum=-1,
     )
+
+    def source_limit(self, max_lengths: Iterable[int]) -> int:
+        """Returns the most ids of a source, EOS included; 0: there is no limit.
+
+        Args:
+            max_lengths: the hparam `max_length` of each model; 0: any length.
+        """
+        if self.max_input_size >= 0:
+            return self.max_input_size
+        return min(filter(None, max_lengths), default=LONGEST)
 
     @classmethod
     def of(cls, problem: Problem, changes: str = "") -> Self:

@@ -13,8 +13,8 @@ from t2t_lite.serving.requests import TranslationRequest
 
 log = logging.getLogger(__name__)
 
-# A batch takes requests until it has this many characters; a shorter text counts as the second
-# number, because the search's steps cost the same however short it is.
+# A batch takes requests up to this many characters, and a larger one alone; a shorter text counts
+# as the second number, because the search's steps cost the same however short it is.
 _BATCH_CHARACTERS = 16384
 _LEAST_CHARACTERS = 64
 
@@ -45,6 +45,7 @@ class Worker:
     def __init__(self, load: Callable[[], Answerer], queue_size: int) -> None:
         self._load = load
         self._queue: queue.Queue[_Job | None] = queue.Queue(queue_size)
+        self._held: _Job | None = None  # the first request of the next batch
         self._thread = threading.Thread(target=self._run, name="translator")
         self._on_failure: Callable[[], None] = lambda: None
         self.is_ready = False
@@ -63,7 +64,7 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Number of waiting requests."""
-        return self._queue.qsize()
+        return self._queue.qsize() + (self._held is not None)
 
     def submit(self, request: TranslationRequest) -> "Future[bytes]":
         """Queues a request; one whose future is cancelled before its turn is skipped.
@@ -104,10 +105,16 @@ class Worker:
     def _next_batch(self) -> list[_Job]:
         """Waits for a request, and takes those after it too; returns an empty list when closed."""
         batch: list[_Job] = []
-        job = self._queue.get()
+        size = 0
+        job = self._held or self._queue.get()
+        self._held = None
         while job is not None:
+            if batch and size + job.size > _BATCH_CHARACTERS:
+                self._held = job
+                return batch
             batch.append(job)
-            if sum(job.size for job in batch) >= _BATCH_CHARACTERS or self._queue.empty():
+            size += job.size
+            if self._queue.empty():
                 return batch
             job = self._queue.get()
         if batch:

@@ -35,7 +35,7 @@ class BucketShapes:
         multiple = limit if self._hparams.xla_compile else self._hparams.length_multiple
         padded = {name: _pad(ids, multiple, limit) for name, ids in features.items()}
         if self._hparams.xla_compile:
-            self._log(tuple(padded["inputs"].shape))
+            self._log(tuple(padded["targets"].shape))  # a language model has no inputs
         return padded
 
     def _log(self, shape: tuple[int, ...]) -> None:

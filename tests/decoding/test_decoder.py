@@ -1,6 +1,7 @@
 import dataclasses
 import io
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -8,11 +9,15 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.data import records
+from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import evaluate
 from t2t_lite.decoding.decoder import Decoder, best_output
+from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
+from t2t_lite.decoding.output_formats import output_formatter
+from t2t_lite.decoding.piece_joining import join_details
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -123,6 +128,35 @@ def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
     found = decoder.search(sources, "in.txt, line")
     assert found[1][0].output.text == "y" * (limit - 1)
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
+
+
+@pytest.mark.parametrize(("max_input_size", "size"), [(-1, 4096), (0, 5001), (9, 9)])
+def test_a_model_without_a_limit_has_one_all_the_same(max_input_size, size):
+    """Unless none is asked for: memory grows with the square."""
+    model = CopyModel(registry.hparams("transformer_test").copy(max_length=0), 258, 258)
+    decoder = Decoder(model, Bytes(), BYTES, DecodeHParams(max_input_size=max_input_size))
+    (source,) = decoder.text.encode(["y" * 5000])
+    assert len(decoder.text.truncated(source, "line").ids) == size
+    limited = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
+    both = Decoder([model, limited], Bytes(), BYTES, DecodeHParams())
+    assert both.max_input_size == 40
+
+
+@pytest.mark.parametrize("size", [3, 1025])
+def test_joined_attention_is_block_diagonal_unless_it_is_huge(size):
+    pieces = [
+        Details(["s"] * size, ["t"] * size, np.zeros(size), np.full((size, size), value))
+        for value in (1.0, 2.0)
+    ]
+    joined = join_details(pieces)
+    assert (joined.tokens, joined.source_tokens) == (["t"] * 2 * size, ["s"] * 2 * size)
+    if size == 3:
+        np.testing.assert_array_equal(joined.attention, np.kron(np.diag([1, 2]), np.ones((3, 3))))
+    else:
+        assert joined.attention is None
+    line = Hypothesis(Output("text"), [], 0.0, joined)
+    written = output_formatter("json", DecodeHParams())(Source("text", [], 1), [line])
+    assert (json.loads(written)["hypotheses"][0]["attention"] is None) == (size > 3)
 
 
 def test_an_over_long_line_counts_once():

@@ -22,6 +22,7 @@ from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UserError
 from t2t_lite.export.query_client import Client
 from t2t_lite.insights import job
+from t2t_lite.models.copies import in_dtype
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.constraints import Constraints
@@ -144,6 +145,21 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     with pytest.raises(UserError, match=rf"two.ckpt-2: the weight {path} is not finite, as"):
         require_finite_weights(models[1], "two.ckpt-2")
     require_finite_weights(models[0], "one.ckpt-1")
+
+
+def test_what_float16_cannot_hold_is_not_said_to_have_diverged(models, set_logits):
+    large = models[0].weights[0]
+    large.assign(np.full(large.shape, 1e5))
+    half = in_dtype(models[0], "float16")
+    set_logits(half, lambda hidden: hidden[..., :12] * math.inf)
+    source = Source("", [5, 1], 3)
+    expected = "float16 holds no number above 65,504; use dtype=bfloat16 or float32"
+    assert expected in str(diverged([half], ["one"], source, "line 3"))
+    with pytest.raises(UserError, match=expected):
+        require_finite_weights(half, "one")
+    half.weights[0].assign(np.zeros(large.shape))
+    assert expected in str(diverged([half], ["one"], source, "line 3"))
+    require_finite_weights(half, "one")
 
 
 def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_logits):

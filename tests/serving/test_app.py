@@ -94,7 +94,7 @@ def test_batches_have_a_budget(serve, gate):
     with serve(gate) as server, ThreadPoolExecutor(6) as clients:
         first = clients.submit(server.translate, text="0")
         gate.wait_for_batch()
-        long = [clients.submit(server.translate, text=str(i) * 9000) for i in range(1, 6)]
+        long = [clients.submit(server.translate, text=str(i) * 8000) for i in range(1, 6)]
         server.wait_for("t2t_queue_length", 5)
         gate.opened.set()
         assert all(future.result()[0] == 200 for future in [first, *long])
