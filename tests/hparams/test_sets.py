@@ -131,6 +131,18 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "learning_rate_warmup_steps": 1000,
         "learning_rate_decay_steps": 9000,
     },
+    "transformer_multi30k2": {
+        **_MULTI30K,
+        "layer_preprocess_sequence": "none",
+        "layer_postprocess_sequence": "dan",
+        "initializer_gain": 0.25,
+        "learning_rate_schedule": "constant*linear_warmup*single_cycle_cos_decay",
+        "learning_rate_constant": 0.005,
+        "learning_rate_warmup_steps": 1000,
+        "learning_rate_decay_steps": 9000,
+        "self_attention_type": "dot_product_relative",
+        "max_relative_position": 16,
+    },
     "transformer_multi30k_prenorm": {
         **_MULTI30K,
         "learning_rate_schedule": "constant*linear_warmup*single_cycle_cos_decay",
