@@ -210,7 +210,7 @@ def main() -> None:
         gpus = len(machine.gpus())
         runs = plan(args, gpus, bool(gpus) and jax_has_gpu())
         if unknown := {*(args.only or ())} - {run.name for run in runs}:
-            parser.error(f"--only: {min(unknown)} is none of those that can run here")
+            parser.error(f"--only: {min(unknown)} is not one of the benchmarks that can run here")
         failed = [run.name for run in runs if not execute(run, args)]
     print(table(args.folders or [args.output_dir]))
     if failed:

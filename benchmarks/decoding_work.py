@@ -90,7 +90,7 @@ def make_run(folder: pathlib.Path, hparams_set: str, vocabulary: pathlib.Path) -
     end_with_the_source(model)
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(0, dtype=tf.int64))
     checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-0"))
-    if importlib.util.find_spec("ctranslate2"):  # else it is no contender
+    if importlib.util.find_spec("ctranslate2"):  # otherwise it does not take part
         for quantization in ("float32", "int8"):
             ctranslate2.export(run, None, str(folder / quantization), quantization)
     return run.folder

@@ -16,6 +16,13 @@ class BasicHParams(HParams):
     """Fields that the input pipeline, the loss and the training loop read."""
 
     earlier_values: ClassVar[Mapping[str, Any]] = {"length_multiple": 1}
+    # What the batches of the input pipeline depend on, which `t2t_lite.dataset` takes.
+    of_batches: ClassVar[tuple[str, ...]] = (
+        *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
+        *("batch_shuffle_size", "eval_drop_long_sequences"),
+        *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
+        *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
+    )
 
     # --- batches
     batch_size: int = 4096  # subwords per replica and step on the longer side, with padding

@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
 
-# The hparams that `dataset` takes.
-_OF_BATCHES = (
-    *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
-    *("batch_shuffle_size", "eval_drop_long_sequences"),
-    *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
-    *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
-)
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
 
@@ -257,10 +250,10 @@ def dataset(
 
     dataset_split = _split(split)
     problem, settings = _problem(problem), BasicHParams().change(**hparams)
-    if others := [name for name in hparams if name not in _OF_BATCHES]:
+    if others := [name for name in hparams if name not in BasicHParams.of_batches]:
         raise UsageError(
             f"hparam {others[0]!r} does not change batches: give it to the model or its training; "
-            f"dataset takes {', '.join(_OF_BATCHES)}"
+            f"dataset takes {', '.join(BasicHParams.of_batches)}"
         )
     is_training = dataset_split == DatasetSplit.TRAIN
     folder = _expanded(data_dir)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import UserError
-from t2t_lite.models.finite_weights import nonfinite_weight, why_not_finite
+from t2t_lite.models.finite_weights import nonfinite_weight, stores_float16, why_not_finite
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -60,7 +60,7 @@ def diverged(
                 f": its weight {weight} is not finite, {why_not_finite(model)}",
             )
     finite = ", although all its weights are finite: "
-    if any(weight.dtype == "float16" for model in models for weight in model.weights):
+    if any(map(stores_float16, models)):
         finite += "float16 holds no number above 65,504; use dtype=bfloat16 or float32"
     else:
         finite += "they are too large; use another checkpoint, or leave this sentence out"

@@ -16,9 +16,14 @@ def nonfinite_weight(model: Seq2Seq) -> str:
     return ""
 
 
+def stores_float16(model: Seq2Seq) -> bool:
+    """Whether weights are in float16, as of a model loaded to decode in it."""
+    return any(weight.dtype == "float16" for weight in model.weights)
+
+
 def why_not_finite(model: Seq2Seq) -> str:
     """Returns what may have made numbers NaN or infinite, and the remedy, for messages."""
-    if any(weight.dtype == "float16" for weight in model.weights):
+    if stores_float16(model):
         return (
             "as training has diverged, or as float16 holds no number above 65,504; use "
             "dtype=bfloat16 or float32, or an earlier checkpoint"

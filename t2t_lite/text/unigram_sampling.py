@@ -15,7 +15,7 @@ from t2t_lite.text.text_encoder import VocabType
 
 # What SentencePiece takes from the lowest score to score an unknown character.
 _UNKNOWN_PENALTY = 10.0
-CACHED = 2**20  # characters of the words that are kept; some 100 MB
+CACHED = 2**20  # characters of the words that are kept; some 80 MB
 
 
 class UnigramSampling(SubwordSampler):
