@@ -59,7 +59,10 @@ def _run(args: types.SimpleNamespace) -> None:
     from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.text.text_files import read_lines
 
-    translation, reference = read_lines(args.translation), read_lines(args.reference)
+    # White space at the ends, such as the CR of CRLF, is not part of a text.
+    translation, reference = (
+        [line.strip() for line in read_lines(path)] for path in (args.translation, args.reference)
+    )
     if len(translation) != len(reference):
         raise DataError(
             f"{args.translation} has {len(translation)} lines but {args.reference} has "

@@ -170,7 +170,7 @@ def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False)
     else:
         names = [name.strip() for name in wanted.split(",")]
         names = [registry.problem(name).name if keep_forms else _base_name(name) for name in names]
-    unwanted = [text for text in exclude.split(",") if text]
+    unwanted = [text.strip() for text in exclude.split(",") if text.strip()]
     chosen = [name for name in names if not any(text in name for text in unwanted)]
     if not chosen:
         raise UsageError(

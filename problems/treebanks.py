@@ -1,6 +1,8 @@
 """Parsing problems by treebank: the Wall Street Journal, NLTK's sample, CRAFT, your own."""
 
+import fnmatch
 import logging
+import os
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -385,7 +387,25 @@ def _tmpdir_file(tmp_dir: str, split: str) -> pathlib.Path:
 
 
 def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:
-    return sorted(pathlib.Path(tmp_dir).rglob("wsj_*.mrg"))
+    """Returns the files of trees in a folder and below, also in folders that it links to.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    found: list[pathlib.Path] = []
+    seen = {os.path.realpath(tmp_dir)}
+    for folder, below, names in os.walk(tmp_dir, onerror=_refuse_unreadable, followlinks=True):
+        found += (pathlib.Path(folder, name) for name in fnmatch.filter(names, "wsj_*.mrg"))
+        # Each folder is visited once: a link may lead back to one above.
+        places = {os.path.realpath(os.path.join(folder, name)): name for name in sorted(below)}
+        below[:] = [name for place, name in places.items() if place not in seen]
+        seen.update(places)
+    return sorted(found)
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _find_archive(tmp_dir: str, folder: str, name: str) -> pathlib.Path | None:

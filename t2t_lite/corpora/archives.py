@@ -145,12 +145,21 @@ def _members(path: str) -> Generator[_Member, None, None]:
         with open_tar(path, "rb") as file:
             reads = _TarReads(file)
             with tarfile.open(fileobj=reads, mode="r:") as tar:
+                files: dict[str, tarfile.TarInfo] = {}
                 for info in tar:
+                    name = posixpath.normpath(info.name)
                     if info.isreg():
-                        reads.of_headers = False  # the caller reads the member meanwhile
-                        name = posixpath.normpath(info.name)
-                        yield name, functools.partial(tar.extractfile, info)
-                        reads.of_headers = True
+                        files[name] = info
+                    elif info.islnk():  # another name of an earlier member
+                        target = posixpath.normpath(info.linkname)
+                        if target not in files:
+                            raise tarfile.TarError(f"a hard link to {target}, which is missing")
+                        files[name] = files[target]
+                    else:
+                        continue
+                    reads.of_headers = False  # the caller reads the member meanwhile
+                    yield name, functools.partial(tar.extractfile, files[name])
+                    reads.of_headers = True
     elif path.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():

@@ -26,10 +26,11 @@ _FEATURES = {
 _CHUNK = 1024
 # Upper bound of example numbers.
 MOST_EXAMPLES = 2**36
-# What TensorFlow raises for a missing file, a damaged file, and a record that is not a tf.Example;
-# UnicodeDecodeError if its message quotes bytes of the record that are not UTF-8.
+# What TensorFlow raises for a missing, unreadable or damaged file, and for a record that is not a
+# tf.Example; UnicodeDecodeError if its message quotes bytes of the record that are not UTF-8.
 _UNREADABLE = (
     tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
     tf.errors.DataLossError,
     tf.errors.InvalidArgumentError,
     UnicodeDecodeError,
@@ -291,6 +292,7 @@ def naming_bad_file(paths: Sequence[str]) -> Iterator[None]:
     Raises:
         DataError: the block failed, and one of the files at `paths` has a bad record.
         UserError: the block failed, and one of the files is missing.
+        OSError: the block failed, and one of the files cannot be read.
     """
     try:
         yield

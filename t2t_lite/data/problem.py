@@ -290,4 +290,4 @@ class Problem(abc.ABC):
         Raises:
             DataError: the line cannot be a target of the source; the caller adds file and line.
         """
-        return line
+        return line.strip()  # the CR of CRLF, for example

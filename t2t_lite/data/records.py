@@ -90,7 +90,6 @@ def _head(name: str, size: int) -> bytes:
     return _FIELD_1 + varint(len(entry) + size) + entry
 
 
-@functools.lru_cache(maxsize=2**16)
 def frame(record: bytes) -> bytes:
     """Returns a record as stored in a TFRecord file, between its length and its checksum."""
     return _header(len(record)) + record + masked_crc(record)

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.problem import DatasetSplit, Problem
-from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import (
     EOS_ID,
@@ -59,8 +59,13 @@ class Text2TextProblem(Problem):
         """
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
-        """Returns the samples of `generate_samples`, both sides as text."""
-        return self.generate_samples(data_dir, tmp_dir, dataset_split)
+        """Yields the samples of `generate_samples`, both sides as text.
+
+        Raises:
+            DataError: a sample lacks a side, or a side is not text.
+        """
+        samples = self.generate_samples(data_dir, tmp_dir, dataset_split)
+        return checked_samples(samples, self.base_name, self.sides)
 
     def samples_by_corpus(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -257,6 +262,34 @@ class Text2TextProblem(Problem):
         )
 
 
+def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> Iterator[Sample]:
+    """Yields the samples of `generate_samples`, each with its sides as text.
+
+    Args:
+        samples: what the problem's method returned.
+        name: the problem's name, for errors.
+        sides: those that a sample has.
+
+    Raises:
+        DataError: a sample lacks a side, or a side is not text.
+    """
+    for number, sample in enumerate(samples, 1):
+        try:
+            is_text = all(isinstance(sample[side], str) for side in sides)
+        except (KeyError, TypeError):
+            is_text = False
+        if not is_text:
+            raise _unexpected(name, number, sample, f"text: `{'` and `'.join(sides)}`")
+        yield sample
+
+
+def _unexpected(name: str, number: int, sample: Any, expected: str) -> DataError:
+    return DataError(
+        f"{name}: sample {number} of generate_samples: expected a dictionary with {expected}; "
+        f"got {quoted(sample)}"
+    )
+
+
 class Text2SelfProblem(Text2TextProblem):
     """Language models: samples are `{"targets": text}`."""
 
@@ -315,6 +348,8 @@ class Text2ClassProblem(Text2TextProblem):
         labels: dict[Hashable, str] = {}
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
         for number, sample in enumerate(samples, 1):
+            if not isinstance(sample, Mapping) or "inputs" not in sample:
+                raise _unexpected(self.base_name, number, sample, "`inputs` and `label`")
             # Not earlier: generate_samples may write the file that class_labels reads.
             labels = labels or dict(enumerate(self.class_labels(data_dir)))
             given = sample.get("label")

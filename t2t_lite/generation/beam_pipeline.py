@@ -17,7 +17,6 @@ Needs the extra `beam`.
 
 import contextlib
 import dataclasses
-import glob
 import io
 import itertools
 import json
@@ -110,7 +109,7 @@ def generate_problem(
             else:
                 incomplete.append(group)
         remains = f"{problem.dataset_filename()}-*{INCOMPLETE}"
-        _delete(data_dir, remains)
+        _delete(_matches(data_dir, remains))
         try:
             with _copied_back(view, data_dir):
                 tasks = [
@@ -122,7 +121,7 @@ def generate_problem(
                 encoder = example_encoder(problem, str(view))
                 _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
         finally:
-            _delete(data_dir, remains)
+            _delete(_matches(data_dir, remains))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -299,15 +298,21 @@ def _write_whole(path: str, contents: Iterable[bytes]) -> None:
         for part in contents:
             file.write(part)
     if FileSystems.exists(path):  # some file systems cannot rename to an existing name
-        FileSystems.delete([glob.escape(path)])
+        _delete([path])
     FileSystems.rename([temporary], [path])
 
 
-def _delete(folder: str, pattern: str) -> None:
-    if paths := _matches(folder, pattern):
-        FileSystems.delete([glob.escape(path) for path in paths])  # `delete` expands patterns
+def _delete(paths: Iterable[str]) -> None:
+    # Beam's own `delete` takes paths as patterns, and has no way to escape them.
+    for path in paths:
+        if FileSystems.get_scheme(path) is None:
+            pathlib.Path(path).unlink()
+        else:
+            FileSystems.delete([path])
 
 
 def _matches(folder: str, pattern: str) -> list[str]:
-    (found,) = FileSystems.match([FileSystems.join(glob.escape(folder), pattern)])
+    if FileSystems.get_scheme(folder) is None:
+        return list(map(str, pathlib.Path(folder).glob(pattern)))
+    (found,) = FileSystems.match([FileSystems.join(folder, pattern)])
     return [metadata.path for metadata in found.metadata_list]

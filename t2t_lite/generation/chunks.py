@@ -3,8 +3,9 @@
 A chunk file contains the framed records of consecutive samples, grouped by shard: (number of
 shards + 1) offsets as uint64, then the records of each shard in turn; the offsets and each shard's
 records are followed by their checksum. The file's name contains a digest of the samples, so that
-the chunks of a killed run are reused only if nothing has changed. They are not synced to disk: if a
-crash of the machine damages one, the checksum shows it, and the chunk is regenerated.
+the chunks of a killed run are reused only if these have not changed; some samples are encoded again
+to see whether the encoders have. Chunks are not synced to disk: if a crash of the machine damages
+one, the checksum shows it, and the chunk is regenerated.
 """
 
 import contextlib
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from t2t_lite.text.text_encoder import TextEncoder
 
 _SIDES = ("inputs", "targets")
+# Of so many samples, one is encoded again before a chunk is reused.
+_SAMPLES_PER_PROBE = 32
 _EOS = pack([EOS_ID])
 _OFFSET = struct.Struct("<Q")
 _SPAN = struct.Struct("<QQ")  # two offsets that follow each other
@@ -207,7 +210,7 @@ class ChunkFolder:
     shards: int
 
     def write_chunk(self, chunk: Chunk) -> ChunkFile:
-        """Encodes a chunk into its file, unless a valid one exists.
+        """Encodes a chunk into its file, unless one exists that is whole and encoded alike.
 
         Raises:
             DataError: a side of a sample is empty.
@@ -217,8 +220,10 @@ class ChunkFolder:
         path = self.path / name
         if path.is_file():
             with contextlib.suppress(DataError):
-                sizes = [len(self._segment(name, index)) for index in range(self.shards)]
-                return ChunkFile(name, count, is_new=False, sizes=sizes)
+                found = [self._segment(name, index) for index in range(self.shards)]
+                if self._is_encoded_alike(chunk, found):
+                    sizes = list(map(len, found))
+                    return ChunkFile(name, count, is_new=False, sizes=sizes)
         groups = [b"".join(group) for group in self.encoder.encode_chunk(chunk, self.shards)]
         segments = [_sealed(group) for group in groups]
         offsets = itertools.accumulate(map(len, segments), initial=self._header_size)
@@ -227,6 +232,17 @@ class ChunkFolder:
             out.write(header)
             out.writelines(segments)
         return ChunkFile(name, count, is_new=True, sizes=[len(group) for group in groups])
+
+    def _is_encoded_alike(self, chunk: Chunk, found: Sequence[bytes]) -> bool:
+        """Whether the encoders, perhaps changed since, give some samples the records in `found`."""
+        probes = slice(None, None, _SAMPLES_PER_PROBE)
+        numbers = range(len(chunk))[probes]
+        probe = Chunk(chunk.first, chunk.inputs[probes], chunk.targets[probes])
+        records = [list(split_records(segment)) for segment in found]
+        return all(
+            records[(chunk.first + number) % self.shards][number // self.shards] == frame(example)
+            for number, example in zip(numbers, self.encoder.encode(probe), strict=True)
+        )
 
     def write_shard(self, shard: Shard) -> None:
         """Writes a shard from its records in all chunks.

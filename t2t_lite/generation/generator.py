@@ -118,23 +118,28 @@ def read_samples(
             their length.
     """
     seed_random(options, split)
+    check_cleaning(problem, options)
     if problem.encodes_samples:
-        if options.clean:
-            raise UsageError(
-                f"--clean reads text, but {problem.base_name!r} encodes its samples itself "
-                "(generate_encoded_samples): clean them there"
-            )
         encoded = problem.id_samples(data_dir, tmp_dir, split)
         return ids_as_text(encoded, problem.base_name, problem.sides)
+    samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
+    if split == DatasetSplit.TRAIN:
+        samples = clean(samples, options.cleaning, problem.base_name)
+    return problem.prefixed(samples)
+
+
+def check_cleaning(problem: Text2TextProblem, options: DatagenOptions) -> None:
+    """Raises UsageError if the rules of `--clean` do not suit the problem."""
+    if problem.encodes_samples and options.clean:
+        raise UsageError(
+            f"--clean reads text, but {problem.base_name!r} encodes its samples itself "
+            "(generate_encoded_samples): clean them there"
+        )
     if problem.has_labels and options.cleaning.max_ratio is not None:
         raise UsageError(
             f"--clean: max_ratio would compare the lengths of a text and its label, which "
             f"{problem.base_name!r} has as targets: leave it out"
         )
-    samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
-    if split == DatasetSplit.TRAIN:
-        samples = clean(samples, options.cleaning, problem.base_name)
-    return problem.prefixed(samples)
 
 
 def seed_random(options: DatagenOptions, split: str) -> None:

@@ -18,7 +18,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.generation.cleaning import Cleaner, CleaningRules
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import file_groups
-from t2t_lite.generation.generator import seed_random
+from t2t_lite.generation.generator import check_cleaning, seed_random
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import progress
 from t2t_lite.text.sample import Sample
@@ -59,10 +59,12 @@ def report(
         hparams: determine the batches of training; None: omit them.
 
     Raises:
-        UsageError: the hparams contradict each other.
+        UsageError: the hparams contradict each other, or the rules of cleaning do not suit the
+            problem.
         UserError: a raw file is missing and cannot be downloaded.
         DataError: the raw text or the vocabulary is unusable.
     """
+    check_cleaning(problem, options)
     if hparams is not None:
         BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
     files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]

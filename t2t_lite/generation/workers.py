@@ -24,7 +24,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from t2t_lite import upstream_imports
 from t2t_lite.errors import UserError
-from t2t_lite.files import INCOMPLETE
+from t2t_lite.files import INCOMPLETE, whole_file
 
 Job = TypeVar("Job")
 Task = TypeVar("Task")
@@ -144,7 +144,8 @@ class Workers(Generic[Job]):
             # Passed in a file: this process would hang if another died at its start and the job
             # exceeded the capacity of a pipe.
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_bytes(pickled)
+            with whole_file(self._path, durable=False) as temporary:
+                temporary.write_bytes(pickled)
             self._pool = ProcessPoolExecutor(
                 self._num_workers - 1,
                 multiprocessing.get_context("spawn"),
@@ -229,4 +230,11 @@ def _job() -> Any:
 
 
 def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:
-    return _do(method, _job(), task)
+    try:
+        return _do(method, _job(), task)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # as for one with several arguments, which would break the pool
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise

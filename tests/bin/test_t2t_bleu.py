@@ -52,6 +52,17 @@ def test_the_papers_scores_are_labelled(tmp_path: pathlib.Path, capsys: pytest.C
     assert lines[3].startswith("BLEU_sacrebleu_13a signature: nrefs:1|case:mixed|eff:no|tok:13a|")
 
 
+def test_white_space_at_the_ends_of_lines_does_not_count(tmp_path, capsys):
+    translation = write(tmp_path / "out", "ein Haus\nzwei Katzen \n")
+    reference = write(tmp_path / "ref", "ein Haus\r\nzwei Katzen\r\n")
+    assert (
+        run(f"--translation={translation}", f"--reference={reference}", "--metrics=exact_match")
+        == 0
+    )
+    assert "exact match (% of outputs) = 100.00" in capsys.readouterr().out
+    assert registry.problem("sentiment_imdb").reference("a film", "pos\r") == "pos"
+
+
 def test_other_metrics(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
     translation, reference = write(tmp_path / "out", "a b c\n"), write(tmp_path / "ref", "a b d\n")
     files = [f"--translation={translation}", f"--reference={reference}"]

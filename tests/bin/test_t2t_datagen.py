@@ -59,7 +59,7 @@ def run(*argv: str) -> int:
         (["--problem=zoo_bee"], ["zoo_bee"]),
         (["--problem=zoo_bee,zoo_ape"], ["zoo_bee", "zoo_ape"]),
         (["--problem=zoo_*"], ["zoo_ape", "zoo_bee", "zoo_cat_big"]),
-        (["--problem=zoo_*", "--exclude_problems=ape,big"], ["zoo_bee"]),
+        (["--problem=zoo_*", "--exclude_problems=ape, big,"], ["zoo_bee"]),
         (["--problem=zoo_ape_rev"], ["zoo_ape"]),
         (["--problem=zoo_ape_rev,zoo_ape,zoo_ape_copy"], ["zoo_ape"]),
     ],

@@ -45,6 +45,26 @@ def test_a_member_is_read_wherever_it_lies_and_twice_side_by_side(tmp_path, name
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_a_hard_link_is_read_as_the_member_that_it_names(tmp_path):
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        for name, kind, target in [("./x/a", tarfile.REGTYPE, ""), ("x/b", tarfile.LNKTYPE, "x/a")]:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size = kind, target, 0 if target else len(TEXT)
+            archive.addfile(info, io.BytesIO(TEXT))
+    assert list(iterate_member_lines(tmp_path / "a.tgz", "x/b")) == LINES
+    found = [(name, list(lines)) for name, lines in iterate_members(tmp_path / "a.tgz", ("a", "b"))]
+    assert [lines for _, lines in found] == [LINES, LINES]
+
+
+def test_a_hard_link_to_nothing_is_an_error(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        info = tarfile.TarInfo("b")
+        info.type, info.linkname = tarfile.LNKTYPE, "a"
+        archive.addfile(info)
+    with pytest.raises(DataError, match=r"a\.tar:b.*a hard link to a, which is missing"):
+        list(iterate_member_lines(tmp_path / "a.tar", "b"))
+
+
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
 @settings(max_examples=30, deadline=None)
 def test_lines_come_back(tmp_path_factory, lines):

@@ -158,6 +158,17 @@ def test_a_record_that_is_no_example_is_named(tmp_path):
         eval_examples([str(path)], ExampleReader())
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    def refuse(path, mode):
+        raise PermissionError(13, "Permission denied", path)
+
+    path = tmp_path / "a"
+    path.touch()
+    monkeypatch.setattr(records, "open", refuse, raising=False)
+    with pytest.raises(PermissionError, match=r"/a'$"), naming_bad_file([str(path)]):
+        raise tf.errors.PermissionDeniedError(None, None, "no")
+
+
 def test_other_errors_pass_unchanged(tmp_path):
     path = write(tmp_path / "a", (3, 4))
     with pytest.raises(tf.errors.InvalidArgumentError), naming_bad_file([path]):

@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", ["*", "a?", "[x]", "ü, {a}"])
+@pytest.mark.parametrize("name", ["*", "a?", "[x]", "d [1] b", "ü, {a}"])
 def test_no_other_folder_is_looked_through(tmp_path, name):
     pytest.importorskip("apache_beam")
     from t2t_lite.generation import beam_pipeline
@@ -14,5 +14,5 @@ def test_no_other_folder_is_looked_through(tmp_path, name):
         (tmp_path / other / "data-1.incomplete").touch()
     folder = str(tmp_path / name)
     assert beam_pipeline._matches(folder, "data-*.incomplete") == [f"{folder}/data-1.incomplete"]
-    beam_pipeline._delete(folder, "data-*.incomplete")
+    beam_pipeline._delete(beam_pipeline._matches(folder, "data-*.incomplete"))
     assert [path.parent.name for path in sorted(tmp_path.rglob("data-*"))] == ["ab", "x"]

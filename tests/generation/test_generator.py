@@ -222,11 +222,11 @@ def encoded(monkeypatch) -> list[int]:
     """The number of the first sample of each encoded chunk."""
     firsts = []
 
-    def encode(self, chunk, original=chunks.ExampleEncoder.encode):
+    def encode(self, chunk, shards, original=chunks.ExampleEncoder.encode_chunk):
         firsts.append(chunk.first)
-        return original(self, chunk)
+        return original(self, chunk, shards)
 
-    monkeypatch.setattr(chunks.ExampleEncoder, "encode", encode)
+    monkeypatch.setattr(chunks.ExampleEncoder, "encode_chunk", encode)
     return firsts
 
 
@@ -298,15 +298,25 @@ def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
         assert path.read_bytes() == whole
 
 
+class Louder(ByteTextEncoder):
+    def pack_lines(self, lines):
+        return super().pack_lines([f"{line}!" for line in lines])
+
+
 @pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("change", ["text", "files", "chunk"])
+@pytest.mark.parametrize("change", ["text", "files", "chunk", "encoder"])
 def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change, digests):
     with pytest.raises(DataError):
         generate(Stopping(train=200), data, num_workers=1)
     if change == "chunk":
         monkeypatch.setattr(generator, "_CHUNK", 40)
     else:
-        changed = {"text": ("inputs_prefix", "1"), "files": ("train_files", 3)}[change]
+        encoders = {"inputs": Louder(), "targets": ByteTextEncoder()}
+        changed = {
+            "text": ("inputs_prefix", "1"),
+            "files": ("train_files", 3),
+            "encoder": ("feature_encoders", lambda self, data_dir: encoders),
+        }[change]
         monkeypatch.setattr(Small, *changed)
     problem = Small(train=200)
     del encoded[:]
@@ -442,6 +452,24 @@ def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers,
         generate(Stopping(train=200), data, num_workers=num_workers)
     assert leftovers() == []
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [{"targets": "b"}, {"inputs": 3, "targets": "b"}, {"inputs": "a", "targets": None}, ("a", "b")],
+)
+def test_a_sample_that_is_no_pair_of_texts_is_an_error_that_names_it(data, sample):
+    class Odd(Small):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            yield {"inputs": "1", "targets": "a"}
+            yield sample
+
+    with pytest.raises(DataError) as error:
+        generate(Odd(), data)
+    assert str(error.value) == (
+        "small: sample 2 of generate_samples: expected a dictionary with text: "
+        f"`inputs` and `targets`; got {sample}"
+    )
 
 
 @pytest.mark.usefixtures("small_chunks")

@@ -144,8 +144,9 @@ def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files, 
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, num_workers, leftovers):
-    with full_disk(1000), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
+@pytest.mark.parametrize("room", [100, 1000])
+def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, room, num_workers, leftovers):
+    with full_disk(room), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
         generate(data, num_workers=num_workers)
     assert leftovers() == []
     assert list(data.glob("*/*")) == []

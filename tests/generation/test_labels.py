@@ -78,6 +78,17 @@ def test_cleaning_and_reports_see_the_labels(data):
 def test_a_label_has_no_length_to_compare(data):
     with pytest.raises(UsageError, match=r"--clean: max_ratio .* 'colours'"):
         texts(Named(), data, DatagenOptions(num_workers=1, clean="max_ratio=3"))
+    with pytest.raises(UsageError, match=r"--clean: max_ratio .* 'colours'"):
+        list(report.report(Named(), str(data), "", DatagenOptions(clean="max_ratio=3"), None))
+
+
+def test_a_sample_without_text_is_an_error(data):
+    class Wordless(Named):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            yield {"label": 1}
+
+    with pytest.raises(DataError, match=r"sample 1 of generate_samples: .*`inputs` and `label`"):
+        texts(Wordless(), data)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,26 @@ def test_errors_of_the_work_reach_the_caller(tmp_path, num_workers):
     assert multiprocessing.active_children() == []
 
 
+class TwoPartsError(Exception):
+    """An error that pickle cannot copy."""
+
+    def __init__(self, symbol, text):
+        super().__init__(f"{symbol} in {text}")
+
+
+def refuse_elsewhere(job, task):
+    if os.getpid() != job:
+        raise TwoPartsError("é", task)
+
+
+def test_an_error_that_cannot_be_sent_is_named(tmp_path):
+    with (
+        pytest.raises(RuntimeError, match=r"^TwoPartsError: é in a text$"),
+        Workers(os.getpid(), tmp_path, 2) as workers,
+    ):
+        list(workers.map(refuse_elsewhere, ["a text"] * 3))
+
+
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize("bad", [0, 2, 7])
 def test_the_first_error_is_raised_after_the_results_before_it(tmp_path, num_workers, bad):

@@ -2,6 +2,7 @@ import bz2
 import gzip
 import io
 import itertools
+import os
 import pathlib
 import tarfile
 
@@ -47,6 +48,31 @@ def samples(name, tmp_dir, split):
 
 
 # ---- the Penn Treebank
+
+
+def test_folders_that_are_linked_to_are_searched_once_each(tmp_path):
+    write_mrg(tmp_path / "elsewhere", 1, 2)
+    tmp_dir = tmp_path / "raw"
+    tmp_dir.mkdir()
+    for name in ("a", "b"):
+        (tmp_dir / name).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_dir)
+    problem = registry.problem("parsing_treebank_sample")
+    found = problem.source_files(str(tmp_dir), "train")
+    assert [path.name for path in found] == ["wsj_0001.mrg", "wsj_0002.mrg"]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    write_mrg(tmp_path, 1, 100, 140, 150)
+
+    def scandir(path, original=os.scandir):
+        if os.fspath(path).endswith("01"):
+            raise PermissionError(13, "Permission denied", path)
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError, match=r"/01'$"):
+        samples("parsing_treebank_sample", tmp_path, "train")
 
 
 def test_parsing_wsj_16k_takes_sections_by_file_name(tmp_path):
