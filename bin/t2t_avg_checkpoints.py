@@ -48,7 +48,7 @@ COMMAND = Command(
                 str,
                 "",
                 "Alternatively, average these checkpoints of the run folder, given by number or "
-                "name and separated by commas: 90000,100000 or model.ckpt-90000,model.ckpt-100000.",
+                "name (best, newest) and separated by commas: 90000,100000.",
             ),
         ),
         "Result": (
@@ -81,15 +81,14 @@ def _run(args: types.SimpleNamespace) -> None:
         raise UsageError("--minutes_between_checkpoints needs --num_last_checkpoints")
     with quiet_import():
         from t2t_lite.checkpoints import averaging, selection
+        from t2t_lite.checkpoints.names import named_checkpoint
         from t2t_lite.runs import checkpoint_files, run_folder
-        from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
     run = run_folder.open_run(args.output_dir)
     if args.checkpoints:
         names = checkpoint_files.split_checkpoints(args.checkpoints, args.output_dir)
-        paths = [
-            str(run.folder / (f"{CHECKPOINT_NAME}-{name}" if name.isdigit() else name))
-            for name in names
-        ]
+        paths = [named_checkpoint(name, args.output_dir) for name in names]
+        if twice := next((path for path in paths if paths.count(path) > 1), ""):
+            raise UsageError(f"--checkpoints={args.checkpoints}: {twice} is named twice")
     elif args.num_best_checkpoints:
         criterion = selection.Criterion.named(run.flags.get("best_metric", ""), run.problem.metrics)
         paths = selection.best_checkpoints(run.folder, criterion, args.num_best_checkpoints)

@@ -15,7 +15,6 @@ from t2t_lite.bin.command import (
     quiet_import,
 )
 from t2t_lite.checkpoints.selection import Criterion
-from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.metrics import check_metrics
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -97,10 +96,6 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     problem = registry.problem(args.problem)
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)
-    if args.eval_early_stopping_steps and args.schedule == "train":
-        raise UsageError(
-            "--eval_early_stopping_steps needs evaluations, but --schedule=train has none"
-        )
     check_metrics(problem.metrics)
     for name in (args.best_metric, args.eval_early_stopping_metric):
         Criterion.named(name, problem.metrics)

@@ -54,8 +54,10 @@ class BasicHParams(HParams):
     )
 
     # --- size
-    hidden_size: int = 512  # D: features per position between layers (paper: d_model)
-    num_hidden_layers: int = 6  # layers in each of encoder and decoder (paper: N)
+    # D: features per position between layers (paper: d_model)
+    hidden_size: int = option(512, "Features per position.", minimum=1)
+    # layers in each of encoder and decoder (paper: N)
+    num_hidden_layers: int = option(6, "Layers on each side.", minimum=0)
 
     # --- embeddings
     shared_embedding_and_softmax_weights: bool = False  # one matrix for sources, targets, softmax
@@ -65,7 +67,8 @@ class BasicHParams(HParams):
     # --- initialisation and regularisation
     initializer: str = "uniform_unit_scaling"  # of dense kernels; the only one available
     initializer_gain: float = 1.0  # scale of the initial variance
-    label_smoothing: float = 0.1  # probability mass taken from the correct subword (paper: ε_ls)
+    # probability mass taken from the correct subword (paper: ε_ls)
+    label_smoothing: float = option(0.1, "Mass of the other subwords.", minimum=0, below=1)
     symbol_dropout: float = option(
         0.0,
         "Probability that a subword's embedding is 0 in training, both sides.",

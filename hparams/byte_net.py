@@ -5,6 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
@@ -20,7 +21,7 @@ class ByteNetHParams(BasicHParams):
     num_block_repeat: int = 6  # how often the dilations are repeated, in each of the two stacks
     kernel_height: int = 3  # k: positions that a convolution sees
     unfolding: float = 1.2  # encoder positions per source token, to hundredths (paper: a)
-    dropout: float = 0.1  # dropout rate of residual blocks' outputs
+    dropout: float = option(0.1, "Of residual blocks' outputs.", minimum=0, below=1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
 

@@ -5,6 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
@@ -19,7 +20,7 @@ class DeepAttHParams(BasicHParams):
     attention_size: int = 1280  # features of the source that the decoder attends to
     num_encoder_layers: int = 9  # in each of the two columns
     num_decoder_layers: int = 7
-    dropout: float = 0.1  # dropout rate of the inputs of every LSTM
+    dropout: float = option(0.1, "Of the inputs of every LSTM.", minimum=0, below=1)
 
 
 @registry.register_hparams

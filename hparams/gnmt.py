@@ -8,13 +8,14 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
 class GNMTHParams(BasicHParams):
     """Fields of GNMT in addition to those of every model."""
 
-    dropout: float = 0.2  # dropout rate of the inputs of every LSTM layer
+    dropout: float = option(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
     attention_mechanism: str = "normed_bahdanau"  # or another; see LSTMHParams
     # The context that the decoder's layers above the first read: gnmt_v2: of this step; gnmt: of
     # the step before (paper).

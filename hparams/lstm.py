@@ -5,13 +5,14 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
 class LSTMHParams(BasicHParams):
     """Fields of the recurrent models in addition to those of every model."""
 
-    dropout: float = 0.2  # dropout rate of the inputs of every LSTM layer
+    dropout: float = option(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
     cell: str = "lstm"  # lstm or gru
     # bahdanau (additive), normed_bahdanau (with a normalised score vector), luong (the paper's
     # "general": multiplicative, with a matrix), luong_dot or luong_concat

@@ -5,6 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
@@ -14,7 +15,7 @@ class NeuralGPUHParams(BasicHParams):
     `num_hidden_layers` is the number of convolutional gated recurrent units in each step.
     """
 
-    dropout: float = 0.1  # dropout rate of the tape before every step
+    dropout: float = option(0.1, "Of the tape before every step.", minimum=0, below=1)
     kernel_height: int = 3  # cells that a convolution sees along the positions
     kernel_width: int = 1  # cells that it sees across them
 

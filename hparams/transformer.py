@@ -7,6 +7,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
+from t2t_lite.options import option
 
 
 @dataclasses.dataclass
@@ -15,7 +16,7 @@ class TransformerHParams(MixtureOfExpertsHParams):
 
     num_encoder_layers: int = 0  # 0: num_hidden_layers
     num_decoder_layers: int = 0  # 0: num_hidden_layers
-    num_heads: int = 8  # H: attention heads (paper: h)
+    num_heads: int = option(8, "H: attention heads (paper: h).", minimum=1)
     # The feed-forward layer: dense_relu_dense, parameter_attention (attention over parameters) or
     # local_moe (a mixture of experts, of the moe_... hparams).
     ffn_layer: str = "dense_relu_dense"
@@ -37,9 +38,11 @@ class TransformerHParams(MixtureOfExpertsHParams):
     # The steps before and after each sub-layer: n normalise, d dropout, a add its input.
     layer_preprocess_sequence: str = "none"  # "n": pre-norm; "none": post-norm (paper)
     layer_postprocess_sequence: str = "dan"  # "da": pre-norm; "dan": post-norm (paper)
-    layer_prepostprocess_dropout: float = 0.1  # rate, of sub-layer outputs and embeddings (P_drop)
-    attention_dropout: float = 0.0  # dropout rate of attention weights
-    relu_dropout: float = 0.0  # dropout rate of the feed-forward layer's hidden features
+    # Dropout rates: of sub-layer outputs and embeddings (P_drop), of attention weights, and of the
+    # feed-forward layer's hidden features.
+    layer_prepostprocess_dropout: float = option(0.1, "Of sub-layer outputs.", minimum=0, below=1)
+    attention_dropout: float = option(0.0, "Of attention weights.", minimum=0, below=1)
+    relu_dropout: float = option(0.0, "Of the feed-forward layer.", minimum=0, below=1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
     # Recompute layers in the backward pass: less memory, more time, the same gradients.

@@ -44,6 +44,7 @@ class Option:
         choices: the allowed values of a str; empty: any value.
         minimum: the smallest allowed number.
         maximum: the largest allowed number.
+        below: the number that all allowed ones are smaller than.
         others: further types of values that Python code may give.
     """
 
@@ -54,6 +55,7 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    below: float | None = None
     others: tuple[type, ...] = ()
 
     def violation(self, value: Any) -> str:
@@ -73,6 +75,8 @@ class Option:
             return f" is less than {self.minimum}"
         if self.maximum is not None and not value <= self.maximum:
             return f" is greater than {self.maximum}"
+        if self.below is not None and not value < self.below:
+            return f" is not less than {self.below}"
         return ""
 
 
@@ -83,6 +87,7 @@ def option(
     choices: tuple[str, ...] = (),
     minimum: float | None = None,
     maximum: float | None = None,
+    below: float | None = None,
     path: bool = False,
     group: str = "",
 ) -> T:
@@ -94,13 +99,20 @@ def option(
         choices: the allowed values of a str; empty: any value.
         minimum: the smallest allowed number.
         maximum: the largest allowed number.
+        below: the number that all allowed ones are smaller than.
         path: whether a str holds a path, in which `~` is the home folder.
         group: title under which `--help` lists this option and the following ones; "": unchanged.
 
     Returns:
         The field for `dataclasses.dataclass`; type checkers see a value of the default's type.
     """
-    told = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum}
+    told = {
+        "help": help,
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+        "below": below,
+    }
     metadata = {_KEY: told, "path": path, "group": group}
     field: Any = dataclasses.field(default=default, metadata=metadata)
     return typing.cast(T, field)
@@ -109,7 +121,8 @@ def option(
 class Config:
     """Base of configuration dataclasses; checks the options of a new object.
 
-    Paths may be any `os.PathLike`; they become a str, in which `~` is the home folder.
+    Paths may be any `os.PathLike`; they become a str, in which `~` is the home folder. Numbers may
+    be NumPy's; they become Python's.
     """
 
     def __post_init__(self) -> None:
@@ -120,6 +133,10 @@ class Config:
                 object.__setattr__(self, declared.name, os.path.expanduser(value))
         for name, value, violation in violations(self):
             raise UsageError(f"{name}={value}{violation}")
+        for declared in options_of(type(self)):
+            value = getattr(self, declared.name)
+            if isinstance(value, numbers.Real) and not isinstance(value, int | float):
+                object.__setattr__(self, declared.name, declared.kind(value))
 
 
 def violations(config: Any) -> Iterator[tuple[str, Any, str]]:

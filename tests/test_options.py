@@ -1,6 +1,7 @@
 """Options: what a dataclass field says about itself, and the values that it refuses."""
 
 import dataclasses
+import json
 import pathlib
 
 import numpy as np
@@ -27,6 +28,7 @@ class Knobs(HParams):
     size: int = option(4, "Size.", minimum=1)
     kind: str = option("a", "Kind.", choices=("a", "b"))
     rate: float = 0.5
+    share: float = option(0.0, "Share.", minimum=0, below=1)
 
 
 def test_a_field_says_all_that_a_flag_needs():
@@ -44,7 +46,8 @@ def test_a_field_says_all_that_a_flag_needs():
 def test_allowed_values_are_kept():
     oven = Oven("pie", heat=300, hours=1, fan=True, mode="both", note="x")
     assert dataclasses.astuple(oven) == ("pie", "", 300, 1, True, "both", "x")
-    assert Oven("pie", heat=np.int64(7), hours=np.float32(2)).heat == 7
+    oven = Oven("pie", heat=np.int64(7), hours=np.float32(2))
+    assert json.dumps([oven.heat, oven.hours]) == "[7, 2.0]"
 
 
 def test_a_path_may_be_a_pathlib_path():
@@ -75,6 +78,7 @@ def test_other_values_are_refused_by_name(values, message):
     [
         ("size=0", "hparam 'size': 0 is less than 1"),
         ("kind=c", "hparam 'kind': 'c', expected a or b"),
+        ("share=1", "hparam 'share': 1.0 is not less than 1"),
     ],
 )
 def test_hyperparameters_may_have_bounds(changes, message):

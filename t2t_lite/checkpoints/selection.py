@@ -175,8 +175,8 @@ def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> 
     found = [path for path in (_prefix(folder, step) for step in steps) if path]
     if not curve:
         raise UserError(
-            f"no evaluation in {folder / METRICS} has a finite {criterion.name}: train "
-            "until the first evaluation (--local_eval_frequency)"
+            f"no evaluation in {folder / METRICS} has a finite {criterion.name}: train until the "
+            "first evaluation (--local_eval_frequency), or name a checkpoint by its number"
         )
     if not found:
         raise UserError(

@@ -11,19 +11,29 @@ import tensorflow as tf
 from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
 
 
-def warm_start(model: Seq2Seq, source: str) -> None:
+# The weights that have a row for each subword, by the side whose vocabulary it is of.
+_ROWS_OF_SUBWORDS = {
+    "inputs": ("inputs_embedding/",),
+    "targets": ("targets_embedding/", "softmax_embedding/", "output_projection/"),
+}
+
+
+def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> None:
     """Copies the weights of another run that have the same names and shapes to a model.
 
-    Logs how many there are, and which weights keep their initial values, such as embeddings when
-    the vocabulary differs. Only weights are copied: no optimizer state, no step.
+    Logs how many there are, and which weights keep their initial values: those of another shape,
+    and embeddings where the vocabulary differs. Only weights are copied: no optimizer state, no
+    step.
 
     Args:
         model: the model of the new run.
         source: a run folder, for its newest checkpoint, or a checkpoint in one.
+        run: the new run; None: one with the vocabularies of the other.
 
     Raises:
         UserError: it is neither, it cannot be read, or no weight fits.
@@ -33,7 +43,9 @@ def warm_start(model: Seq2Seq, source: str) -> None:
     other_run = run_folder.open_run(str(path.parent if checkpoint else path))
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)
-    fitting = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
+    same_shape = [n for n in ours if n in theirs and ours[n].shape == theirs[n].shape]
+    other_subwords = _rows_of_other_subwords(run, other_run) if run else ()
+    fitting = [name for name in same_shape if not name.startswith(other_subwords)]
     if not fitting:
         raise UserError(
             f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
@@ -54,11 +66,31 @@ def warm_start(model: Seq2Seq, source: str) -> None:
         [
             f"{name} {tuple(ours[name].shape)}, there {tuple(theirs[name].shape)}"
             for name in ours
-            if name in shared and name not in fitting
+            if name in shared and name not in same_shape
         ],
+    )
+    _report(
+        "are of another vocabulary there and keep their initial values",
+        [name for name in same_shape if name not in fitting],
     )
     _report("are missing there and keep their initial values", [n for n in ours if n not in shared])
     _report("exist there, but not in this model", [n for n in theirs if n not in shared])
+
+
+def _rows_of_other_subwords(run: RunFolder, other: RunFolder) -> tuple[str, ...]:
+    """Returns how the names of the weights begin whose rows stand for other subwords."""
+    return tuple(
+        start
+        for side, starts in _ROWS_OF_SUBWORDS.items()
+        if _subwords(run, side) != _subwords(other, side)
+        for start in starts
+    )
+
+
+def _subwords(run: RunFolder, side: str) -> list[str]:
+    """Returns what each id of a side stands for; none where the run has no such side."""
+    encoder = run.encoders.get(side)
+    return [encoder.decode([id_]) for id_ in range(encoder.vocab_size)] if encoder else []
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:

@@ -54,6 +54,11 @@ class Position(Layer):
         super().__init__(**kwargs)
         if kind not in ("timing", "emb", "none"):
             raise UsageError(f"hparam pos={kind!r}: expected timing, emb or none")
+        if kind == "emb" and max_length < 1:
+            raise UsageError(
+                f"hparam pos=emb learns a vector for each of max_length={max_length} positions: "
+                "set max_length"
+            )
         self.kind = kind
         self.channels = channels
         self.max_length = max_length

@@ -1,6 +1,7 @@
 """An encoder or a decoder as a separate model."""
 
 import abc
+import numbers
 from typing import Any, ClassVar
 
 import keras
@@ -34,8 +35,8 @@ class ModelPart(HParamsModel, abc.ABC):
         super().__init__(hparams, seeds=None if layers_of is None else layers_of.seeds, **kwargs)
         if layers_of is None:
             with default_policy(self.dtype_policy):
-                if isinstance(embedding, int):
-                    embedding = make_embedding(self.hparams, embedding)
+                if isinstance(embedding, numbers.Integral):
+                    embedding = make_embedding(self.hparams, int(embedding))
                 setattr(self, self.shared_names[0], embedding)
                 self.add_layers(self)
         else:

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import math
+import pathlib
 import time
 from collections.abc import Callable
 
@@ -39,7 +40,7 @@ def with_found_batch_size(
     Raises:
         UserError: not even the smallest batch fits, or the settings are invalid.
     """
-    if run_folder.read_flags(config.output_dir) is not None:
+    if run_folder.has_started(pathlib.Path(config.output_dir)):
         size = run_folder.open_run(config.output_dir).hparams.batch_size
         log.info("%s is resumed with its batch_size=%d", config.output_dir, size)
         return _with_batch_size(config, size)

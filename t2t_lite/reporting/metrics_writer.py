@@ -98,7 +98,7 @@ def train_values(
 
     Args:
         totals: sums over these steps.
-        learning_rate: of the last step.
+        learning_rate: of the next step.
         auxiliary: the auxiliary losses by name, summed over these steps.
     """
     steps = max(totals.steps, 1.0)

@@ -341,22 +341,29 @@ def write_run(
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
 
 
+def has_started(folder: pathlib.Path) -> bool:
+    """Whether a run in this folder has reached a checkpoint."""
+    return (folder / FLAGS).is_file() and any(folder.glob("*.ckpt-*.index"))
+
+
 def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
     """Makes room for other settings where a run ended before its first checkpoint.
 
     Nothing is lost with such a run, and its settings may be why it ended.
 
     Args:
-        flags: the trainer's settings, including output_dir, problem, model, hparams_set and
+        flags: the trainer's settings, including output_dir, problem, model, hparams_set, parts and
             random_seed, which may be None.
         hparams: the resolved hyperparameters.
     """
     folder = pathlib.Path(flags["output_dir"])
-    if any(folder.glob("*.ckpt-*.index")) or not (folder / FLAGS).is_file():
+    if has_started(folder) or not (folder / FLAGS).is_file():
         return
     old = open_run(str(folder))
-    if flags["random_seed"] not in (None, old.flags["random_seed"]) or _differences(
-        old, flags, hparams.as_started(old.hparams)
+    if (
+        flags["parts"] != old.flags["parts"]
+        or flags["random_seed"] not in (None, old.flags["random_seed"])
+        or _differences(old, flags, hparams.as_started(old.hparams))
     ):
         log.info("%s has no checkpoint yet: its settings are replaced", folder)
         (folder / FLAGS).unlink()

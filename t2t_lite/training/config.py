@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from t2t_lite.errors import UsageError
 from t2t_lite.options import REQUIRED, Config, option
 
 SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
@@ -44,7 +45,8 @@ class TrainerConfig(Config):
     )
     train_minutes: float = option(
         0.0,
-        "Save and stop after this many minutes of training, even if steps remain; 0 sets no limit.",
+        "Save and stop this many minutes after the start, even if steps remain. Evaluations count; "
+        "each start of a run counts anew. 0 sets no limit.",
         minimum=0,
     )
 
@@ -123,3 +125,10 @@ class TrainerConfig(Config):
         minimum=0,
         maximum=2**32 - 1,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eval_early_stopping_steps and self.schedule == "train":
+            raise UsageError(
+                "--eval_early_stopping_steps needs evaluations, but --schedule=train has none"
+            )

@@ -206,5 +206,5 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         return rate if minimum is None else tf.maximum(rate, minimum)
 
     def get_config(self) -> dict[str, object]:
-        """Returns the configuration, which Keras saves with an optimizer."""
+        """Returns the configuration, which Keras writes with a model; it is not read again."""
         return {"hparams": self.hparams.to_dict(), "ahead": self.ahead}

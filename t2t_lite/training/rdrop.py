@@ -31,6 +31,8 @@ def refuse_without_dropout(hparams: BasicHParams) -> None:
     """Raises `UsageError` where R-Drop is asked for, and its two passes would be the same."""
     # Subword sampling cuts a sentence once for both passes.
     names = [n for n in hparams.names() if n.endswith("dropout") and n != "bpe_dropout"]
+    if getattr(hparams, "ffn_layer", "") == "parameter_attention":  # which has no ReLU
+        names.remove("relu_dropout")
     if hparams.rdrop_alpha and not any(getattr(hparams, name) for name in names):
         raise UsageError(
             f"hparam rdrop_alpha={hparams.rdrop_alpha:g} trains two passes with different dropout "

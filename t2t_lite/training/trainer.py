@@ -108,8 +108,11 @@ class Trainer:
         if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
-        if cluster.is_alone and config.schedule != "evaluate":
-            run_folder.forget_unstarted(dataclasses.asdict(config), hparams)
+        if config.schedule == "evaluate":
+            run_folder.open_run(folder)  # an error if there is none, before anything is written
+        elif cluster.is_alone:
+            parts = batch_parts(hparams, self.replicas)
+            run_folder.forget_unstarted(dataclasses.asdict(config) | {"parts": parts}, hparams)
         self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
         flags = dataclasses.asdict(config) | {
             "data_dir": os.path.abspath(config.data_dir),
@@ -195,7 +198,7 @@ class Trainer:
             log.info("resuming after step %d", step)
             self._evaluate_if_due(step, writer, checkpoints)
         elif config.warm_start_from:
-            warm_start(self.model, config.warm_start_from)
+            warm_start(self.model, config.warm_start_from, self.run)
 
         costs = CostTracker(
             self.run.folder, step, train_step.window, Hardware.measure(self.strategy, self.model)
@@ -224,6 +227,7 @@ class Trainer:
                             self._evaluate_if_due(step, writer, checkpoints)
             if step > checkpoints.newest_step:
                 checkpoints.save(step)
+                costs.update(step, progress.seconds)  # a signal ends the evaluation, and the run
                 self._evaluate_if_due(step, writer, checkpoints, finished=True)
             costs.log(step, progress.seconds)
         self.sync.wait()
@@ -429,9 +433,10 @@ def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) 
             f"{config.output_dir} was started with --random_seed={seed}, "
             f"not {config.random_seed}; omit the flag, or choose another --output_dir"
         )
-    if not parts or parts % replicas:
+    if config.schedule != "evaluate" and (not parts or parts % replicas):
         raise UserError(
             f"{config.output_dir} was started with batches of {parts} parts (devices × "
-            f"accumulation), which cannot be divided evenly among {replicas} devices"
+            f"accumulation), which cannot be divided evenly among {replicas} devices: use a number "
+            f"of devices that divides {parts} (--worker_gpu)"
         )
     return seed, parts

@@ -63,6 +63,7 @@ def weights(run: run_folder.RunFolder, path: str) -> tuple[int, set[float]]:
         ("--num_last_checkpoints=2", 1.0),
         ("--num_last_checkpoints=1", -2.0),
         ("--checkpoints=100,300", -0.5),
+        ("--checkpoints=100,newest", -0.5),
         ("--checkpoints=model.ckpt-100, model.ckpt-200,300", 1.0),
     ],
 )
@@ -190,11 +191,12 @@ def test_what_was_deleted_is_not_counted(run, capsys):
     ("flags", "code", "message"),
     [
         ([], 2, "--num_last_checkpoints=N, --num_best_checkpoints=N or --checkpoints=A,B"),
-        (["--num_best_checkpoints=1"], 1, "has a finite bleu: train until the first evaluation"),
+        (["--num_best_checkpoints=1"], 1, "has a finite bleu: train until"),
         (["--checkpoints=1", "--minutes_between_checkpoints=1"], 2, "needs --num_last_checkpoints"),
         (["--num_last_checkpoints=1", "--checkpoints=100"], 2, "either"),
         (["--num_last_checkpoints=9"], 1, "3 checkpoints, fewer than 9"),
-        (["--checkpoints=100,150"], 1, "model.ckpt-150 does not exist"),
+        (["--checkpoints=100,150"], 1, "has no checkpoint '150'"),
+        (["--checkpoints=100,model.ckpt-100"], 2, "model.ckpt-100 is named twice"),
         (["--prefix=run/", "--num_last_checkpoints=1"], 2, "--prefix is refused: write --output_"),
     ],
 )

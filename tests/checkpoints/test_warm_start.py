@@ -1,6 +1,7 @@
 """A run that starts from another run's weights."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
+from t2t_lite.problems.algorithmic import NumberTextEncoder
 from t2t_lite.runs import run_folder
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
@@ -84,6 +86,30 @@ def test_another_vocabulary_keeps_its_new_embeddings(other, caplog):
     assert "have another shape there" in report
     assert "targets_embedding/matrix (50, 8), there (12, 8)" in report
     assert "layer_0" not in report
+
+
+class Letters(NumberTextEncoder):
+    """As many ids, which stand for letters."""
+
+    def decode(self, ids):
+        return " ".join(chr(97 + int(number)) for number in super().decode(ids).split())
+
+
+def test_a_vocabulary_of_the_same_size_keeps_its_new_embeddings(tmp_path, caplog):
+    unshared = f"{HPARAMS},shared_embedding_and_softmax_weights=false"
+    run, trained, checkpoint = make_run(tmp_path / "other", hparams=unshared)
+    model = run.build_model()
+    ours = model.inputs_embedding.matrix.numpy()
+    sources = Letters(run.encoders["inputs"].vocab_size - 2)
+    assert sources.vocab_size == run.encoders["inputs"].vocab_size
+    warm_start(model, checkpoint, SimpleNamespace(encoders=run.encoders | {"inputs": sources}))
+    assert np.array_equal(model.inputs_embedding.matrix, ours)
+    assert np.array_equal(model.targets_embedding.matrix, trained.targets_embedding.matrix)
+    (report,) = warnings_of(caplog)
+    assert report == (
+        "1 weights are of another vocabulary there and keep their initial values: "
+        "inputs_embedding/matrix"
+    )
 
 
 @pytest.mark.parametrize(("layers", "message"), [(2, "are missing there"), (1, "")])

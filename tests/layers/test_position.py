@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.position import Position, sinusoids
 
 
@@ -49,3 +50,8 @@ def test_learned_positions_beyond_the_table_share_its_last_row():
 def test_none_adds_nothing():
     x = np.ones((1, 5, 4), np.float32)
     np.testing.assert_array_equal(Position("none", 4, max_length=3)(x, np.arange(5)), x)
+
+
+def test_learned_positions_need_a_length():
+    with pytest.raises(UsageError, match="max_length=0 positions: set max_length"):
+        Position("emb", 8, max_length=0)

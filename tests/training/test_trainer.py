@@ -15,14 +15,22 @@ from t2t_lite.checkpoints import saving as checkpoints
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.preflight import batch_size
 from t2t_lite.preflight.batch_size import with_found_batch_size
+from t2t_lite.preflight.probe import DoesNotFitError
 from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.metrics_file import read_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
+from t2t_lite.training.preemption import PreemptionError
 
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
+# Attention to parameters has no ReLU, whose dropout then changes nothing.
+DRY_PARAMETERS = (
+    "ffn_layer=parameter_attention,layer_prepostprocess_dropout=0,attention_dropout=0,"
+    "relu_dropout=0.1"
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +143,9 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         ({"model": "transformer_encoder"}, UsageError, "'text2text_tmpdir' has no labels"),
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
         ({"hparams": f"rdrop_alpha=5,bpe_dropout=0.1,{DRY}"}, UsageError, "relu_dropout are 0: g"),
+        ({"hparams": f"rdrop_alpha=5,{DRY_PARAMETERS}"}, UsageError, "attention_dropout are 0: g"),
+        ({"hparams": "label_smoothing=1"}, UsageError, "'label_smoothing': 1.0 is not less than 1"),
+        ({"schedule": "train", "eval_early_stopping_steps": 1}, UsageError, "=train has none"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],
 )
@@ -156,6 +167,47 @@ def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, 
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1", random_seed=6))
 
 
+def test_a_run_without_a_checkpoint_is_not_resumed(data_dir, tmp_path, config, monkeypatch):
+    """Neither its batch size nor its number of parts is kept."""
+    folder = tmp_path / "run"
+    killed = config(data_dir, folder)
+    monkeypatch.setattr(trainer.Trainer, "train", lambda self: None)
+    trainer.run(killed)
+    flags = run_folder.read_flags(str(folder))
+    hparams = trainer.resolve_hparams(killed)
+    run_folder.forget_unstarted(flags, hparams)
+    assert run_folder.read_flags(str(folder)) == flags
+    monkeypatch.setattr(batch_size, "measure", out_of_memory)
+    with pytest.raises(UserError, match="the model alone does not fit"):  # it was tried
+        with_found_batch_size(killed)
+    run_folder.forget_unstarted(flags | {"parts": 2}, hparams)
+    assert run_folder.read_flags(str(folder)) is None
+
+
+def out_of_memory(*_):
+    raise DoesNotFitError("too large")
+
+
+def test_evaluating_a_folder_that_is_no_run_leaves_it_alone(data_dir, tmp_path, config):
+    with pytest.raises(UserError, match="is not a run folder"):
+        trainer.run(config(data_dir, tmp_path / "typo", schedule="evaluate"))
+    assert not (tmp_path / "typo").exists()
+
+
+def test_what_was_spent_is_counted_although_a_signal_ends_the_evaluation(
+    data_dir, tmp_path, config, monkeypatch
+):
+    def stopped(self, *_):
+        raise PreemptionError("stopped by SIGTERM")
+
+    monkeypatch.setattr(trainer.Trainer, "_evaluate", stopped)
+    with pytest.raises(PreemptionError):
+        trainer.run(config(data_dir, tmp_path, local_eval_frequency=100))
+    summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert summary["steps"] == 4
+    assert summary["train_seconds"] > 0
+
+
 def test_a_resumed_run_keeps_its_batch_size(trained, data_dir, config):
     again = dataclasses.replace(config(data_dir, trained), hparams="batch_size=999,max_length=16")
     assert with_found_batch_size(again).hparams == "max_length=16,batch_size=64"
@@ -166,6 +218,8 @@ def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
         UserError, match=r"batches of 1 parts .* which cannot be divided evenly among 2 devices"
     ):
         trainer.seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
+    evaluation = config(data_dir, trained, schedule="evaluate")
+    assert trainer.seed_and_parts(evaluation, registry.hparams("transformer_test"), 2) == (5, 1)
 
 
 def test_missing_data_names_the_command(trained, tmp_path, config):
