@@ -4,6 +4,7 @@ absl parses the values (including `--flagfile` and `--noswitch`) into each comma
 flags. There is no global state, so commands can also be called from Python.
 """
 
+import codecs
 import contextlib
 import errno
 import gc
@@ -168,6 +169,15 @@ class Command:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             code = self._fail(_describe_os_error(error), UserError.exit_code)
+        except UnicodeEncodeError as error:
+            encoding = codecs.lookup(sys.stdout.encoding).name
+            if encoding == "utf-8" or codecs.lookup(error.encoding).name != encoding:
+                raise  # not from printing
+            code = self._fail(
+                f"the output has characters that {encoding} lacks, the encoding of standard "
+                "output: set PYTHONIOENCODING=utf-8",
+                UserError.exit_code,
+            )
         except KeyboardInterrupt:
             code = self._fail("interrupted", _INTERRUPTED)
         if argv is None:

@@ -142,6 +142,11 @@ def tmx_pairs(
         bad.cut(DataError(f"{name}, {fault}"))
 
 
+def _without_namespace(tag: str) -> str:
+    """Returns the name of an element: some tools write TMX's own namespace."""
+    return tag.rpartition("}")[2]
+
+
 class _TmxError(Exception):
     """Well-formed XML that is not a translation memory."""
 
@@ -186,6 +191,7 @@ class _TmxUnits:
         self._unread = 0
         if len(self._path) >= _MAX_DEPTH:
             raise _TmxError(f"elements nested more than {_MAX_DEPTH:,} deep")
+        tag = _without_namespace(tag)
         parent = self._path[-1] if self._path else ""
         self._path.append(tag)
         if self._segment is not None:
@@ -198,10 +204,10 @@ class _TmxUnits:
         elif (parent, tag) == ("tuv", "seg") and self._variant:
             self._segment = []
 
-    def end(self, tag: str) -> None:
+    def end(self, _: str) -> None:
         """Handles the end of an element."""
         self._unread = 0
-        self._path.pop()
+        tag = self._path.pop()
         if self._codes:
             self._codes -= 1
         elif self._segment is not None and tag == "seg" and self._path[-1] == "tuv":

@@ -7,14 +7,12 @@ changes it.
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from t2t_lite.data.problem import Output
-from t2t_lite.errors import DataError, UsageError
+from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.metric import OutputMetric, Statistics, add_up
-from t2t_lite.evaluation.metrics import output_metric, score_outputs
 from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 
 _SAMPLES = 1000
@@ -31,39 +29,6 @@ class BootstrapResult:
     p_value: float | None  # of the difference from the baseline; None for the baseline itself
     signature: str  # the metric's, with the number of samples and the seed
     metric: str  # its name
-
-
-def paired_bootstrap(
-    metric: str,
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    sources: Sequence[str] | None = None,
-) -> dict[str, BootstrapResult]:
-    """Compares systems with the first of them on one test set.
-
-    Args:
-        metric: the name of a registered metric that scores outputs.
-        systems: outputs by system name; the first system is the baseline.
-        references: the reference texts, in the same order.
-        sources: the source texts; None if unknown.
-
-    Returns:
-        The resampled scores by system name.
-
-    Raises:
-        UsageError: the metric is unknown, or needs sources and there are none.
-        DataError: there are no sentences, the numbers of outputs and references differ, or the
-            metric gives only one number for the whole corpus.
-    """
-    rows = {}
-    for name, texts in systems.items():
-        if not references or len(texts) != len(references):
-            raise DataError(f"{name}: {len(texts)} outputs but {len(references)} references")
-        outputs = [Output(text) for text in texts]
-        rows[name] = score_outputs(metric, outputs, references, sources).statistics
-        if len(rows[name]) != len(references):
-            raise DataError(f"{metric} gives one number for all outputs, which cannot be resampled")
-    return resample(output_metric(metric), rows)
 
 
 def resample(metric: OutputMetric, systems: Mapping[str, Statistics]) -> dict[str, BootstrapResult]:

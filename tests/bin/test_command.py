@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import io
 import logging
 import os
 import pathlib
@@ -171,6 +172,14 @@ def test_failures_are_one_line(
 
     assert run(fail) == code
     assert capsys.readouterr() == ("", f"greeter: error: {line}\n")
+
+
+def test_output_that_the_terminal_cannot_show_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    assert run(lambda _: print("20 €")) == 1
+    assert "characters that iso8859-1 lacks" in capsys.readouterr().err
+    with pytest.raises(UnicodeEncodeError):
+        _GREETER.run(lambda _: "€".encode("ascii"), [])
 
 
 def test_defects_keep_their_traceback():

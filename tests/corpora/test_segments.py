@@ -100,6 +100,12 @@ def test_tmx_takes_the_two_languages_in_any_order_and_spelling():
     ) == [("3", "1"), ("4", "5"), ("", "7"), ("9", "")]
 
 
+def test_tmx_may_name_its_namespace():
+    text = '<tmx xmlns="http://www.lisa.org/tmx14"><body>%s</body></tmx>'
+    whole = text % unit(("en", "1"), ("de", "<hi>2</hi>"))
+    assert list(tmx_pairs([whole.encode()], "memory.tmx", ("en", "de"))) == [("1", "2")]
+
+
 def test_tmx_codes_are_no_text_but_highlights_are():
     coded = '<bpt i="1">&lt;b></bpt>bold<ept i="1">&lt;/b></ept> and <hi>high<ph>{}</ph></hi>\n x '
     assert tmx(unit(("en", coded), ("de", "y"))) == [("bold and high x", "y")]

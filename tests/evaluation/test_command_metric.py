@@ -14,10 +14,10 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
-from t2t_lite.evaluation.bootstrap import paired_bootstrap
+from t2t_lite.evaluation.bootstrap import resample
 from t2t_lite.evaluation.command_metric import CommandMetric, ProgramError
 from t2t_lite.evaluation.metric import Segment
-from t2t_lite.evaluation.metrics import score_outputs
+from t2t_lite.evaluation.metrics import output_metric, score_outputs
 from t2t_lite.training.preemption import PreemptionError, StopSignals
 
 SOURCES, REFERENCES = ["s one", "s two", "s three"], ["r one", "", "r ü three"]
@@ -43,8 +43,8 @@ def test_a_number_for_each_segment(program):
     assert found.values == {metric: pytest.approx(-0.1)}
     assert found.report == f"{metric} = -0.1"
     assert found.statistics == [(0.5, 1), (-1, 1), (0.2, 1)]
-    systems = {"a": ["x", "y", "z"], "b": ["u", "v", "w"]}
-    assert paired_bootstrap(metric, systems, REFERENCES, SOURCES)["b"].p_value == 1.0
+    systems = {"a": found.statistics, "b": score(metric).statistics}
+    assert resample(output_metric(metric), systems)["b"].p_value == 1.0
 
 
 def test_one_number_for_all(program):
