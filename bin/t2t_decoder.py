@@ -69,6 +69,15 @@ def _check_files(args: types.SimpleNamespace) -> None:
     for name in ("decode_from_file", "score_file"):
         if args.decode_interactive and getattr(args, name):
             raise UsageError(f"--decode_interactive and --{name} exclude each other")
+    if args.decode_interactive and args.decode_to_file:
+        raise UsageError("--decode_interactive shows its outputs: leave --decode_to_file out")
+    if args.eval_use_test_set and (
+        args.decode_interactive or args.decode_from_file or args.score_file
+    ):
+        raise UsageError(
+            "--eval_use_test_set decodes the test split: leave out the flag, or the file and "
+            "--decode_interactive"
+        )
     for name in ("decode_reference", "prefix_file"):
         if getattr(args, name) and not args.decode_from_file:
             raise UsageError(f"--{name} needs --decode_from_file")
@@ -77,15 +86,15 @@ def _check_files(args: types.SimpleNamespace) -> None:
     has_no_reference = args.decode_from_file and not args.decode_reference
     if args.metrics and (args.decode_interactive or args.score_file or has_no_reference):
         raise UsageError("--metrics needs reference outputs: give --decode_reference")
-    if args.score_file:
-        COMMAND.require(args, "decode_to_file")
     if args.decode_from_file == STANDARD_INPUT:
-        for name in ("decode_to_file", "decode_reference"):
+        for name in ("score_file", "decode_to_file", "decode_reference"):
             if getattr(args, name):
                 raise UsageError(
                     f"--{name} cannot be used with --decode_from_file=-, which writes to standard "
                     "output; name a file"
                 )
+    if args.score_file:
+        COMMAND.require(args, "decode_to_file")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from t2t_lite.bin.command import (
     quiet_import,
 )
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 _SAVED_MODEL, _KERAS, _CTRANSLATE2 = "savedmodel", "keras", "ctranslate2"
@@ -76,10 +75,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     _check(args)
     with quiet_import():
-        from t2t_lite.checkpoints.names import named_checkpoint
+        from t2t_lite.checkpoints.names import named_model
         from t2t_lite.export import folder, keras_archive, saved_model
-    checkpoint = named_checkpoint(checkpoint_name(args) or "newest", args.output_dir)
-    run = run_folder.open_run(args.output_dir or str(pathlib.Path(checkpoint).parent))
+    run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
     if args.format == _SAVED_MODEL:
         hparams = DecodeHParams.of(run.problem, args.decode_hparams)

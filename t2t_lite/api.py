@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
-from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
@@ -44,11 +44,15 @@ class Run(run_folder.RunFolder):
         """Returns the path prefix of a checkpoint.
 
         Raises:
-            UserError: there is no such checkpoint.
+            UserError: there is no such checkpoint, or it belongs to another run.
         """
         from t2t_lite.checkpoints.names import named_checkpoint
 
-        return named_checkpoint(_expanded(str(name)), str(self.folder))
+        path = named_checkpoint(_expanded(str(name)), str(self.folder))
+        other = pathlib.Path(path).parent
+        if run_folder.is_run(other) and other.resolve() != self.folder.resolve():
+            raise UserError(f"{path} belongs to another run: use t2t_lite.open_run({str(other)!r})")
+        return path
 
     def model(self, checkpoint: CheckpointName = "newest") -> "Seq2Seq":
         """Builds the Keras model with the weights of a checkpoint.

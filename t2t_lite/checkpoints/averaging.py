@@ -246,7 +246,7 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
         or os.path.realpath(folder) == os.path.realpath(run.folder)
     ):
         raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
-    if there and (folder / run_folder.FLAGS).is_file():
+    if there and run_folder.is_run(folder):
         old = run_folder.open_run(str(folder))
         run_folder.refuse_another_run(old, run.flags, run.hparams)
         run.refuse_other_vocabulary(str(folder))

@@ -1,5 +1,7 @@
 """Resolves a user's name of a checkpoint: a path, a step, `newest`, `best` or `averaged`."""
 
+import pathlib
+
 from t2t_lite.checkpoints.averaging import has_other_sources
 from t2t_lite.checkpoints.selection import Criterion, best_checkpoints
 from t2t_lite.errors import UserError
@@ -29,6 +31,28 @@ def named_checkpoint(name: str, output_dir: str) -> str:
             "averaged, a number of updates, or a path"
         )
     return path
+
+
+def named_model(name: str, output_dir: str) -> tuple[run_folder.RunFolder, str | None]:
+    """Opens the run folder of a checkpoint: the one that it lies in, or else `output_dir`.
+
+    Args:
+        name: as in `named_checkpoint`; "": the newest checkpoint in `output_dir`.
+        output_dir: as in `named_checkpoint`.
+
+    Returns:
+        The run folder; the prefix of the checkpoint, or None for the newest readable one.
+
+    Raises:
+        UserError: there is no such checkpoint or run folder.
+    """
+    if not name:
+        return run_folder.open_run(output_dir), None
+    path = named_checkpoint(name, output_dir)
+    own = pathlib.Path(path).parent
+    if output_dir and not run_folder.is_run(own):
+        return run_folder.open_run(output_dir), path
+    return run_folder.open_run(str(own)), path
 
 
 def _path_in_run(name: str, output_dir: str) -> str:

@@ -181,7 +181,7 @@ class Cluster:
             return
         shared = pathlib.Path(output_dir).absolute()
         deadline = time.monotonic() + _SECONDS_TO_SEE
-        while not (shared / run_folder.FLAGS).is_file():
+        while not run_folder.is_run(shared):
             if time.monotonic() > deadline:
                 raise UserError(
                     f"{self} does not see {shared / run_folder.FLAGS}, which worker 0 writes: "

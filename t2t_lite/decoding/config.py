@@ -61,8 +61,8 @@ class DecoderConfig(Config):
     long_input: str = option(
         "split",
         "What to do with lines of more than max_input_size subwords: split them at sentence ends, "
-        "or else at the least harmful place, and rejoin the outputs; or truncate them. Trees and "
-        "the examples of a split are always truncated.",
+        "or else at the least harmful place, and rejoin the outputs; or truncate them. Sentences "
+        "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
     decode_to_file: str = option(

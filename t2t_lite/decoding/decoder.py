@@ -105,11 +105,15 @@ class Decoder:
         self.encoders = encoders
         self.max_input_size = hparams.source_limit(m.hparams.max_length for m in models)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
-        if hparams.replace_unk and (self.text.unknown_id is None or not problem.has_inputs):
+        if hparams.replace_unk and self.text.unknown_id is None:
             raise UsageError(
                 "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
-                "words, or there is no source; leave it out, or train with VocabType.TOKEN and an "
-                "oov_token"
+                "words; leave it out, or train with VocabType.TOKEN and an oov_token"
+            )
+        if hparams.replace_unk and not all(model.has_source_attention for model in models):
+            raise UsageError(
+                "decode hparam replace_unk=true: there is no attention to a source, which chooses "
+                "the words to copy; leave it out"
             )
         if hparams.xla_compile:
             require_xla_decodes_on(devices)
@@ -331,7 +335,7 @@ class Decoder:
             padded([s.ids for s in sources]),  # [B, S]
             np.array(limits),
             padded([s.prefix for s in sources]),  # [B, P]
-            np.array([s.number for s in sources]),
+            np.array([s.draws for s in sources]),
         )
         require_numbers(sources, found.scores)
         return self._hypotheses(
@@ -370,9 +374,7 @@ class Decoder:
     def _hypothesis(
         self, source: Source, target: Sequence[int], score: float, details: Details | None
     ) -> Hypothesis:
-        ids = [id_ for id_ in target if id_ != EOS_ID]
-        if not self.problem.has_inputs:
-            ids = ids[len(source.prefix) :]  # as in T2T
+        ids = [id_ for id_ in target[self._prompt_size(source) :] if id_ != EOS_ID]
         attention = details.attention if details and self.hparams.replace_unk else None
         output = self.text.output(source, ids, attention)
         return Hypothesis(output, ids, score, details if self._with_details else None)
@@ -381,10 +383,17 @@ class Decoder:
         if not flat:
             return []
         found = scorer.details([(source.ids, target) for source, target, _ in flat])
-        return [
-            Details(self.text.source_tokens(source.ids), self.text.target_tokens(target), *rows)
-            for (source, target, _), rows in zip(flat, found, strict=True)
-        ]
+        details = []
+        for (source, target, _), (log_probs, attention) in zip(flat, found, strict=True):
+            start = self._prompt_size(source)
+            tokens = self.text.target_tokens(target[start:])
+            source_tokens = self.text.source_tokens(source.ids)
+            details.append(Details(source_tokens, tokens, log_probs[start:], attention))
+        return details
+
+    def _prompt_size(self, source: Source) -> int:
+        """Returns the ids of a target that users do not see: those of a language model's prompt."""
+        return 0 if self.problem.has_inputs else len(source.prefix)
 
 
 def _default_names(count: int) -> list[str]:

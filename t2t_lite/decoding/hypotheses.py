@@ -7,6 +7,9 @@ import numpy as np
 
 from t2t_lite.data.problem import Output
 
+# 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
+_STRIDE = 0x9E3779B1
+
 
 class Source(NamedTuple):
     """One sentence to decode."""
@@ -15,6 +18,12 @@ class Source(NamedTuple):
     ids: Sequence[int]  # EOS included; empty if there is nothing to decode, or in a language model
     number: int = 1  # of its line or example, from 1: for messages, and to seed sampling
     prefix: Sequence[int] = ()  # how every output begins, without EOS; a language model's prompt
+    piece: int = 0  # of a line that was split, from 0
+
+    @property
+    def draws(self) -> int:
+        """Selects the random numbers of sampling: the line's, and others for its later pieces."""
+        return (self.number + self.piece * _STRIDE) % (1 << 31)
 
 
 class Details(NamedTuple):
@@ -23,8 +32,8 @@ class Details(NamedTuple):
     source_tokens: list[str]  # as text
     tokens: list[str]  # as text
     log_probs: np.ndarray  # [T], by the model alone, whatever the search forbids
-    # [T, S], of the last layer, averaged over its heads; None for a line that was split in pieces
-    # and is too long to have all of it
+    # [T, S], of the last layer, averaged over its heads; None if the model has none, or for a line
+    # that was split in pieces and is too long to have all of it
     attention: np.ndarray | None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from t2t_lite import files
-from t2t_lite.checkpoints.names import named_checkpoint
+from t2t_lite.checkpoints.names import named_model
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import decoding_devices, on_device
@@ -108,16 +108,8 @@ def load_decoder(
 
 
 def _find(name: str, config: DecoderConfig) -> TrainedModel:
-    """Opens the run folder of a checkpoint: its parent if that is one, else `output_dir`.
-
-    Without a name it is the newest checkpoint in `output_dir`.
-    """
-    folder = config.output_dir
-    path = named_checkpoint(name, folder) if name else ""
-    own = pathlib.Path(path).parent
-    if path and (not folder or (own / run_folder.FLAGS).is_file()):
-        folder = str(own)
-    run = run_folder.open_run(folder)
+    """Opens the run folder of a checkpoint, and applies the flags to it; see `named_model`."""
+    run, path = named_model(name, config.output_dir)
     recorded = {
         "problem": run.problem.name,
         "model": run.model_name,
@@ -127,12 +119,12 @@ def _find(name: str, config: DecoderConfig) -> TrainedModel:
         given = getattr(config, name)
         if given and given != value:
             raise UsageError(
-                f"--{name}={given}, but {folder} was trained with {value}: leave the flag out, "
+                f"--{name}={given}, but {run.folder} was trained with {value}: leave the flag out, "
                 "or name another run folder"
             )
     hparams = run.hparams.override(config.hparams).freeze()
     run = dataclasses.replace(run, hparams=hparams)
-    return TrainedModel(run, path)
+    return TrainedModel(run, path or "")
 
 
 def _vocabulary(run: run_folder.RunFolder) -> list[tuple[str, bytes]]:

@@ -81,18 +81,21 @@ def join_details(pieces: Sequence[Details]) -> Details:
         [token for piece in pieces for token in piece.source_tokens],
         [token for piece in pieces for token in piece.tokens],
         np.concatenate([piece.log_probs for piece in pieces]),
-        _join_attention([piece.attention for piece in pieces if piece.attention is not None]),
+        _join_attention([piece.attention for piece in pieces]),
     )
 
 
-def _join_attention(pieces: Sequence[np.ndarray]) -> np.ndarray | None:
+def _join_attention(pieces: Sequence[np.ndarray | None]) -> np.ndarray | None:
     """Returns a matrix with those of the pieces along its diagonal; None if it is too large."""
-    sizes = np.sum([piece.shape for piece in pieces], axis=0)
+    known = [piece for piece in pieces if piece is not None]
+    if not known:
+        return None
+    sizes = np.sum([piece.shape for piece in known], axis=0)
     if sizes.prod() > _MOST_ATTENTION:
         return None
     joined = np.zeros(sizes)
     row = column = 0
-    for piece in pieces:
+    for piece in known:
         rows, columns = piece.shape
         joined[row : row + rows, column : column + columns] = piece
         row, column = row + rows, column + columns

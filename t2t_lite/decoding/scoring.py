@@ -42,11 +42,11 @@ def score_with_attention(
 
     Returns:
         [B, T], and the weights [B, T, S] of the last layer, averaged over its heads and over the
-        models of an ensemble; both 0 at the targets' padding. S is 0 for a language model.
+        models of an ensemble; both 0 at the targets' padding.
+
+    Raises:
+        UsageError: the model has no attention to the source.
     """
-    if not model.has_inputs:
-        log_probs = score(model, features)
-        return log_probs, tf.zeros_like(log_probs)[..., None][..., :0]
     log_probs, attention = with_attention(model, lambda: score(model, features))
     present = tf.not_equal(features["targets"], PAD_ID)
     return log_probs, tf.where(present[..., None], attention, 0.0)
@@ -63,6 +63,9 @@ def total_score(
         model: any model.
         features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
         penalty: see `penalty_of`.
+
+    Raises:
+        UsageError: the penalty is for coverage, and the model has no attention to the source.
     """
     targets = features["targets"]
     coverage: tf.Tensor | float = 0.0
@@ -91,7 +94,11 @@ class Scorer:
             model.models[0] if isinstance(model, Ensemble) else model
         ).targets_vocab_size
         self._scores = _compile(lambda features: (total_score(model, features, penalty),))
-        self._details = _compile(lambda features: score_with_attention(model, features))
+        self._details = _compile(
+            (lambda features: score_with_attention(model, features))
+            if model.has_source_attention
+            else (lambda features: (score(model, features),))
+        )
 
     def scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
         """Returns the score of each pair of source and target, both with EOS, as in a search."""
@@ -99,12 +106,18 @@ class Scorer:
 
     def details(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns for each pair its tokens' log-probabilities [T] and attention [T, S]."""
+    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Returns for each pair its tokens' log-probabilities [T] and attention [T, S].
+
+        The attention is None if the model has none to the source.
+        """
         rows = zip(pairs, self._rows(self._details, pairs), strict=True)
         return [
-            (log_probs[: len(target)], attention[: len(target), : len(source)])
-            for (source, target), (log_probs, attention) in rows
+            (
+                log_probs[: len(target)],
+                attention[0][: len(target), : len(source)] if attention else None,
+            )
+            for (source, target), (log_probs, *attention) in rows
         ]
 
     def _rows(
@@ -128,4 +141,5 @@ def padded(ids: Sequence[Sequence[int]]) -> np.ndarray:
 
 def _compile(function: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple]:
     ids = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(function, input_signature=[{"inputs": ids, "targets": ids}])
+    # Autograph would wrap the models' errors in tracebacks.
+    return tf.function(function, input_signature=[{"inputs": ids, "targets": ids}], autograph=False)

@@ -149,7 +149,10 @@ class TextCodec:
         first, *others = texts
         return [
             source._replace(text=first, ids=self._source_ids(first, place)),
-            *(Source(t, self._source_ids(t, place), source.number) for t in others),
+            *(
+                Source(text, self._source_ids(text, place), source.number, piece=piece)
+                for piece, text in enumerate(others, 1)
+            ),
         ]
 
     def truncated(self, source: Source, name: str) -> Source:

@@ -65,8 +65,8 @@ def export(
             cannot be read or holds NaN, or `export_dir` is not empty.
     """
     with files.whole_folder(export_dir) as folder:
-        model, step, _ = run.load_model(checkpoint)
-        require_finite_weights(model, checkpoint or str(run.folder))
+        model, step, checkpoint = run.load_model(checkpoint)
+        require_finite_weights(model, checkpoint)
         encoders = run.encoders
         inputs, targets = encoders["inputs"], encoders["targets"]
         pieces = (

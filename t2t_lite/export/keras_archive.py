@@ -27,18 +27,18 @@ logits = model({{"inputs": source_ids, "targets": target_ids}})  # [B, T, V]; 1 
 """
 
 
-def export(run: RunFolder, checkpoint: str, export_dir: str) -> None:
+def export(run: RunFolder, checkpoint: str | None, export_dir: str) -> None:
     """Writes `export_dir/keras/VERSION`, whole or not at all.
 
     Args:
         run: an opened run folder.
-        checkpoint: prefix of a checkpoint.
+        checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
 
     Raises:
         UserError: the checkpoint cannot be read, does not fit, or holds NaN.
     """
-    model, step, _ = run.load_model(checkpoint)
+    model, step, checkpoint = run.load_model(checkpoint)
     require_finite_weights(model, checkpoint)
     with new_folders(export_dir, [KERAS]) as folders:
         folder = folders[KERAS]

@@ -200,12 +200,12 @@ class TranslateModule(tf.Module):
         return {"outputs": tf.reshape(one_line(texts), tf.shape(scores)), "scores": scores}
 
 
-def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHParams) -> None:
+def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: DecodeHParams) -> None:
     """Writes `export_dir/ids/VERSION` and, if a graph can convert the text, `translate/VERSION`.
 
     Args:
         run: an opened run folder.
-        checkpoint: prefix of a checkpoint.
+        checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
         hparams: search settings.
 
@@ -233,7 +233,7 @@ def export(run: RunFolder, checkpoint: str, export_dir: str, hparams: DecodeHPar
             "decode hparam xla_compile: an exported search is one graph for sources of all sizes, "
             "which XLA cannot compile; leave it out"
         )
-    model, step, _ = run.load_model(checkpoint, hparams.dtype)
+    model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
     require_finite_weights(model, checkpoint)
     modules = _modules(run, model, hparams)
     with new_folders(export_dir, list(modules)) as folders:

@@ -257,6 +257,11 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
     # ---- attention
 
+    @property
+    def has_source_attention(self) -> bool:
+        """Whether the model has attention to the source, which `hook_attention` can observe."""
+        return self.has_inputs and type(self).hook_attention is not Seq2Seq.hook_attention
+
     def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
         """Calls `hook` with the attention to the source [B, N, S] in each call inside the block.
 

@@ -254,7 +254,7 @@ def read_flags(output_dir: str) -> dict[str, Any] | None:
     Raises:
         UserError: the file is damaged. The result raises it when a missing field is read.
     """
-    return _read_flags(output_dir) if (pathlib.Path(output_dir) / FLAGS).is_file() else None
+    return _read_flags(output_dir) if is_run(pathlib.Path(output_dir)) else None
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
@@ -288,6 +288,11 @@ def read_summary(folder: pathlib.Path) -> dict[str, Any]:
     return summary
 
 
+def is_run(folder: pathlib.Path) -> bool:
+    """Whether a folder is a run folder."""
+    return (folder / FLAGS).is_file()
+
+
 def open_run(output_dir: str) -> RunFolder:
     """Opens a run folder, like `RunFolder.open`."""
     return RunFolder.open(output_dir)
@@ -309,7 +314,7 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     problem = registry.problem(flags["problem"])
     problem.get_feature_encoders(data_dir)  # fails before the folder is created
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / FLAGS).is_file():
+    if is_run(folder):
         old = open_run(str(folder))
         hparams = hparams.as_started(old.hparams)
         refuse_another_run(old, flags, hparams)
@@ -343,7 +348,7 @@ def write_run(
 
 def has_started(folder: pathlib.Path) -> bool:
     """Whether a run in this folder has reached a checkpoint."""
-    return (folder / FLAGS).is_file() and any(folder.glob("*.ckpt-*.index"))
+    return is_run(folder) and any(folder.glob("*.ckpt-*.index"))
 
 
 def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
@@ -357,7 +362,7 @@ def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
         hparams: the resolved hyperparameters.
     """
     folder = pathlib.Path(flags["output_dir"])
-    if has_started(folder) or not (folder / FLAGS).is_file():
+    if has_started(folder) or not is_run(folder):
         return
     old = open_run(str(folder))
     if (

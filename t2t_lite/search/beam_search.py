@@ -15,7 +15,6 @@ from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
 from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, CoverageTracker, Penalty
-from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.search.search_loop import (
     DEAD,
     Hypotheses,
@@ -79,9 +78,9 @@ class BeamSearch(SearchLoop):
             raise UsageError(
                 f"candidates={candidates}: expected at least beam_size={beam_size}, or None"
             )
-        model = as_step_model(model)
-        self._coverage = CoverageTracker(model) if penalty.coverage_penalty else None
-        super().__init__(self._coverage or model, beam_size, xla_compile)
+        super().__init__(model, beam_size, xla_compile)
+        self._coverage = CoverageTracker(self._model) if penalty.coverage_penalty else None
+        self._model = self._coverage or self._model
         self._penalty = penalty
         self._stop_early = stop_early
         self._constraints = constraints

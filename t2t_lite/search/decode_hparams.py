@@ -76,7 +76,7 @@ class DecodeHParams(HParams):
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
     max_input_size: int = option(
-        -1, "Subwords a source is cut to; -1: max_length, else 4,096; 0: no limit.", minimum=-1
+        -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )
 
     def source_limit(self, max_lengths: Iterable[int]) -> int:

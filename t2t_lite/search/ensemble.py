@@ -40,6 +40,11 @@ class Ensemble:
         """Whether there is a source: language models have none."""
         return self.models[0].has_inputs
 
+    @property
+    def has_source_attention(self) -> bool:
+        """Whether every model has attention to the source; see `hook_attention`."""
+        return all(model.has_source_attention for model in self.models)
+
     def __call__(self, features: Features) -> tf.Tensor:
         """Returns log-probabilities [B, T, V]; see `Seq2Seq.call`."""
         return _mean([model(features) for model in self.models])

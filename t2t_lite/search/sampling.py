@@ -135,5 +135,4 @@ def _chosen(weights: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """
     sums = tf.cumsum(weights, axis=-1)
     passed = sums <= draws[..., None] * sums[..., -1:]
-    last = tf.shape(weights)[-1] - 1  # the model output NaN if every token is passed
-    return tf.minimum(tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1), last)
+    return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)

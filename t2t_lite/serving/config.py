@@ -40,7 +40,8 @@ class ServerConfig(RunConfig):
     )
     timeout: float = option(
         60.0,
-        "Seconds for a request to arrive (then 408), to be answered (then 504) and for its answer "
-        "to be read (then the connection is closed). Also the longest a shutdown takes.",
+        "Seconds for a request's body to arrive (then 408), for the answer (then 504) and for the "
+        "client to read it (then the connection is closed). Also the longest a shutdown takes.",
         minimum=0,
+        maximum=86_400,
     )

@@ -46,17 +46,17 @@ class RequestTranslator:
     def load(
         cls,
         run: run_folder.RunFolder,
-        checkpoint: str,
+        checkpoint: str | None,
         hparams: DecodeHParams,
         metrics: ServerMetrics,
         limits: ServerConfig,
     ) -> "RequestTranslator":
-        """Restores a model, the newest of the run unless a checkpoint is named, and compiles it.
+        """Restores a model, by default the newest of the run, and compiles its search.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
-        decoder = Decoder.from_run(run, checkpoint or None, hparams)
+        decoder = Decoder.from_run(run, checkpoint, hparams)
         decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 

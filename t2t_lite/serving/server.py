@@ -3,7 +3,6 @@
 import ipaddress
 import logging
 import os
-import pathlib
 import resource
 import signal
 import socket
@@ -14,9 +13,8 @@ from typing import cast
 
 import uvicorn
 
-from t2t_lite.checkpoints.names import named_checkpoint
+from t2t_lite.checkpoints.names import named_model
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
@@ -45,8 +43,7 @@ def run(config: ServerConfig) -> None:
         UserError: the run folder or a checkpoint cannot be read, or the address is in use.
         UsageError: an unknown decode hparam, or more connections than the system allows.
     """
-    checkpoint = named_checkpoint(config.checkpoint_path or "newest", config.output_dir)
-    opened = run_folder.open_run(config.output_dir or str(pathlib.Path(checkpoint).parent))
+    opened, checkpoint = named_model(config.checkpoint_path, config.output_dir)
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
     metrics = ServerMetrics()
     worker = Worker(

@@ -67,14 +67,14 @@ def test_every_flag_arrives():
         "prefix_file": "prefixes",
         "long_input": "truncate",
         "output_format": "json",
-        "eval_use_test_set": True,
         "worker_gpu": 0,
         "decode_hparams": "beam_size=8,alpha=1,return_beams=true",
     }
     words = [f"--{name}={value}" for name, value in given.items()]
     config = configure(COMMAND.parse(words))
     assert dataclasses.asdict(config).items() >= given.items()
-    assert configure(COMMAND.parse([*words[:1], "--decode_interactive"])).decode_interactive
+    for flag in ("decode_interactive", "eval_use_test_set"):
+        assert getattr(configure(COMMAND.parse([*words[:1], f"--{flag}"])), flag)
     scoring = [*words[:1], "--score_file=pairs", "--decode_to_file=scores"]
     assert configure(COMMAND.parse(scoring)).score_file == "pairs"
 
@@ -111,12 +111,16 @@ def test_t2ts_search_defaults():
         ([], "--output_dir is missing: Run folder of t2t-trainer"),
         (["--decode_interactive", "--decode_from_file=x"], "exclude each other"),
         (["--decode_interactive", "--score_file=x"], "exclude each other"),
+        (["--decode_interactive", "--decode_to_file=x"], "leave --decode_to_file out"),
+        (["--decode_interactive", "--eval_use_test_set"], "decodes the test split: leave out"),
+        (["--decode_from_file=x", "--eval_use_test_set"], "decodes the test split: leave out"),
         (["--decode_reference=x"], "--decode_reference needs --decode_from_file"),
         (["--prefix_file=x"], "--prefix_file needs --decode_from_file"),
         (["--decode_from_file=x", "--prefix_file=x", "--score_file=x"], "exclude each other"),
         (["--score_file=x"], "--decode_to_file is missing"),
         (["--decode_from_file=-", "--decode_to_file=x"], "which writes to standard output"),
         (["--decode_from_file=-", "--decode_reference=x"], "which writes to standard output"),
+        (["--decode_from_file=-", "--score_file=x"], "which writes to standard output"),
         (
             ["--decode_from_file=x", "--metrics=ter"],
             "needs reference outputs: give --decode_reference",

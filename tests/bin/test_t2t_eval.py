@@ -7,9 +7,10 @@ import pathlib
 
 import pytest
 
+import t2t_lite
 from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
-from t2t_lite.checkpoints.names import named_checkpoint
+from t2t_lite.checkpoints.names import named_checkpoint, named_model
 from t2t_lite.errors import UserError
 from t2t_lite.evaluation.bootstrap import BootstrapResult
 from t2t_lite.runs import run_folder
@@ -50,6 +51,34 @@ def test_a_path_needs_no_run_folder(tmp_path):
         named_checkpoint(path, "")
     pathlib.Path(f"{path}.index").touch()
     assert named_checkpoint(path, "") == path
+
+
+def test_a_checkpoint_comes_with_its_own_run(folder, tmp_path_factory):
+    """Whatever the other run folder: its vocabulary and settings are not the checkpoint's."""
+    other = tmp_path_factory.mktemp("other")
+    flags = {"problem": "algorithmic_reverse_binary40", "output_dir": str(other)}
+    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
+    run_folder.create_run(flags, registry.hparams("transformer_test").freeze(), str(other))
+    path = f"{folder}/model.ckpt-20"
+    for output_dir in ("", str(folder), str(other)):
+        run, checkpoint = named_model(path, output_dir)
+        assert (run.problem.name, checkpoint) == ("algorithmic_reverse_decimal40", path)
+    with pytest.raises(UserError, match=r"model.ckpt-20 belongs to another run: use .*open_run"):
+        t2t_lite.open_run(other).checkpoint(path)
+
+
+def test_a_checkpoint_outside_of_any_run_has_the_settings_of_output_dir(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("averages") / "averaged.ckpt-3"
+    path.with_name(path.name + ".index").touch()
+    run, checkpoint = named_model(str(path), str(folder))
+    assert (run.folder, checkpoint) == (folder, str(path))
+    with pytest.raises(UserError, match=r"flags.json"):
+        named_model(str(path), "")
+
+
+def test_without_a_name_it_is_the_newest_that_can_be_read(folder):
+    run, checkpoint = named_model("", str(folder))
+    assert (run.folder, checkpoint) == (folder, None)
 
 
 def test_a_step_that_was_not_saved(folder):

@@ -11,6 +11,7 @@ from t2t_lite.bin import t2t_serve
         ((), "--output_dir is missing"),
         (("--output_dir=x", "--port=65536"), "--port=65536 is greater than 65535"),
         (("--output_dir=x", "--queue_size=0"), "queue_size"),
+        (("--output_dir=x", "--timeout=inf"), "--timeout=inf is greater than 86400"),
         (("--output_dir=x", "--decode_hparams=beam=3"), "did you mean 'beam_size'?"),
     ],
 )

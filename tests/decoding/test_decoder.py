@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Output
-from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import evaluate
@@ -75,6 +75,14 @@ class CopyModel(Seq2Seq):
 class Bytes(Text2TextProblem):
     vocab_type = VocabType.CHARACTER
     dataset_splits = ({"split": "eval", "shards": 1}, {"split": "test", "shards": 1})
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        raise NotImplementedError
+
+
+@registry.register_problem("decoder_test_language_model")
+class BytesAlone(Text2SelfProblem):
+    vocab_type = VocabType.CHARACTER
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
         raise NotImplementedError
@@ -157,6 +165,51 @@ def test_joined_attention_is_block_diagonal_unless_it_is_huge(size):
     line = Hypothesis(Output("text"), [], 0.0, joined)
     written = output_formatter("json", DecodeHParams())(Source("text", [], 1), [line])
     assert (json.loads(written)["hypotheses"][0]["attention"] is None) == (size > 3)
+
+
+def test_details_of_a_model_without_attention():
+    """A line of one piece, and one of several."""
+    hparams = registry.hparams("lstm_seq2seq").copy(hidden_size=8, num_hidden_layers=1)
+    model = registry.model("lstm_seq2seq")(hparams, 258, 258)
+    settings = DecodeHParams(beam_size=2, extra_length=1, max_input_size=9)
+    decoder = Decoder(model, Bytes(), BYTES, settings, with_details=True)
+    for hypotheses in decoder.decode(decoder.text.encode(["short", "one. two. three. four."])):
+        details = hypotheses[0].details
+        assert details.attention is None
+        assert len(details.log_probs) == len(details.tokens) > 0
+        assert details.source_tokens[-1] == "<EOS>"
+    with pytest.raises(UsageError, match="LSTMSeq2Seq has no attention to the source"):
+        Decoder(model, Bytes(), BYTES, settings.copy(coverage_penalty=0.2)).translate(["short"])
+
+
+def test_a_language_models_details_are_those_of_what_follows_the_prompt():
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    model = registry.model("transformer")(hparams, 0, 258)
+    problem = registry.problem("decoder_test_language_model")
+    decoder = Decoder(model, problem, BYTES, DecodeHParams(extra_length=3), with_details=True)
+    (source,) = decoder.text.encode(["prompt"])
+    ((best, *_),) = decoder.decode([source])
+    details = best.details
+    assert details.attention is None
+    size = len(best.ids)
+    assert len(details.tokens) == len(details.log_probs) in (size, size + 1), "EOS may be last"
+    ((whole,),) = decoder.score([Source("", [])], [[*source.prefix, *best.ids]])
+    expected = whole.details.log_probs[len(source.prefix) :][: len(details.tokens)]
+    np.testing.assert_allclose(details.log_probs, expected, rtol=1e-4)
+
+
+def test_the_pieces_of_a_line_are_sampled_independently():
+    """Equal pieces have unequal outputs; a line that is not split keeps its own."""
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    model = registry.model("transformer")(hparams, 258, 258)
+    settings = DecodeHParams(sampling_method="random", beam_size=1, max_input_size=16)
+    decoder = Decoder(model, Bytes(), BYTES, settings)
+    piece = "abcdefghi jk."
+    (whole,) = decoder.decode(decoder.text.encode([f"{piece} {piece} {piece}"]))
+    (alone,) = decoder.decode(decoder.text.encode([piece]))
+    first = alone[0].ids
+    assert whole[0].ids[: len(first)] == first
+    assert whole[0].ids[len(first) : 2 * len(first)] != first
 
 
 def test_an_over_long_line_counts_once():
