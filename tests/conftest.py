@@ -214,6 +214,16 @@ def strategy_over():
 
 
 @pytest.fixture
+def eagerly():
+    """Runs functions as written: tracing a step for several devices takes far longer than it."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
 def full_disk():
     """Returns a context manager in which no file may grow beyond so many bytes.
 

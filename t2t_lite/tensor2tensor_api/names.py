@@ -73,7 +73,7 @@ REPLACEMENTS: Mapping[str, str] = {
     "utils.bleu_hook": "t2t-bleu, or the metric bleu (docs/evaluation.md)",
     "utils.contrib": "TensorFlow 2 has no contrib: use tf.io, tf.data or Keras",
     "utils.data_reader": "t2t_lite.data.input_pipeline",
-    "utils.decoding": "t2t-decoder, or t2t_lite.load (docs/api.md)",
+    "utils.decoding": "t2t-decoder, or t2t_lite.open_run(...).translator() (docs/api.md)",
     "utils.expert_utils": _MODEL,
     "utils.flags": "pass the settings to the commands (docs/flags.md)",
     "utils.learning_rate": "the hparam learning_rate_schedule (docs/training.md)",

@@ -6,8 +6,10 @@ Unlike T2T's, `decode` leaves out padding, EOS and ids outside the vocabulary.
 import contextlib
 import contextvars
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
+
+import numpy as np
 
 from t2t_lite import files
 from t2t_lite.errors import UserError
@@ -213,6 +215,18 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         files.write_text(filename, "".join(f"{token}\n" for token in self.tokens))
 
 
+def _own_reserved(tokens: Sequence[str] | None) -> Sequence[str]:
+    """Returns the reserved tokens after those that every vocabulary begins with.
+
+    Raises:
+        ValueError: they do not begin with those.
+    """
+    tokens = RESERVED_TOKENS if tokens is None else list(tokens)
+    if tokens[:NUM_RESERVED_TOKENS] != RESERVED_TOKENS:
+        raise ValueError(f"reserved_tokens={tokens}: expected {RESERVED_TOKENS} and others")
+    return tokens[NUM_RESERVED_TOKENS:]
+
+
 class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
     """T2T's subwords.
 
@@ -233,19 +247,66 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
     def build_from_generator(
         cls,
         generator: Iterable[str],
-        target_vocab_size: int,
+        target_size: int,
         max_subtoken_length: int | None = None,
         reserved_tokens: Sequence[str] | None = None,
     ) -> Self:
         """Builds a vocabulary of about the given size from text."""
-        return cls(
-            subword_text_encoder.SubwordTextEncoder.build_to_target_size(
-                target_vocab_size,
-                subword_text_encoder.count_tokens(map(native_to_unicode, generator)),
-                reserved_tokens=(reserved_tokens or RESERVED_TOKENS)[NUM_RESERVED_TOKENS:],
-                max_subtoken_length=max_subtoken_length,
-            ).all_subtoken_strings
+        counts = subword_text_encoder.count_tokens(map(native_to_unicode, generator))
+        return cls.build_to_target_size(
+            target_size, counts, 1, 1e3, max_subtoken_length, reserved_tokens
         )
+
+    @classmethod
+    def build_to_target_size(  # type: ignore[override]
+        cls,
+        target_size: int,
+        token_counts: Mapping[str, int],
+        min_val: float,
+        max_val: float,
+        max_subtoken_length: int | None = None,
+        reserved_tokens: Sequence[str] | None = None,
+        num_iterations: int = 4,
+    ) -> Self:
+        """Builds a vocabulary of about the given size from counts.
+
+        Args:
+            target_size: desired number of subtokens.
+            token_counts: occurrences of each token.
+            min_val: smallest `min_count` to try.
+            max_val: largest `min_count` to try.
+            max_subtoken_length: upper bound, exclusive, on the characters of a subtoken.
+            reserved_tokens: the first tokens, which begin with RESERVED_TOKENS; None: only those.
+            num_iterations: passes over the counts.
+        """
+        built = subword_text_encoder.SubwordTextEncoder.build_to_target_size(
+            target_size,
+            token_counts,
+            int(min_val),
+            int(max_val),
+            reserved_tokens=_own_reserved(reserved_tokens),
+            max_subtoken_length=max_subtoken_length,
+            num_iterations=num_iterations,
+        )
+        return cls(built.all_subtoken_strings)
+
+    def build_from_token_counts(  # type: ignore[override]
+        self,
+        token_counts: Mapping[str, int],
+        min_count: int,
+        num_iterations: int = 4,
+        reserved_tokens: Sequence[str] | None = None,
+        max_subtoken_length: int | None = None,
+    ) -> None:
+        """Makes this the vocabulary of frequent substrings; see `build_to_target_size`."""
+        built = subword_text_encoder.SubwordTextEncoder.build_from_token_counts(
+            token_counts,
+            min_count,
+            num_iterations,
+            reserved_tokens=_own_reserved(reserved_tokens),
+            max_subtoken_length=max_subtoken_length,
+        )
+        super().__init__(built.all_subtoken_strings)
 
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
@@ -294,9 +355,13 @@ class ClassLabelEncoder(TextEncoder):
         return self.class_labels.index(s)
 
     def decode(self, ids: Any, strip_extraneous: bool = False) -> str:
-        """Returns the label of a number, or of a list of one."""
+        """Returns the label of a number, or of a list or array of one."""
         del strip_extraneous
-        return self.class_labels[ids[0] if isinstance(ids, Sequence) else int(ids)]
+        return self.class_labels[np.asarray(ids).item()]
+
+    def decode_list(self, ids: Sequence[int]) -> list[str]:
+        """Returns the labels of numbers."""
+        return [self.class_labels[id_] for id_ in ids]
 
 
 class AdaptedEncoder(text_encoder.TextEncoder):

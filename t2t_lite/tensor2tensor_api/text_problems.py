@@ -141,13 +141,19 @@ class ChoppedTextProblem(Text2SelfProblem):
 
     @property
     def num_train_shards(self) -> int:
-        """Number of training files to write."""
-        return 100
+        """Number of training files to write; by default as in `dataset_splits`, or 100."""
+        return self._shards(DatasetSplit.TRAIN, 100)
 
     @property
     def num_dev_shards(self) -> int:
-        """Number of evaluation files to write."""
-        return 1
+        """Number of evaluation files to write; by default as in `dataset_splits`, or 1."""
+        return self._shards(DatasetSplit.EVAL, 1)
+
+    def _shards(self, split: str, default: int) -> int:
+        """Returns the files of a split in a subclass's own `dataset_splits`."""
+        if type(self).dataset_splits is ChoppedTextProblem.dataset_splits:
+            return default
+        return next(own["shards"] for own in self.dataset_splits if own["split"] == split)
 
     @property
     def multiprocess_generate(self) -> bool:

@@ -17,7 +17,7 @@ from t2t_lite.training.train_step import TrainStep
 
 EOS = 1
 VOCABULARY, LIMIT, ALPHA = 4, 3, 0.6
-PARTS, STEPS = 8, 3
+PARTS, STEPS = 4, 2
 
 
 @pytest.mark.integration
@@ -66,7 +66,7 @@ def test_an_exported_search_outputs_the_same(model, features, tmp_path):
 
 
 def _batch(parts: int) -> dict[str, tf.Tensor]:
-    """The same 24 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
+    """The same 12 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
     rng = np.random.default_rng(7)
     features = {}
     for name, length in (("inputs", 6), ("targets", 7)):
@@ -76,18 +76,10 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
     return features
 
 
-@pytest.fixture
-def _eager():
-    """Runs functions as written: tracing a step for eight devices would take a minute."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 @pytest.mark.integration
-@pytest.mark.usefixtures("_eager")
-def test_eight_devices_equal_two_equal_one(dropouts, make_untrained, strategy_over):
-    """Eight parts on 8 and 2 devices (which accumulate), and the same sentences as one part."""
+@pytest.mark.usefixtures("eagerly")
+def test_four_devices_equal_two_equal_one(dropouts, make_untrained, strategy_over):
+    """Four parts on 4 and 2 devices (which accumulate), and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         strategy = strategy_over(devices)
@@ -107,6 +99,6 @@ def test_eight_devices_equal_two_equal_one(dropouts, make_untrained, strategy_ov
 
     before, together = weights_after(0, 1, 1), weights_after(STEPS, 1, 1)
     assert np.abs(together - before).max() > 1e-3
-    for devices in (8, 2):
+    for devices in (4, 2):
         weights = weights_after(STEPS, devices, PARTS)
         np.testing.assert_allclose(weights, together, rtol=1e-5, atol=1e-5)

@@ -35,10 +35,12 @@ def test_it_runs_unchanged(upstream, tmp_path, archives, problem, model, hparams
     run(t2t_datagen, f"--problem={problem.removesuffix('_rev')}", data, f"--tmp_dir={tmp_path}/tmp")
     names = [f"--problem={problem}", f"--model={model}", f"--hparams_set={hparams_set}"]
     steps = ["--train_steps=4", "--local_eval_frequency=4", "--eval_steps=1"]
-    run(t2t_trainer, *names, data, out, *steps, "--hparams=max_length=32,batch_shuffle_size=0")
+    steps += ["--hparams=max_length=32,batch_shuffle_size=0"]
+    search = "--decode_hparams=beam_size=1,extra_length=2"
+    run(t2t_trainer, *names, data, out, *steps, search)
     hparams = json.loads((tmp_path / "run" / "hparams.json").read_text())
     assert hparams.get("usr_field", 3) == 3
     (tmp_path / "in.txt").write_text(f"{line}\n")
     files = [f"--decode_from_file={tmp_path}/in.txt", f"--decode_to_file={tmp_path}/out.txt"]
-    run(t2t_decoder, out, *files)
+    run(t2t_decoder, out, *files, search)
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 1

@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 from t2t_lite.data.records import read_examples
@@ -72,6 +73,28 @@ def test_subwords_are_built_as_t2t_builds_them(golden, tmp_path):
     assert reserved.decode_list([2]) == ["<GO>_"]
 
 
+@pytest.mark.parametrize("reserved", [None, [*text_encoder.RESERVED_TOKENS, "<X>"]])
+def test_builders_of_subwords_have_t2ts_arguments(reserved):
+    """Positional ones, too; `reserved_tokens` includes padding and EOS."""
+    counts = {"abc": 9, "abd": 8, "bcd": 7}
+    fresh = text_encoder.SubwordTextEncoder()
+    fresh.build_from_token_counts(counts, 2, 4, reserved)
+    built = (
+        text_encoder.SubwordTextEncoder.build_to_target_size(9, counts, 1, 1e3, 4, reserved),
+        text_encoder.SubwordTextEncoder.build_from_generator(
+            ["abc abd"] * 5, target_size=9, max_subtoken_length=4, reserved_tokens=reserved
+        ),
+        fresh,
+    )
+    first = ["<pad>_", "<EOS>_", "<X>_"][: len(reserved or [1, 2])]
+    for encoder in built:
+        assert list(encoder.all_subtoken_strings[: len(first)]) == first
+        assert "<pad>_" not in encoder.all_subtoken_strings[2:]
+        assert encoder.decode(encoder.encode("abc abd")) == "abc abd"
+    with pytest.raises(ValueError, match=r"reserved_tokens=\['<X>'\]: expected \['<pad>'"):
+        fresh.build_from_token_counts(counts, 2, reserved_tokens=["<X>"])
+
+
 def test_vocabularies_of_columns_and_files(tmp_path):
     (tmp_path / "table.tsv").write_text("left\tright\nnone\n")
     size = {"vocab_filename": "v.1", "vocab_size": 30}
@@ -88,6 +111,8 @@ def test_vocabularies_of_columns_and_files(tmp_path):
 def test_labels(tmp_path):
     encoder = text_encoder.ClassLabelEncoder(["no", "yes"])
     assert (encoder.encode("yes"), encoder.decode([0]), encoder.vocab_size) == (1, "no", 2)
+    assert encoder.decode(np.array([[1]])) == encoder.decode(np.int64(1)) == "yes"
+    assert encoder.decode_list([1, 0]) == ["yes", "no"]
     (tmp_path / "labels").write_text("no\nyes\n")
     path = str(tmp_path / "labels")
     assert text_encoder.ClassLabelEncoder(class_labels_fname=path).decode(1) == "yes"

@@ -2,6 +2,7 @@
 
 import importlib
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -96,6 +97,15 @@ print(loaded("t2t_lite.tensor2tensor_api"), loaded("tensorflow"))
 """
     printed = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert printed.split() == ["False", "True", "False"]
+
+
+def test_what_to_use_instead_exists():
+    """Every name of this package in the advice."""
+    advice = " ".join(names.REPLACEMENTS.values())
+    mentioned = re.findall(r"\bt2t_lite((?:\.[a-zA-Z_]\w*)+)", advice)
+    assert len(mentioned) > 4
+    for name in mentioned:
+        pkgutil.resolve_name(f"t2t_lite{name}")
 
 
 def test_the_documentation_lists_every_name(upstream):

@@ -375,13 +375,24 @@ def test_an_encoder_without_size_is_refused(upstream, folders):
         registry.problem("usr_sizeless").get_feature_encoders(folders[0])
 
 
-def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path):
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"num_train_shards": 2},
+        {
+            "dataset_splits": [
+                {"split": "train", "shards": 2},
+                {"split": "eval", "shards": 1},
+            ]
+        },
+    ],
+)
+def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path, own):
     from tensor2tensor.data_generators import text_problems
 
     class Chopped(text_problems.ChoppedTextProblem):
         vocab_type = text_problems.VocabType.CHARACTER
         sequence_length = 4
-        num_train_shards = 2
         max_dev_chars = 5
 
         def train_text_filepaths(self, tmp_dir):
@@ -392,7 +403,7 @@ def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path):
 
     for name, text in (("a", "abcdefg"), ("b", "hijk"), ("c", "lm")):
         (tmp_path / name).write_text(text)
-    problem = Chopped()
+    problem = type("Chopped", (Chopped,), own)()
     data = str(tmp_path / "data")
     generator.generate_data(problem, data, str(tmp_path))
 

@@ -155,6 +155,7 @@ def test_devices_have_the_loss_of_the_whole_batch(defined, devices, strategy_ove
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("overrides", ["", EQUAL_PARTS, "recompute_activations=1"])
 def test_masks_are_the_same_in_both_passes(overrides, strategy_over, ragged_batch):
     """One device takes a first pass for the sums, four do not."""
@@ -164,6 +165,7 @@ def test_masks_are_the_same_in_both_passes(overrides, strategy_over, ragged_batc
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eagerly")
 def test_experts_are_the_same_on_one_and_four_devices(strategy_over, ragged_batch):
     """With noise and dropout, which follow the part; one device accumulates."""
     one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
@@ -172,6 +174,7 @@ def test_experts_are_the_same_on_one_and_four_devices(strategy_over, ragged_batc
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     ("make", "weight", "names"),
     [
