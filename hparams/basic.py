@@ -1,6 +1,6 @@
 """Hyperparameters of every model: batching, optimizer, schedule, embeddings.
 
-Names and defaults are those of T2T's `basic_params1`.
+Names are those of T2T's `basic_params1`, and most of the defaults.
 """
 
 import dataclasses

@@ -18,8 +18,9 @@ class ByteNetHParams(BasicHParams):
     # bottleneck: each convolution in a residual block, on half the features (paper); chain: all
     # dilations in a row within one residual connection (T2T).
     residual_block: str = "bottleneck"
-    num_block_repeat: int = 6  # how often the dilations are repeated, in each of the two stacks
-    kernel_height: int = 3  # k: positions that a convolution sees
+    # how often the dilations are repeated, in each of the two stacks
+    num_block_repeat: int = option(6, "Repetitions of the dilations.", minimum=1)
+    kernel_height: int = option(3, "k: positions that a convolution sees.", minimum=1)
     unfolding: float = 1.2  # encoder positions per source token, to hundredths (paper: a)
     dropout: float = option(0.1, "Of residual blocks' outputs.", minimum=0, below=1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
@@ -34,6 +35,7 @@ def bytenet_base() -> ByteNetHParams:
     return ByteNetHParams(
         residual_block="chain",
         batch_size=2048,
+        max_length=0,
         hidden_size=768,
         num_hidden_layers=4,
         num_block_repeat=4,

@@ -12,14 +12,14 @@ from t2t_lite.options import option
 class DeepAttHParams(BasicHParams):
     """Fields of Deep-Att in addition to those of every model.
 
-    `hidden_size` is the width of embeddings, and of the softmax.
+    `hidden_size` is the width of embeddings, and of the softmax; `num_hidden_layers` has no effect.
     """
 
     lstm_size: int = 512  # features of each LSTM
     fast_forward_size: int = 2048  # features of f, the path around the LSTMs
     attention_size: int = 1280  # features of the source that the decoder attends to
-    num_encoder_layers: int = 9  # in each of the two columns
-    num_decoder_layers: int = 7
+    num_encoder_layers: int = option(9, "In each of the two columns.", minimum=1)
+    num_decoder_layers: int = option(7, "Layers of the decoder.", minimum=1)
     dropout: float = option(0.1, "Of the inputs of every LSTM.", minimum=0, below=1)
 
 

@@ -25,7 +25,7 @@ class GNMTHParams(BasicHParams):
     forget_bias: float = 1.0  # added to the forget gates
     second_bias: bool = False  # two biases in each LSTM, as in cuDNN; only their sum matters
     softmax_bias: bool = False  # add a bias to the logits
-    start_id: int = 0  # id that the decoder reads first; 0: a zero vector
+    start_id: int = option(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
 
 
 @registry.register_hparams

@@ -15,14 +15,19 @@ class LSTMHParams(BasicHParams):
     dropout: float = option(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
     cell: str = "lstm"  # lstm or gru
     # bahdanau (additive), normed_bahdanau (with a normalised score vector), luong (the paper's
-    # "general": multiplicative, with a matrix), luong_dot or luong_concat
+    # "general": multiplicative, with a matrix), luong_dot, luong_concat or factored (Shazeer et al.
+    # 2017, appendix G)
     attention_mechanism: str = "bahdanau"
-    attention_window: int = 0  # D of Luong's local-p attention, positions on each side; 0: global
+    # D of Luong's local-p attention, positions on each side; 0: global
+    attention_window: int = option(0, "Positions on each side; 0: all.", minimum=0)
 
 
 @registry.register_hparams
 def lstm_bahdanau_attention() -> LSTMHParams:
-    """Two layers of 128 features with additive attention (Bahdanau et al. 2015)."""
+    """Two layers of 128 features with additive attention (Bahdanau et al. 2015).
+
+    T2T's set of this name has `max_length=0`, and Adam's betas are 0.85 and 0.997.
+    """
     return LSTMHParams(
         batch_size=1024, hidden_size=128, num_hidden_layers=2, attention_mechanism="bahdanau"
     )
@@ -45,6 +50,7 @@ def lstm_seq2seq() -> LSTMHParams:
     """T2T's set of this name: two layers of 128 features."""
     return LSTMHParams(
         batch_size=1024,
+        max_length=0,
         hidden_size=128,
         num_hidden_layers=2,
         optimizer_adam_beta1=0.85,

@@ -16,13 +16,13 @@ class NeuralGPUHParams(BasicHParams):
     """
 
     dropout: float = option(0.1, "Of the tape before every step.", minimum=0, below=1)
-    kernel_height: int = 3  # cells that a convolution sees along the positions
-    kernel_width: int = 1  # cells that it sees across them
+    kernel_height: int = option(3, "Cells that a convolution sees along positions.", minimum=1)
+    kernel_width: int = option(1, "Cells that it sees across them.", minimum=1)
 
     # The tape of a sentence; source and output must fit.
-    tape_width: int = 1  # cells across (paper: w)
-    tape_ratio: float = 1.0  # cells along for each token of the source (to 0.01), ...
-    tape_extra: int = 0  # ... and in addition
+    tape_width: int = option(1, "Cells across (paper: w).", minimum=1)
+    tape_ratio: float = option(1.0, "Cells along for each token of the source.", minimum=0.01)
+    tape_extra: int = option(0, "Cells along in addition.", minimum=0)
 
 
 @registry.register_hparams
@@ -30,6 +30,7 @@ def neural_gpu() -> NeuralGPUHParams:
     """T2T's set for algorithmic problems: one unit of 256 features."""
     return NeuralGPUHParams(
         batch_size=1024,
+        max_length=0,
         num_hidden_layers=1,
         hidden_size=256,
         dropout=0.1,
@@ -52,6 +53,7 @@ def extended_neural_gpu() -> NeuralGPUHParams:
     authors' program (tensorflow/models, research/neural_gpu).
     """
     return neural_gpu().copy(
+        max_length=256,
         num_hidden_layers=2,
         hidden_size=512,
         kernel_width=3,

@@ -14,13 +14,14 @@ from t2t_lite.options import option
 class TransformerHParams(MixtureOfExpertsHParams):
     """Fields of the Transformer in addition to those of every model."""
 
-    num_encoder_layers: int = 0  # 0: num_hidden_layers
-    num_decoder_layers: int = 0  # 0: num_hidden_layers
+    num_encoder_layers: int = option(0, "0: num_hidden_layers.", minimum=0)
+    num_decoder_layers: int = option(0, "0: num_hidden_layers.", minimum=0)
     num_heads: int = option(8, "H: attention heads (paper: h).", minimum=1)
     # The feed-forward layer: dense_relu_dense, parameter_attention (attention over parameters) or
     # local_moe (a mixture of experts, of the moe_... hparams).
     ffn_layer: str = "dense_relu_dense"
-    filter_size: int = 2048  # features inside the feed-forward layer (paper: d_ff)
+    # features inside the feed-forward layer (paper: d_ff)
+    filter_size: int = option(2048, "Features inside the feed-forward layer.", minimum=1)
     attention_key_channels: int = 0  # features of the keys, all heads together; 0: hidden_size
     attention_value_channels: int = 0  # features of the values, all heads together; 0: hidden_size
     pos: str = "timing"  # timing (sinusoids), emb (learned, up to max_length) or none

@@ -106,8 +106,8 @@ class MultiHeadAttention(Layer):
         for name in ("key_channels", "value_channels"):
             if getattr(self, name) % heads:
                 raise UsageError(
-                    f"{name}={getattr(self, name)} cannot be split over {heads} heads: "
-                    "choose a multiple of num_heads"
+                    f"{name}={getattr(self, name)} cannot be split over {heads} heads: choose a "
+                    f"multiple (hparam attention_{name}, or hidden_size), or change num_heads"
                 )
         # 1 / √d_k. Scaling queries before their heads are split is deliberate: next to the product
         # with the keys, inside a loop, TensorFlow 2.21 with oneDNN fuses it into a broken graph.

@@ -130,6 +130,11 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
                 f"hparam num_hidden_layers={h.num_hidden_layers}: expected at least 2, since the "
                 "first encoder layer reads in both directions"
             )
+        if h.start_id >= self.targets_vocab_size:
+            raise UsageError(
+                f"hparam start_id={h.start_id}: expected an id of the target vocabulary, which has "
+                f"{self.targets_vocab_size}"
+            )
         super().make_layers()
         d = h.hidden_size
         first = 2 * d if h.input_feeding else d

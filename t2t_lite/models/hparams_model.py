@@ -119,7 +119,7 @@ def make_mixture(
     Raises:
         UsageError: `moe_hidden_sizes` is not one number, or there are fewer than `moe_k` experts.
     """
-    if not hparams.moe_hidden_sizes.isdecimal():
+    if not hparams.moe_hidden_sizes.isdecimal() or not int(hparams.moe_hidden_sizes):
         raise UsageError(
             f"hparam moe_hidden_sizes={hparams.moe_hidden_sizes!r}: expected one number, because "
             "an expert has one hidden layer"

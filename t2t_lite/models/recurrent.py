@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.recurrent_attention import RecurrentAttention
 from t2t_lite.models.model_part import ModelPart
@@ -23,6 +24,8 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     def make_layers(self) -> None:
         """Creates the encoder's layers; a subclass adds its decoder's."""
+        if not self.hparams.num_hidden_layers:
+            raise UsageError("hparam num_hidden_layers=0: a recurrent model needs at least 1")
         # TensorFlow's XLA cannot differentiate a loop with attention inside.
         self.supports_jit = keras.backend.backend() != "tensorflow"
         self.encoder_class.add_layers(self)

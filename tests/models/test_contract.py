@@ -323,6 +323,26 @@ def test_an_unknown_dtype_is_the_users_error(make_model):
         make_model("post_norm", dtype="half")
 
 
+@pytest.mark.parametrize(
+    ("model", "hparams_set", "changes", "message"),
+    [
+        ("transformer", "transformer_test", "num_encoder_layers=-1", "less than 0"),
+        ("transformer", "transformer_test", "filter_size=-8", "less than 1"),
+        ("transformer", "transformer_test", "hidden_size=18,num_heads=4", "over 4 heads"),
+        ("transformer", "transformer_moe_base", "moe_hidden_sizes=0", "expected one number"),
+        ("lstm_seq2seq", "lstm_seq2seq", "num_hidden_layers=0", "needs at least 1"),
+        ("lstm_seq2seq_attention", "lstm_attention", "attention_window=-1", "less than 0"),
+        ("gnmt", "gnmt_multi30k", "start_id=13", "expected an id of the target vocabulary"),
+        ("deep_att", "deep_att_multi30k", "num_decoder_layers=0", "less than 1"),
+        ("byte_net", "bytenet_multi30k", "kernel_height=0", "less than 1"),
+        ("neural_gpu", "neural_gpu", "tape_width=0", "less than 1"),
+    ],
+)
+def test_impossible_sizes_are_the_users_error(model, hparams_set, changes, message):
+    with pytest.raises(UsageError, match=message):
+        registry.model(model)(registry.hparams(hparams_set).override(changes), 13, 13)
+
+
 # ---- parts
 
 
