@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.corpora import archives
-from t2t_lite.corpora.corpora import RemoteFile, existing_files, find_file
+from t2t_lite.corpora.corpora import RemoteFile, existing_files, require_file
 from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2SelfProblem
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirBpe
 from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
@@ -42,10 +42,7 @@ class Text2selfTmpdir(Text2textTmpdir):
             UserError: it is missing.
         """
         (path,) = self._text_files(tmp_dir, dataset_split)
-        found = find_file(path)
-        if found is None:
-            raise UserError(f"{path} is missing; it should contain the text, one per line")
-        return [found]
+        return [require_file(path, "it should contain the text, one per line")]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the lines of a split.

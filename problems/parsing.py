@@ -10,7 +10,7 @@ from t2t_lite import files, registry
 from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError
 from t2t_lite.text import text_encoder, trees
 from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
 from t2t_lite.text.sample import Sample
@@ -145,10 +145,7 @@ class WsjParsing(ParsingProblem):
 
     def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
         path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
-        found = corpora.find_file(path)
-        if found is None:
-            raise UserError(f"{path} is missing; it should contain bracketed trees, one per line")
-        return found
+        return corpora.require_file(path, "it should contain bracketed trees, one per line")
 
 
 class TreebankProblem(ParsingProblem):

@@ -14,7 +14,6 @@ from t2t_lite import registry
 from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import UserError
 from t2t_lite.text import text_encoder, vocabularies
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
@@ -51,8 +50,8 @@ class Text2textTmpdir(Text2TextProblem):
         """
         inputs, targets = self._text_files(tmp_dir, dataset_split)
         return [
-            _existing(inputs, "the sources, one sentence per line"),
-            _existing(targets, "the targets, one sentence per line"),
+            corpora.require_file(inputs, "it should contain the sources, one sentence per line"),
+            corpora.require_file(targets, "it should contain the targets, one sentence per line"),
         ]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
@@ -115,7 +114,9 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         """
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
-            user_list = _existing(_user_list(tmp_dir), "your tokens, one per line")
+            user_list = corpora.require_file(
+                _user_list(tmp_dir), "it should contain your tokens, one per line"
+            )
             text_encoder.TokenTextEncoder(user_list)  # checks the list
             tokens = map(str.strip, iterate_lines(user_list))
             vocabularies.write_tokens(path, [self.oov_token, *tokens])
@@ -124,10 +125,3 @@ class Text2textTmpdirTokens(Text2textTmpdir):
 
 def _user_list(tmp_dir: str) -> pathlib.Path:
     return pathlib.Path(tmp_dir) / "vocab.txt"
-
-
-def _existing(path: pathlib.Path, contents: str) -> pathlib.Path:
-    found = corpora.find_file(path)
-    if found is None:
-        raise UserError(f"{path} is missing; it should contain {contents}")
-    return found

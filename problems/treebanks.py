@@ -145,7 +145,8 @@ class ParsingWsjSemi32k(ParsingWsj16k):
             return
         remedy = ".text and .tags belong together, line by line"
         extra = [
-            [_existing(path, remedy) for path in parts] for parts in self._extra_files(tmp_dir)
+            [corpora.require_file(path, remedy) for path in parts]
+            for parts in self._extra_files(tmp_dir)
         ]
         if not extra:
             raise UserError(
@@ -199,7 +200,9 @@ class ParsingTmpdir16k(TreebankProblem):
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the normalised trees of a file."""
-        path = _existing(_tmpdir_file(tmp_dir, dataset_split), "it should contain bracketed trees")
+        path = corpora.require_file(
+            _tmpdir_file(tmp_dir, dataset_split), "it should contain bracketed trees"
+        )
         lines = iterate_lines(path, self.bad_input)
         return trees.trees_of_lines(lines, str(path), self.bad_input, self.normalise)
 
@@ -373,13 +376,6 @@ class ParsingTreebankSamplePhrasesCraft(ParsingTreebankSampleCraft):
         yield from self._trees_of_craft(tmp_dir)
         for tree in sample:
             yield from trees.phrases(tree)
-
-
-def _existing(path: pathlib.Path, remedy: str) -> pathlib.Path:
-    found = corpora.find_file(path)
-    if found is None:
-        raise UserError(f"{path} is missing; {remedy}")
-    return found
 
 
 def _tmpdir_file(tmp_dir: str, split: str) -> pathlib.Path:

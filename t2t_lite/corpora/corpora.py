@@ -26,7 +26,7 @@ from t2t_lite.corpora import segments
 from t2t_lite.corpora.archives import iterate_members, member_name, open_member
 from t2t_lite.corpora.download import download as download
 from t2t_lite.corpora.segments import Pair
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UserError
 from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_files import (
@@ -278,6 +278,22 @@ def find_file(path: str | os.PathLike[str]) -> pathlib.Path | None:
     plain = pathlib.Path(path)
     candidates = (plain.with_name(plain.name + suffix) for suffix in ("", ".gz", ".bz2"))
     return next((file for file in candidates if file.is_file()), None)
+
+
+def require_file(path: str | os.PathLike[str], remedy: str) -> pathlib.Path:
+    """Returns the result of `find_file`.
+
+    Args:
+        path: as in `find_file`.
+        remedy: how the message goes on.
+
+    Raises:
+        UserError: the file is missing.
+    """
+    found = find_file(path)
+    if found is None:
+        raise UserError(f"{path} is missing; {remedy}")
+    return found
 
 
 def existing_files(paths: Iterable[str | os.PathLike[str]]) -> list[pathlib.Path]:

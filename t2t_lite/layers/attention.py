@@ -18,7 +18,7 @@ MASKED = -1e9
 
 def padding_bias(ids: keras.KerasTensor) -> keras.KerasTensor:
     """Hides padding: [B, S] ids -> [B, 1, 1, S], 0 at tokens and `MASKED` at id 0."""
-    return ops.where(ops.equal(ids, 0), MASKED, 0.0)[:, None, None, :]
+    return mask_bias(ops.not_equal(ids, 0))
 
 
 def causal_bias(length: int | keras.KerasTensor) -> keras.KerasTensor:
@@ -202,11 +202,22 @@ class SelfAttention(MultiHeadAttention):
             mask: [B, N], False at padding; Keras passes the mask of `x`.
         """
         bias = mask_bias(mask) if bias is None else bias
-        positions = ops.arange(ops.shape(x)[1])
-        bias = self.restrict(bias, positions, positions)
         queries, (keys, values) = self._project(x)
         memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
-        return self.attend(split_heads(queries, self.heads), memory, bias, training)
+        positions = ops.arange(ops.shape(x)[1])
+        return self._attend_at(split_heads(queries, self.heads), memory, bias, positions, training)
+
+    def _attend_at(
+        self,
+        queries: keras.KerasTensor,
+        memory: KeysValues,
+        bias: keras.KerasTensor,
+        positions: keras.KerasTensor,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Does what `attend` does, for queries [B, H, Q, d_k] at `positions` [Q]."""
+        keys = ops.arange(ops.shape(memory.keys)[2])
+        return self.attend(queries, memory, self.restrict(bias, positions, keys), training)
 
     def restrict(
         self, bias: keras.KerasTensor, queries: keras.KerasTensor, keys: keras.KerasTensor
@@ -253,9 +264,8 @@ class SelfAttention(MultiHeadAttention):
         cache, flat = self._store(cache, new, step)
         positions = ops.arange(ops.shape(flat.keys)[2])
         bias = ops.where(positions > step, MASKED, 0.0)  # [L]
-        bias = self.restrict(bias, ops.reshape(step, (1,)), positions)
         queries = ops.reshape(queries, (-1, self.heads, 1, self.key_channels // self.heads))
-        mixed = self.attend(queries, flat, bias)  # [B·K, 1, D]
+        mixed = self._attend_at(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
         return ops.reshape(mixed, sizes(x)), cache
 
     def _store(

@@ -6,16 +6,8 @@ import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.attention import (
-    MASKED,
-    KeysValues,
-    SelfAttention,
-    mask_bias,
-    merge_heads,
-    split_heads,
-)
+from t2t_lite.layers.attention import KeysValues, SelfAttention, merge_heads
 from t2t_lite.layers.initializers import unit_scaling
-from t2t_lite.layers.shapes import sizes
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -61,34 +53,7 @@ class RelativeSelfAttention(SelfAttention):
         """Returns twice the usual number: each distance also has a key and a value."""
         return 2.0 * super().flops_per_pair()
 
-    def call(
-        self,
-        x: keras.KerasTensor,
-        bias: keras.KerasTensor | None = None,
-        training: bool = False,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]; see `SelfAttention.call`."""
-        bias = mask_bias(mask) if bias is None else bias
-        queries, (keys, values) = self._project(x)
-        memory = KeysValues(split_heads(keys, self.heads), split_heads(values, self.heads))
-        positions = ops.arange(ops.shape(x)[1])
-        queries = split_heads(queries, self.heads)
-        return self._attend_relative(queries, memory, bias, positions, training)
-
-    def step(
-        self, x: keras.KerasTensor, cache: KeysValues, step: keras.KerasTensor
-    ) -> tuple[keras.KerasTensor, KeysValues]:
-        """Processes one position of every hypothesis; see `SelfAttention.step`."""
-        queries, new = self._project(x)  # [B, K, H·d]
-        cache, flat = self._store(cache, new, step)
-        positions = ops.arange(ops.shape(flat.keys)[2])
-        bias = ops.where(positions > step, MASKED, 0.0)  # [L]
-        queries = ops.reshape(queries, (-1, self.heads, 1, flat.keys.shape[-1]))
-        mixed = self._attend_relative(queries, flat, bias, ops.reshape(step, (1,)))  # [B·K, 1, D]
-        return ops.reshape(mixed, sizes(x)), cache
-
-    def _attend_relative(
+    def _attend_at(
         self,
         queries: keras.KerasTensor,
         memory: KeysValues,
@@ -96,7 +61,7 @@ class RelativeSelfAttention(SelfAttention):
         positions: keras.KerasTensor,
         training: bool = False,
     ) -> keras.KerasTensor:
-        """Does what `attend` does, for queries [B, H, Q, d_k] at `positions` [Q]."""
+        """See `SelfAttention._attend_at`."""
         largest = self.max_relative_position
         seen = ops.arange(ops.shape(memory.keys)[2])  # [N]
         bias = self.restrict(bias, positions, seen)
