@@ -135,4 +135,5 @@ def _chosen(weights: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """
     sums = tf.cumsum(weights, axis=-1)
     passed = sums <= draws[..., None] * sums[..., -1:]
-    return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
+    last = tf.shape(weights)[-1] - 1  # where the model outputs NaN, all weights may be 0
+    return tf.minimum(tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1), last)

@@ -26,7 +26,8 @@ def test_each_format_is_written_of_the_named_checkpoint(
     monkeypatch.chdir(tmp_path)
     opened = make_run("transformer", "text2text_tmpdir_bpe")
     with pytest.raises(SystemExit) as end:
-        main([f"--output_dir={opened.folder}", "--export_dir=exports", *flags])
+        run = [f"--output_dir={opened.folder}", "--checkpoint_path=7"]
+        main([*run, "--export_dir=exports", *flags])
     assert end.value.code == 0
     ((given_run, checkpoint, *others),) = calls
     assert given_run.folder == opened.folder

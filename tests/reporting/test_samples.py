@@ -6,6 +6,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import Decodes
+from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.reporting import samples
 from t2t_lite.reporting.samples import attention_images, sample_table
 
@@ -22,6 +23,7 @@ def make(name: str, hparams_set: str):
 def one_example(monkeypatch):
     pair = (list(range(2, 2 + S)), list(range(3, 3 + T)))
     monkeypatch.setattr(samples, "eval_examples", lambda paths, reader, limit: [pair][:limit])
+    return pair
 
 
 def test_a_table_shows_the_first_sentences_as_they_are():
@@ -41,15 +43,16 @@ def test_a_table_shows_the_first_sentences_as_they_are():
 def test_images_hold_the_weights_of_every_head(one_example):
     model = make("transformer", "transformer_test")
     images = attention_images(model, ["any"], None)
-    assert len(images) == LAYERS
-    for image in images:
+    maps = attention_maps(model, *one_example)["encoder_decoder"]
+    assert len(images) == len(maps) == LAYERS
+    for image, layer in zip(images, maps, strict=True):
         assert image.shape == (T * CELL + 2 * GAP, HEADS * (S * CELL + GAP) + GAP, 1)
         for head in range(HEADS):
             left = GAP + head * (S * CELL + GAP)
             cells = image[GAP : GAP + T * CELL : CELL, left : left + S * CELL : CELL, 0]
-            weights = 1.0 - cells
-            np.testing.assert_allclose(weights.sum(axis=1), np.ones(T), rtol=1e-5)
-            assert weights.min() >= 0
+            np.testing.assert_allclose(1.0 - cells, layer[head], atol=1e-6)
+            np.testing.assert_allclose(layer[head].sum(axis=1), np.ones(T), rtol=1e-5)
+        assert not np.allclose(layer[0], layer[1], atol=1e-3)
     assert not np.array_equal(images[0], images[1])
     assert all(layer.source_attention.attention_hook is None for layer in model.decoder_layers)
 

@@ -121,7 +121,7 @@ def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
         assert time.monotonic() - start < timeout
     assert list(crowd.answers) == [200], crowd.answers
     assert crowd.slowest < timeout
-    assert crowd.closed.keys() == {"reader", "sender"}
+    assert min(crowd.closed["reader"], crowd.closed["sender"]) > 0
 
 
 @contextlib.contextmanager

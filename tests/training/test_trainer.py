@@ -222,8 +222,8 @@ def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
     assert trainer.seed_and_parts(evaluation, registry.hparams("transformer_test"), 2) == (5, 1)
 
 
-def test_missing_data_names_the_command(trained, tmp_path, config):
-    with pytest.raises(UserError, match=r"vocabulary|t2t-datagen --problem=text2text_tmpdir"):
+def test_missing_data_names_the_command(tmp_path, config):
+    with pytest.raises(UserError, match=r"t2t-datagen --problem=text2text_tmpdir"):
         trainer.run(config(tmp_path, tmp_path / "run"))
 
 
