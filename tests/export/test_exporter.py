@@ -25,8 +25,8 @@ def test_each_format_is_written_of_the_named_checkpoint(
     monkeypatch.setattr(module, "export", lambda *given: calls.append(given))
     monkeypatch.chdir(tmp_path)
     opened = make_run("transformer", "text2text_tmpdir_bpe")
+    run = [f"--output_dir={opened.folder}", "--checkpoint_path=7"]
     with pytest.raises(SystemExit) as end:
-        run = [f"--output_dir={opened.folder}", "--checkpoint_path=7"]
         main([*run, "--export_dir=exports", *flags])
     assert end.value.code == 0
     ((given_run, checkpoint, *others),) = calls
