@@ -257,6 +257,8 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
             target_size, counts, 1, 1e3, max_subtoken_length, reserved_tokens
         )
 
+    # T2T's builders differ in their arguments, and the second fills an encoder that exists.
+
     @classmethod
     def build_to_target_size(  # type: ignore[override]
         cls,

@@ -227,7 +227,6 @@ def test_any_division_of_a_batch_is_the_whole_batch(strategy_over, ragged_batch)
 
 
 @pytest.mark.integration
-@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("more", ["", ",optimizer=multistep_adam"])
 def test_masks_follow_the_part_not_the_device(more, strategy_over, ragged_batch):
     """With dropout of everything; recomputed activations and chunks change nothing."""
@@ -239,7 +238,6 @@ def test_masks_follow_the_part_not_the_device(more, strategy_over, ragged_batch)
 
 
 @pytest.mark.integration
-@pytest.mark.usefixtures("eagerly")
 def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
     """Experts: the same on one device, which accumulates, and on two."""
     experts = f"{EVERYTHING},moe_num_experts=4,moe_hidden_sizes=12,moe_loss_coef=0.5"
