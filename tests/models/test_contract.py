@@ -412,5 +412,7 @@ def test_another_process_and_backend_computes_the_same(kinds, models, features, 
     )
     for kind in kinds:
         on_jax = np.load(tmp_path / f"{kind}.npz")
-        np.testing.assert_allclose(on_jax["whole"], wanted[kind], **CLOSE)
-        np.testing.assert_allclose(on_jax["step"], wanted[kind][:, 0], **CLOSE)
+        # Another backend adds in another order: a logit near 0 is off by what its terms are.
+        scale = np.abs(wanted[kind]).max()
+        np.testing.assert_allclose(on_jax["whole"], wanted[kind], rtol=0, atol=4e-6 * scale)
+        np.testing.assert_allclose(on_jax["step"], wanted[kind][:, 0], rtol=0, atol=4e-6 * scale)

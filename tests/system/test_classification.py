@@ -147,7 +147,7 @@ def test_the_server_and_insights_know_labels(trained, is_encoder):
     opened = run_folder.open_run(str(trained / "run"))
     hparams = DecodeHParams.of(opened.problem, "beam_size=2")
     limits = ServerConfig(output_dir=str(trained / "run"))
-    server = serving.RequestTranslator.load(opened, "", hparams, ServerMetrics(), limits)
+    server = serving.RequestTranslator.load(opened, None, hparams, ServerMetrics(), limits)
     (answer,) = map(json.loads, server([TranslationRequest(TEXTS[:3], 2, True, False)]))
     found = [[h["text"] for h in line["hypotheses"]] for line in answer["translations"]]
     assert [beams[:1] for beams in found] == [["pos"], [], ["neg"]]
