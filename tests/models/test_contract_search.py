@@ -78,8 +78,8 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
-def test_four_devices_equal_two_equal_one(dropouts, make_untrained, strategy_over):
-    """Four parts on 4 and 2 devices (which accumulate), and the same sentences as one part."""
+def test_two_devices_equal_one(dropouts, make_untrained, strategy_over):
+    """Four parts on two devices, which accumulate, and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         strategy = strategy_over(devices)
@@ -99,6 +99,5 @@ def test_four_devices_equal_two_equal_one(dropouts, make_untrained, strategy_ove
 
     before, together = weights_after(0, 1, 1), weights_after(STEPS, 1, 1)
     assert np.abs(together - before).max() > 1e-3
-    for devices in (4, 2):
-        weights = weights_after(STEPS, devices, PARTS)
-        np.testing.assert_allclose(weights, together, rtol=1e-5, atol=1e-5)
+    apart = weights_after(STEPS, 2, PARTS)
+    np.testing.assert_allclose(apart, together, rtol=1e-5, atol=1e-5)

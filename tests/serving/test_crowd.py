@@ -37,12 +37,13 @@ class Crowd:
         closed: how often the server closed the connection of a slow client, by kind.
     """
 
-    def __init__(self, server, ordinary=50, readers=20, senders=20) -> None:
+    def __init__(self, server, ordinary=30, readers=15, senders=15) -> None:
         self.answers, self.closed, self.slowest = Counter(), Counter(), 0.0
         self._server = server
         self._is_over = threading.Event()
         kinds = [self._ask] * ordinary + [self._read] * readers + [self._send] * senders
         self._threads = [threading.Thread(target=kind, args=(i,)) for i, kind in enumerate(kinds)]
+        self._ordinary = self._threads[:ordinary]
         self._lock = threading.Lock()
         self._ordinary_are_done = threading.Event()
 
@@ -57,10 +58,10 @@ class Crowd:
         for thread in self._threads:
             thread.join()
 
-    def stop_ordinary(self, ordinary=50) -> None:
+    def stop_ordinary(self) -> None:
         """Returns when no ordinary request is in progress."""
         self._ordinary_are_done.set()
-        for thread in self._threads[:ordinary]:
+        for thread in self._ordinary:
             thread.join()
 
     def _ask(self, number: int) -> None:
@@ -111,7 +112,7 @@ def _read_byte(connection: socket.socket) -> None:
 
 @pytest.mark.integration
 def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
-    timeout = 20.0  # 90 threads of clients share the processor with the server
+    timeout = 12.0  # 60 threads of clients share the processor with the server
     with contextlib.ExitStack() as stack:
         with serve(timeout=timeout) as server:
             crowd = stack.enter_context(Crowd(server))
@@ -146,7 +147,7 @@ def test_the_command_serves_ordinary_clients_among_slow_ones_and_ends(run, clien
     flags = f"--output_dir={run.folder}", "--port=0", f"--timeout={timeout}"
     changes = "--decode_hparams=beam_size=2,extra_length=4"
     with command(client_of, "-m", "t2t_lite.bin.t2t_serve", *flags, changes) as (process, server):
-        with Crowd(server) as crowd:
+        with Crowd(server, ordinary=50, readers=20, senders=20) as crowd:
             time.sleep(seconds)
             crowd.stop_ordinary()
             start = time.monotonic()

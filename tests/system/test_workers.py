@@ -235,7 +235,7 @@ def check_loss(start_workers, calm_runs, tmp_path):
 
 @pytest.mark.integration
 def test_a_killed_worker_ends_the_other(check_loss):
-    line = check_loss(lambda worker: worker.kill(), victim=1, count=2, steps=60)
+    line = check_loss(lambda worker: worker.kill(), victim=1, count=2, steps=40)
     assert "its process was killed or has crashed" in line
 
 

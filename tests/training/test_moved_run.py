@@ -15,7 +15,7 @@ from t2t_lite import registry
 from t2t_lite.checkpoints.averaging import average
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import metrics_file, run_folder
 from t2t_lite.training import trainer
 
 
@@ -33,17 +33,29 @@ def config(small_runs):
 
 @pytest.mark.integration
 def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
-    data_dir, tmp_path, monkeypatch, config, small_runs
+    generate_pairs, tmp_path, monkeypatch, config, small_runs
 ):
+    """With segmentations drawn anew, and losses of experts that end between two log lines."""
+    settings = {
+        "problem": "text2text_tmpdir_bpe",
+        "hparams": "batch_shuffle_size=2,bpe_dropout=0.3,"
+        "ffn_layer=local_moe,moe_num_experts=3,moe_hidden_sizes=8",
+        "log_step_count_steps": 2,
+    }
     calm, moved = tmp_path / "calm", tmp_path / "moved"
-    trainer.run(config(data_dir, calm))
+    data_dir = generate_pairs("text2text_tmpdir_bpe", 60)
+    trainer.run(config(data_dir, calm, **settings))
     shutil.copytree(data_dir, tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    trainer.run(config("data", moved, train_steps=3))
+    trainer.run(config("data", moved, **settings, train_steps=3))
     (tmp_path / "data").rename(tmp_path / "renamed")
     monkeypatch.chdir("/")
-    trainer.run(config(tmp_path / "renamed", moved))
+    trainer.run(config(tmp_path / "renamed", moved, **settings))
     small_runs.assert_equal_runs(calm, moved)
+    records = [record for _, record in metrics_file.read_metrics(calm)]
+    assert len(records) == 3
+    for record in records:
+        assert record["expert_importance_loss"] > 0 < record["expert_load_loss"]
 
 
 @pytest.fixture

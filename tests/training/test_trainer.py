@@ -20,7 +20,6 @@ from t2t_lite.preflight.batch_size import with_found_batch_size
 from t2t_lite.preflight.probe import DoesNotFitError
 from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
-from t2t_lite.runs.metrics_file import read_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError
@@ -101,20 +100,6 @@ def test_a_finished_run_started_again_changes_nothing(trained, data_dir, config)
     trainer.run(config(data_dir, trained, random_seed=None))
     assert tf.train.latest_checkpoint(str(trained)) == newest
     assert (trained / "metrics.jsonl").read_bytes() == before
-
-
-@pytest.mark.integration
-def test_auxiliary_losses_are_recorded_and_survive_a_resume(data_dir, tmp_path, config):
-    """Also between two log lines."""
-    experts = "ffn_layer=local_moe,moe_num_experts=3,moe_hidden_sizes=8,batch_shuffle_size=0"
-    settings = {"hparams": experts, "train_steps": 3, "log_step_count_steps": 3}
-    settings |= {"local_eval_frequency": 1, "schedule": "train"}
-    for steps in (2, 3):
-        trainer.run(config(data_dir, tmp_path / "resumed", **{**settings, "train_steps": steps}))
-    trainer.run(config(data_dir, tmp_path / "whole", **settings))
-    (whole,) = read_metrics(tmp_path / "whole")
-    assert whole[1]["expert_importance_loss"] > 0 < whole[1]["expert_load_loss"]
-    assert list(read_metrics(tmp_path / "resumed")) == [whole]
 
 
 @pytest.mark.parametrize(
