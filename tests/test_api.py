@@ -134,6 +134,7 @@ def _logits_of(model, as_dict: bool) -> keras.Model:
     return keras.Model(ids if as_dict else [ids["inputs"], ids["targets"]], logits)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("as_dict", [False, True])
 def test_search_over_a_plain_model_finds_what_steps_find(decided, as_dict):
     model = decided("transformer", 3)
@@ -220,6 +221,7 @@ def test_each_epoch_has_other_batches(data):
     assert contents(t2t.dataset("text2text_tmpdir", **settings)) == first
 
 
+@pytest.mark.integration
 def test_fit_goes_over_the_training_split_once_an_epoch(data):
     batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
     assert sum(len(targets) for _, targets, _ in batches) == 60

@@ -224,6 +224,7 @@ def test_a_half_written_mean_blocks_nothing(add, tmp_path, left):
     ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("writes", [0, 3, 4, 5, 6])  # three are of settings
 def test_a_kill_at_any_moment_leaves_what_is_made_good(add, tmp_path, monkeypatch, writes):
     class KilledError(BaseException):

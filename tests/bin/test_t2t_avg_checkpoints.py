@@ -125,7 +125,7 @@ def test_an_average_of_an_average_does_not_replace_it(run, capsys):
     assert weights(run, str(run.folder / "averaged.ckpt-300")) == (300, {1.0})
 
 
-def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run, capsys):
+def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
     averaging.refuse_average(run.folder)
     for path in run.folder.glob("averaged.ckpt-300.*"):
@@ -218,7 +218,7 @@ def test_an_average_says_what_it_is_made_of(run, capsys):
     assert line in capsys.readouterr().err
 
 
-def test_a_stale_average_is_not_taken_for_one_of_the_run(run, capsys):
+def test_a_stale_average_is_not_taken_for_one_of_the_run(run):
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
     path = named_checkpoint("averaged", str(run.folder))
     other = run.folder / "model.ckpt-100.index"

@@ -201,6 +201,7 @@ def _flip_weights(prefix):
     flip(path, path.stat().st_size // 2)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "damage",
     [_remove_index, _remove_data, _cut_data, _cut_index, _empty_index, _flip_weights],

@@ -141,7 +141,7 @@ def test_a_wrong_source_is_named(other, tmp_path, source, message):
         warm_start(other[0].build_model(), str(tmp_path / source))
 
 
-def test_nothing_in_common_is_an_error(other, tmp_path):
+def test_nothing_in_common_is_an_error(other):
     hparams = registry.hparams("lstm_bahdanau_attention").override("hidden_size=4").freeze()
     model = registry.model("lstm_seq2seq_attention")(hparams, 20, 20)
     with pytest.raises(UserError, match="none of its weights has the name and shape"):

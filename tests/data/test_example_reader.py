@@ -42,6 +42,7 @@ def test_reverse_copy_and_cut(options, inputs, targets):
     assert parse(ExampleReader(**options), EXAMPLE) == {"inputs": [inputs], "targets": [targets]}
 
 
+@pytest.mark.integration
 @settings(deadline=None)
 @given(examples=st.lists(IDS, min_size=1, max_size=5), limit=st.integers(1, 14))
 def test_cutting_keeps_the_eos_and_what_is_short_enough(examples, limit):

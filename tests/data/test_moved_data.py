@@ -62,6 +62,7 @@ def test_the_order_is_that_of_the_first_release(paths, of_all, seed, expected):
     assert digest(train(paths, seed), 200)[:16] == expected
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("taken", [0, 7, 45])  # before, within and across epochs
 def test_a_position_holds_wherever_the_files_are(paths, taken, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -272,7 +272,7 @@ def test_a_metric_whose_program_fails_is_nan_and_the_training_goes_on(caplog):
     assert "ended with exit code 1" in caplog.text
 
 
-def test_attention_that_is_nan_is_not_drawn(models, monkeypatch):
+def test_attention_that_is_nan_is_not_drawn(monkeypatch):
     maps = {"encoder": [np.full([1, 2, 2], math.nan)]}
     monkeypatch.setattr(job, "attention_maps", lambda *_: maps)
     decoder = asking()

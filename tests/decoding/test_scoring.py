@@ -7,6 +7,7 @@ from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("batch", ["a", "b"])
 def test_scores_are_those_of_t2t_without_the_padding(t2t_folder, t2t_weights, batch):
     model, _ = t2t_weights.golden_transformer(t2t_folder)

@@ -87,10 +87,11 @@ RIGHT = "(S (x a) " * MANY + ")" * MANY
 LEFT = "(S " * MANY + " (x a))" * MANY
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("gold", "test", "counts"),
     [
-        pytest.param(SAME, SAME, (MANY, 0), marks=pytest.mark.integration),
+        (SAME, SAME, (MANY, 0)),
         (RIGHT, LEFT, (1, MANY - 2)),
     ],
     ids=["one in the other", "to the right and to the left"],

@@ -130,6 +130,7 @@ def decided(tmp_path_factory):
     return model, translator(model, tmp_path_factory.mktemp("decided"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("beams", "alpha", "least"),
     [

@@ -159,7 +159,7 @@ def test_an_answer_without_end_is_not_read(server, ask, monkeypatch):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "http://[::1", "localhost:port"])
-def test_no_server(ask, server, address):
+def test_no_server(ask, address):
     code, _, error = ask(f"--server={address}", "--servable_name=m", "--inputs_once=a")
     assert code == 1
     assert f"{address}/v1/models/m:predict cannot be reached" in error

@@ -118,6 +118,7 @@ def test_another_process_gives_what_the_decoder_gives(
         assert not any(texts[count:])
 
 
+@pytest.mark.integration
 def test_best_outputs_alone_have_no_column_for_others(greedy_export):
     decoder, folder = greedy_export
     translate = tf.saved_model.load(str(folder / "translate" / "1")).signatures["serving_default"]

@@ -152,7 +152,7 @@ def test_unknown_tokens_are_forgotten_from_the_rarest(
     assert "unknown to the vocabulary: 60 ('often' 40)" in full_report(Tokens(), tmp_path)
 
 
-def test_each_vocabulary_has_its_own_coverage(tmp_path: pathlib.Path):
+def test_each_vocabulary_has_its_own_coverage():
     class TwoVocabularies(Zoo):
         def feature_encoders(self, data_dir):
             return {"inputs": self.load_vocab(data_dir), "targets": self.load_vocab(data_dir)}

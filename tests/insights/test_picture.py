@@ -80,4 +80,5 @@ def test_png(view):
 
 def test_pictures_are_the_same_every_time(view):
     assert picture.svg(view) == picture.svg(view)
+    assert "date>" not in picture.svg(view)
     assert picture.png(view) == picture.png(view)

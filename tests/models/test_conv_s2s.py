@@ -202,6 +202,7 @@ def weight_normed(inputs, outputs):
     return inputs * outputs + 2 * outputs
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [

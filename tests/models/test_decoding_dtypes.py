@@ -12,6 +12,8 @@ from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 
+pytestmark = pytest.mark.integration
+
 SPACING = {"bfloat16": 2**-7, "float16": 2**-10}
 IDS = np.array([[0, 0], [9, 4], [3, 12]], np.int32)
 

@@ -44,7 +44,7 @@ def test_the_first_self_attention_has_up_to_16_heads(make_model):
         assert [attention.heads for attention in layer.source_attentions] == [heads, heads]
 
 
-def test_an_encoder_layer_sees_as_far_as_its_convolutions(models, features):
+def test_an_encoder_layer_sees_as_far_as_its_convolutions(models):
     """9 + 3 inputs: 5 positions to each side, before any self-attention."""
     layer = models("evolved").encoder_layers[0]
     x = np.random.RandomState(0).normal(size=(1, 15, 16)).astype(np.float32)
@@ -80,7 +80,7 @@ def test_ctranslate2_cannot_run_it(models):
         ctranslate2.convert(models("evolved"))
 
 
-def test_sets_have_the_values_of_t2t(golden):
+def test_sets_have_the_values_of_t2t():
     base = registry.hparams("evolved_transformer_base").to_dict()
     schedule = "constant*linear_warmup*single_cycle_cos_decay*rsqrt_hidden_size"
     wanted = {"num_encoder_layers": 3, "num_decoder_layers": 4, "hidden_size": 512, "num_heads": 8}

@@ -46,6 +46,7 @@ def freeze_everything(model):
     model.trainable = False
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "freeze",
     [

@@ -116,6 +116,7 @@ def test_a_search_goes_on_from_prompts(model, xla_compile):
         np.testing.assert_array_equal(ids[:limit][: len(wanted)], wanted)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("method", ["argmax", "random"])
 def test_scores_leave_prompts_out(model, method):
     check_scores(model, [model], sampling_method=method)

@@ -24,7 +24,7 @@ def test_a_keras_file_of_version_0_1(name):
     np.testing.assert_allclose(loaded(FEATURES), wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_views_leave_checkpoints_and_files_alone(tmp_path):
+def test_views_leave_checkpoints_and_files_alone():
     """Their layers must stand under the names that files of old give them."""
     model = keras.saving.load_model(FIXTURES / "transformer_v0.1.keras")
     before = [v.path for v in model.variables]

@@ -123,6 +123,7 @@ def load(name):
     return model, made, settings
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ORIGINALS)
 def test_logits_are_those_recorded(name):
     model, _, _ = load(name)

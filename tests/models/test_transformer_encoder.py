@@ -90,6 +90,7 @@ def test_what_it_attends_to_is_the_mean(model, features):
         np.testing.assert_allclose(row, np.tile((ids != 0) / length, (6, 1)), rtol=1e-6)
 
 
+@pytest.mark.integration
 def test_labels_are_learned_with_label_smoothing(make_untrained_classifier, features):
     """EOS, which is certain, has no loss; nor have the labels once they are learned."""
     model = make_untrained_classifier(

@@ -23,6 +23,7 @@ _OPTIONS = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("changes", _OPTIONS)
 def test_steps_compute_what_the_whole_does(make_model, features, changes):
     model = make_model("pre_norm", **changes)

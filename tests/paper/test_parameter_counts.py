@@ -16,6 +16,7 @@ from t2t_lite.paper.published import TABLE_3, VOCABULARY
 _PUBLISHED = [row for row in TABLE_3 if row.parameters is not None]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("row", "changes"),
     [
@@ -49,6 +50,7 @@ def test_base_by_hand():
     assert count("transformer_paper_base") == ParameterCount(layers * (encoder + decoder), d)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("row", _PUBLISHED, ids=[row.name for row in _PUBLISHED])
 def test_rows_are_within_3_percent_of_the_paper(row):
     best = best_vocabulary()

@@ -27,6 +27,7 @@ class Short(algorithmic.AlgorithmicReverseDecimal40):
     dev_size = 200
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", TASKS)
 def test_tasks_and_sizes_are_those_of_t2t(name):
     num_symbols, solve = TASKS[name]

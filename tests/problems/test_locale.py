@@ -207,6 +207,7 @@ def test_german_countries_in_the_plural_or_with_an_article_are_in_the_table(coun
     assert needs_article == (country in _locale_slots.GERMAN_PLACE)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_test_words_occur_in_training(language: str) -> None:
     def words(split: str) -> list[str]:

@@ -48,7 +48,7 @@ def test_a_line_is_per_step_and_device(clock, caplog):
     }
 
 
-def test_auxiliary_losses_are_means_over_steps(clock, caplog):
+def test_auxiliary_losses_are_means_over_steps(caplog):
     caplog.set_level(logging.INFO)
     values = train_values(totals(), 0.001, {"importance": 0.03, "load": 0.3})
     assert (values["importance_loss"], values["load_loss"]) == pytest.approx((0.01, 0.1))
@@ -73,7 +73,7 @@ def test_a_line_is_at_most_160_characters(clock, caplog):
     assert len(caplog.messages[0]) <= 160
 
 
-def test_a_resumed_window_does_not_count_as_speed(clock, caplog):
+def test_a_resumed_window_does_not_count_as_speed(clock):
     """The first window of a resumed process includes steps of the process before."""
     line = ProgressLine(2, 10, replicas=1)
     clock[0] += 1.0

@@ -88,6 +88,7 @@ class AnyTable(TableModel):
         return tf.gather_nd(self.table, place), DecodeState(state.sentence, {"before": ids})
 
 
+@pytest.mark.integration
 def test_searches_as_t2t_on_tables(golden):
     cases = json.loads((golden / "beam_search.json").read_text())["cases"]
     assert cases
@@ -143,14 +144,11 @@ def up_to_eos(ids):
     return ids[: ids.index(EOS) + 1] if EOS in ids else ids
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "t2t_folder",
     [
-        "base_v1",
-        *(
-            pytest.param(name, marks=pytest.mark.integration)
-            for name in ("base_v3", "relative", "two_vocabs")
-        ),
+        *("base_v1", "base_v3", "relative", "two_vocabs"),
         # All logits of these are compared with T2T's, too, and so are the steps with the whole.
         *(
             pytest.param(name, marks=pytest.mark.slow)
@@ -289,6 +287,7 @@ def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
     assert len(lengths) > 3  # long and short outputs were among them
 
 
+@pytest.mark.integration
 def test_greedy_search_takes_the_argmax_of_the_full_model(transformer, sources):
     inputs, limits = sources
     ids, scores = greedy_search(transformer)(inputs[:8], limits[:8])

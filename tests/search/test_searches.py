@@ -12,6 +12,8 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search, penalty_of
 from t2t_lite.search.search_loop import DEAD
 
+pytestmark = pytest.mark.integration
+
 EOS = 1
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SETTINGS = {

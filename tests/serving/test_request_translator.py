@@ -84,7 +84,7 @@ def test_what_the_search_cannot_give_is_refused(server):
 
 
 @pytest.mark.integration
-def test_the_page_shows_translation_n_best_and_attention(server, decoder, browser):
+def test_the_page_shows_translation_n_best_and_attention(server, browser):
     browser.requested.clear()
     browser.open(server.url)
     browser.wait("document.getElementById('about').textContent === 'test'")

@@ -142,7 +142,7 @@ def test_n_best_lists_are_distributions(trained, is_encoder):
     assert [float(line) for line in written] == pytest.approx(list(scores.values()), abs=1e-4)
 
 
-def test_the_server_and_insights_know_labels(trained, is_encoder):
+def test_the_server_and_insights_know_labels(trained):
     serving = pytest.importorskip("t2t_lite.serving.request_translator")
     opened = run_folder.open_run(str(trained / "run"))
     hparams = DecodeHParams.of(opened.problem, "beam_size=2")

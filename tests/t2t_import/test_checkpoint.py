@@ -115,6 +115,7 @@ def import_golden(t2t_files, golden_folder, folder):
     return config
 
 
+@pytest.mark.integration
 def test_logits_are_those_of_t2t(t2t_files, t2t_folder, tmp_path):
     import_golden(t2t_files, t2t_folder, tmp_path)
     _, model = t2t_files.restored(tmp_path)

@@ -173,9 +173,7 @@ def test_other_language_models_are_refused(t2t, flags, message, t2t_files, capsy
 
 
 @pytest.mark.parametrize("t2t", ["post_norm"], indirect=True)
-def test_a_list_without_padding_and_eos_is_refused(
-    t2t, t2t_files, t2t_arithmetic, tmp_path, capsys
-):
+def test_a_list_without_padding_and_eos_is_refused(t2t, t2t_files, t2t_arithmetic, capsys):
     """T2T's list for the Penn Treebank is one: its words have the IDs of padding and EOS."""
     folder, model, hparams, _ = t2t
     arrays = t2t_arithmetic.draw_variables(model, hparams, len(WORDS) + 1)
@@ -241,6 +239,7 @@ def two_vocabularies(folder):
     return len(reserved + known) + 2, len(reserved + known) + 1
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("problem", ["algorithmic_cipher_shift5", "translate_enzh_wmt8k"])
 @pytest.mark.parametrize("suffix", ["", "_rev"])
 def test_other_text_problems_are_imported(tmp_path, t2t_files, problem, suffix):

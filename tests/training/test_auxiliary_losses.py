@@ -139,6 +139,7 @@ def defined(ragged_batch):
     return by_definition(ragged_batch())
 
 
+@pytest.mark.integration
 def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined, ragged_batch):
     found = train(tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch())
     assert_same(found, defined)

@@ -29,6 +29,8 @@ from t2t_lite.runs.checkpoint_files import split_checkpoints
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.t2t_import import checkpoint as t2t_checkpoint
 
+pytestmark = pytest.mark.integration
+
 NAMES = ["[lr=0.1]", "[!a-", "back\\slash", "a, b", "*?{c,d}", " blanks\n", "-~ü文", "%s #'\"$HOME"]
 FLAGS = {
     "problem": "algorithmic_reverse_decimal40",
@@ -146,7 +148,7 @@ def test_names_in_a_list_are_told_from_commas_in_them(folder):
     assert [one.checkpoint for one in find_models(config)] == paths
 
 
-def test_exports_are_read_again_or_refused(folder, monkeypatch):
+def test_exports_are_read_again_or_refused(folder):
     run = run_folder.open_run(folder)
     checkpoint = run.latest_checkpoint()
     keras_archive.export(run, checkpoint, f"{folder}/export")

@@ -141,9 +141,14 @@ def test_resuming_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
 def test_adafactor_never_exceeds_one_over_the_root_of_the_step(strategy_over):
     """The documented limit of the rate."""
     hparams = hparams_of("adafactor").copy(learning_rate_constant=7.0)
-    (matrix, _) = Training(hparams, strategy_over(1)).take(GRADIENTS[:1])
-    moved = np.sqrt(np.mean((matrix - WEIGHTS[0]) ** 2))
-    assert moved <= 1.001 * np.sqrt(np.mean(WEIGHTS[0] ** 2))
+    training = Training(hparams, strategy_over(1))
+    before = WEIGHTS[0]
+    for step, gradient in enumerate(GRADIENTS, start=1):
+        matrix, _ = training.take([gradient])
+        moved = np.sqrt(np.mean((matrix - before) ** 2))
+        limit = np.sqrt(np.mean(before**2)) / step**0.5
+        assert 0.5 * limit < moved <= 1.001 * limit
+        before = np.array(matrix)
 
 
 def test_unknown_optimizer_names_the_nearest():

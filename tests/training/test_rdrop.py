@@ -263,7 +263,7 @@ def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("chunk", [0, 8])
+@pytest.mark.parametrize("chunk", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_xla_computes_the_same(chunk, strategy_over, ragged_batch):
     settings = f"{DRY},rdrop_alpha={ALPHA},loss_chunk_tokens={chunk}"
     one, other = (
@@ -273,6 +273,7 @@ def test_xla_computes_the_same(chunk, strategy_over, ragged_batch):
     np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("without_inputs", [False, True])
 def test_a_classifier_and_a_language_model_learn_with_it(
     without_inputs, strategy_over, ragged_batch

@@ -11,6 +11,8 @@ from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.train_step import TrainStep
 
+pytestmark = pytest.mark.integration
+
 
 def batch_of(encoder: ByteTextEncoder, *lines: str) -> dict[str, tf.Tensor]:
     """Sources and targets [1, B, L] of the same lines."""

@@ -13,6 +13,8 @@ from t2t_lite.t2t_import import variables as t2t_variables
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
 
+pytestmark = pytest.mark.integration
+
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "trainings.json"
 NO_DROPOUT = {"layer_prepostprocess_dropout": 0.0, "attention_dropout": 0.0, "relu_dropout": 0.0}
 
@@ -66,7 +68,7 @@ def test_gradients(golden, t2t_weights, config):
         pytest.param("base_v3", "adam", marks=pytest.mark.slow),
         pytest.param("base_v3", "clip", marks=pytest.mark.slow),
         pytest.param("relative", "adam", marks=pytest.mark.slow),
-        pytest.param("base_v3", "multistep", marks=pytest.mark.integration),
+        ("base_v3", "multistep"),
     ],
 )
 def test_trainings(golden, t2t_weights, config, run):
@@ -167,7 +169,6 @@ def recorded_here(overrides):
     return {"losses": losses, "gradient_norms": norms}
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("run", RUNS)
 def test_trainings_recorded_here(run):
     """Guards the numbers where T2T's recordings are missing; the tests above check those."""

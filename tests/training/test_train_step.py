@@ -11,6 +11,8 @@ from t2t_lite.errors import UsageError
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
+pytestmark = pytest.mark.integration
+
 PARTS, VOCAB = 8, 30
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,learning_rate_constant=0.01,"
@@ -35,7 +37,6 @@ def train(strategy, batches, overrides="", model="transformer", hparams_set="tra
     return step, np.concatenate(weights)
 
 
-@pytest.mark.integration
 def test_eight_devices_equal_two_equal_one_equal_accumulation(strategy_over, ragged_batches):
     """20 steps: eight parts on 8, 2 or 1 devices, and the same sentences as one part."""
     settings = (
@@ -177,7 +178,6 @@ def test_one_trace_serves_all_lengths(strategy_over, ragged_batches):
     assert step._compiled.experimental_get_tracing_count() == 1
 
 
-@pytest.mark.integration
 def test_lstm_is_the_same_on_one_and_two_devices(strategy_over, ragged_batches):
     batches = ragged_batches(2, parts=2)
     lstm = {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"}
@@ -186,7 +186,6 @@ def test_lstm_is_the_same_on_one_and_two_devices(strategy_over, ragged_batches):
     np.testing.assert_allclose(on_one, on_two, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.integration
 def test_chunks_and_recomputation_change_nothing_but_memory(with_dropout, strategy_over):
     """With dropout, on two devices that accumulate, and one matrix for everything."""
     batches, kept = with_dropout
@@ -195,7 +194,6 @@ def test_chunks_and_recomputation_change_nothing_but_memory(with_dropout, strate
     np.testing.assert_allclose(again, kept, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.integration
 def test_half_precision_learns_as_float32_does(strategy_over, ragged_batches):
     """With the same masks; the weights stay float32, and two devices equal one to rounding."""
     batches = ragged_batches(1, parts=2) * 8
@@ -218,7 +216,6 @@ def test_half_precision_learns_as_float32_does(strategy_over, ragged_batches):
         assert np.abs(weights[half, 2] - weights[half, 1]).mean() < 0.01
 
 
-@pytest.mark.integration
 def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over, ragged_batches):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
@@ -232,7 +229,6 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(strategy_over, rag
     assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would reset it"
 
 
-@pytest.mark.integration
 def test_xla_computes_the_same(strategy_over, caplog, ragged_batches):
     batches = ragged_batches(2, parts=2)
     settings = (
@@ -245,7 +241,6 @@ def test_xla_computes_the_same(strategy_over, caplog, ragged_batches):
     assert caplog.text.count("XLA compiles the step for batches of 2 × 3 × 7 subwords (1 of") == 1
 
 
-@pytest.mark.integration
 def test_xla_compiles_an_lstm(strategy_over, ragged_batches):
     lstm = {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}
     batches = ragged_batches(2, parts=2)

@@ -24,6 +24,8 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError
 
+pytestmark = pytest.mark.integration
+
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 # Attention to parameters has no ReLU, whose dropout then changes nothing.
 DRY_PARAMETERS = (
@@ -93,7 +95,6 @@ def test_the_summary_adds_up_the_records(trained):
     assert 0 < summary["utilisation"] < 1
 
 
-@pytest.mark.integration
 def test_a_finished_run_started_again_changes_nothing(trained, data_dir, config):
     before = (trained / "metrics.jsonl").read_bytes()
     newest = tf.train.latest_checkpoint(str(trained))
@@ -109,6 +110,30 @@ def test_checkpoints_by_the_clock_leave_the_evaluations_where_they_are(schedule,
     settings = config("data", "run", save_checkpoints_secs=1000, schedule=schedule)
     timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
     assert [step for step in range(1, 6) if timer.checkpoint_due(step)] == due
+
+
+def test_checkpoints_are_due_when_the_seconds_are_over(config, monkeypatch):
+    """Counted from the one before, whatever that was due to."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(trainer, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    settings = config("data", "run", save_checkpoints_secs=100, local_eval_frequency=5)
+    timer = trainer._Timer(settings, SimpleNamespace(any=lambda *flags: flags))
+    due = []
+    for step in range(1, 11):
+        clock.now += 40.0
+        due += [step] * timer.checkpoint_due(step)
+    assert due == [3, 5, 8, 10]
+
+
+def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
+    """With a checkpoint, and an evaluation of it."""
+    clock = SimpleNamespace(monotonic=iter([0.0, 30.0, 59.9, 60.0]).__next__)
+    monkeypatch.setattr(trainer, "time", clock)
+    settings = config(data_dir, tmp_path, train_minutes=1, local_eval_frequency=100)
+    trainer.run(dataclasses.replace(settings, schedule="continuous_train_and_eval"))
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open(encoding="utf-8")]
+    assert [(r["kind"], r["step"]) for r in records] == [("train", 2), ("eval", 2)]
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-2")
 
 
 def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
@@ -225,7 +250,6 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
         trainer.run(config(copy, tmp_path / "run"))
 
 
-@pytest.mark.integration
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch, config):
     def no_space(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
