@@ -90,6 +90,13 @@ def finish(workers, code: int = 0) -> list[str]:
     return outputs
 
 
+def await_checkpoint(output_dir, chief) -> None:
+    """Waits for the checkpoint of step 20, after which training is under way."""
+    while not (output_dir / "model.ckpt-20.index").exists():
+        assert chief.poll() is None, chief.communicate()[0]
+        time.sleep(0.1)
+
+
 def state(output_dir) -> dict[str, np.ndarray]:
     """Every value of the newest checkpoint (the data's position is compared by what follows)."""
     reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(output_dir)))
@@ -212,9 +219,7 @@ def check_loss(start_workers, calm_runs, tmp_path):
         if not calm.exists():
             finish(start_workers(calm, seed, hosts=hosts, steps=steps))
         workers = start_workers(tmp_path, seed, hosts=hosts, steps=steps)
-        while not (tmp_path / "model.ckpt-20.index").exists():
-            assert workers[0].poll() is None, workers[0].communicate()[0]
-            time.sleep(0.1)
+        await_checkpoint(tmp_path, workers[0])
         hurt(workers[victim])
         lines = [last_line(worker, 75) for i, worker in enumerate(workers) if i != victim]
         for line in lines:
@@ -238,9 +243,7 @@ def test_a_killed_worker_ends_the_other(start_workers, tmp_path):
     """The slow tests below let them go on."""
     hosts = free_hosts(2)
     chief, other = start_workers(tmp_path, hosts=hosts, steps=200)
-    while not (tmp_path / "model.ckpt-20.index").exists():
-        assert chief.poll() is None, chief.communicate()[0]
-        time.sleep(0.1)
+    await_checkpoint(tmp_path, chief)
     other.kill()
     lost = f"has lost worker 1 at {hosts[1]}: its process was killed or has crashed"
     assert lost in last_line(chief, 75)
@@ -277,9 +280,7 @@ def test_sigterm_to_one_stops_all(victim, start_workers, tmp_path):
     """In an evaluation, the signal does not wait for the others."""
     hosts, seed = free_hosts(3), "--random_seed=3"
     workers = start_workers(tmp_path, seed, hosts=hosts, steps=300)
-    while not (tmp_path / "model.ckpt-20.index").exists():
-        assert workers[0].poll() is None, workers[0].communicate()[0]
-        time.sleep(0.1)
+    await_checkpoint(tmp_path, workers[0])
     workers[victim].terminate()
     lines = [last_line(worker, 75) for worker in workers]
     assert all("stopped by SIGTERM" in line for line in lines), lines
