@@ -4,8 +4,8 @@
 
     t2t.generate_data("translate_ende_locale", data_dir="data")
     run = t2t.train(problem="translate_ende_locale", model="transformer",
-                    hparams_set="transformer_quickstart2", data_dir="data", output_dir="run",
-                    train_steps=1500)
+                    hparams_set="transformer_quickstart3", data_dir="data", output_dir="run",
+                    train_steps=2000)
     print(run.translator("best")("3 days ago"))
 
 Names are imported on first use: `import t2t_lite` alone loads neither Keras nor TensorFlow.

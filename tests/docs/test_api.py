@@ -87,7 +87,7 @@ def test_translating(script, noisy_run, tmp_path):
 def test_training_and_then_fitting_on_the_same_data(script):
     metrics = 'metrics=["bleu", "chrf"]'
     changes = {
-        "train_steps=1500": 'train_steps=2, schedule="train"',
+        "train_steps=2000": 'train_steps=2, schedule="train"',
         metrics: f"{metrics}, beam_size=1, extra_length=1",  # the test set has 1,000 sentences
     }
     trained = script(_TRAINING, changes=changes)

@@ -61,6 +61,25 @@ _POST_NORM = {
     "learning_rate_warmup_steps": 1000,
     "learning_rate_decay_steps": 9000,
 }
+_QUICKSTART2: dict[str, Any] = {
+    "attention_dropout": 0.0,
+    "relu_dropout": 0.0,
+    "layer_prepostprocess_dropout": 0.0,
+    "num_hidden_layers": 2,
+    "num_encoder_layers": 3,
+    "hidden_size": 128,
+    "filter_size": 384,
+    "num_heads": 4,
+    "batch_size": 2048,
+    "batch_shuffle_size": 64,
+    "max_length": 64,
+    "self_attention_type": "dot_product_relative",
+    "max_relative_position": 8,
+    "learning_rate_schedule": "constant*linear_warmup*single_cycle_cos_decay",
+    "learning_rate_constant": 0.003,
+    "learning_rate_warmup_steps": 200,
+    "learning_rate_decay_steps": 1300,
+}
 _CHANGES: dict[str, dict[str, Any]] = {
     "transformer_base": {},
     "transformer_base_v3": {},
@@ -130,6 +149,14 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "learning_rate_warmup_steps": 16000,
         "max_length": 512,
         "shared_embedding_and_softmax_weights": False,
+    },
+    "transformer_quickstart2": _QUICKSTART2,
+    "transformer_quickstart3": {
+        **_QUICKSTART2,
+        "batch_size": 512,
+        "optimizer_adam_beta2": 0.98,
+        "learning_rate_warmup_steps": 100,
+        "learning_rate_decay_steps": 1900,
     },
     "transformer_multi30k": _POST_NORM,
     "transformer_multi30k2": {
