@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import Decodes
@@ -50,9 +51,9 @@ def test_images_hold_the_weights_of_every_head(one_example):
         for head in range(HEADS):
             left = GAP + head * (S * CELL + GAP)
             cells = image[GAP : GAP + T * CELL : CELL, left : left + S * CELL : CELL, 0]
-            np.testing.assert_allclose(1.0 - cells, layer[head], atol=1e-6)
-            np.testing.assert_allclose(layer[head].sum(axis=1), np.ones(T), rtol=1e-5)
-        assert not np.allclose(layer[0], layer[1], atol=1e-3)
+            assert_close(1.0 - cells, layer[head], terms=1, scale=1.0)  # white is 1
+            assert_close(layer[head].sum(axis=1), np.ones(T), terms=2 * S)
+        assert not np.allclose(layer[0], layer[1], rtol=0, atol=1e-3)  # heads differ
     assert not np.array_equal(images[0], images[1])
     assert all(layer.source_attention.attention_hook is None for layer in model.decoder_layers)
 
