@@ -120,15 +120,15 @@ def _is_run_again(old: Any, new: Any) -> bool:
 def _refuse_renamed_hooks(value: Any) -> None:
     """Raises UsageError if a class defines a hook under an old name, which is never called.
 
-    A base class lists its renamed hooks: `renamed_hooks = {"old_name": "new_name"}`. An empty list
-    hides those of its own bases.
+    A base class maps old names to new ones: `renamed_hooks = {"old_name": "new_name"}`. An empty
+    mapping hides those of its own bases.
     """
     renamed: dict[str, str] = {}
     for kind in getattr(value, "__mro__", ()):
-        listed = vars(kind).get("renamed_hooks")
-        if listed == {}:
+        hooks = vars(kind).get("renamed_hooks")
+        if hooks == {}:
             break
-        renamed |= listed or {}
+        renamed |= hooks or {}
     for old, new in renamed.items():
         if hasattr(value, old):
             raise UsageError(

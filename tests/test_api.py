@@ -227,7 +227,7 @@ def test_each_epoch_has_other_batches(data):
 
 
 @pytest.mark.integration
-def test_fit_goes_over_the_training_split_once_an_epoch(data):
+def test_fit_goes_over_the_training_split_once_an_epoch(data, eagerly):
     batches = t2t.dataset("text2text_tmpdir", data_dir=data, batch_size=100)
     assert sum(len(targets) for _, targets, _ in batches) == 60
     history = _fitted(data).fit(batches, epochs=2, verbose=0).history
@@ -266,24 +266,6 @@ def test_an_unknown_problem_leaves_no_folder(tmp_path):
     with pytest.raises(UsageError, match="unknown problem"):
         t2t.generate_data("typo", data_dir=tmp_path / "data", tmp_dir=tmp_path)
     assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.integration
-def test_trains_opens_and_translates(data, tmp_path):
-    run = t2t.train(
-        problem="text2text_tmpdir",
-        model="transformer",
-        hparams_set="transformer_test",
-        data_dir=data,
-        output_dir=tmp_path / "run",
-        hparams=TINY,
-        decode_hparams={"beam_size": 1},
-        train_steps=3,
-        schedule="train",
-    )
-    assert run.hparams.batch_size == 200
-    assert run.checkpoint().endswith("model.ckpt-3")
-    assert isinstance(run.translator(beam_size=1, extra_length=2)("1 and 2"), str)
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 _ROOT = pathlib.Path(__file__).parents[1]
 
-# The layers of the house from the bottom up (docs: "Imports point downward only").
+# The layers of the house from the bottom up.
 # A module may import from its own package and from the layers below its own.
 _FLOORS = (
     {"version", "errors", "upstream_imports"},

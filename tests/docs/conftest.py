@@ -1,6 +1,9 @@
 """The pages of README.md and docs/, their code blocks, and a shell to run them in."""
 
+import contextlib
 import dataclasses
+import importlib
+import io
 import os
 import pathlib
 import re
@@ -10,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from t2t_lite.problems import locale
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -81,6 +86,52 @@ def pages() -> dict[str, Page]:
     return {path.name: Page(path, path.read_text("utf-8")) for path in paths}
 
 
+def _shortened(code: str) -> str:
+    for pattern, shorter in _SHORTENED:
+        code = re.sub(pattern, shorter, code)
+    return code
+
+
+@pytest.fixture(scope="session")
+def shortened() -> Callable[[str], str]:
+    """Returns a function that gives a block a training of a few steps, and short searches."""
+    return _shortened
+
+
+@pytest.fixture
+def few_sentences() -> Iterator[None]:
+    """Cuts the embedded data set to what a few steps and short searches need."""
+    before = dict(locale.SPLIT_SIZES)
+    locale.corpus.cache_clear()
+    locale.SPLIT_SIZES.update({split: 400 if split == "train" else 20 for split in before})
+    yield
+    locale.corpus.cache_clear()
+    locale.SPLIT_SIZES.update(before)
+
+
+@pytest.fixture
+def run_here() -> Callable[[str], str]:
+    """Returns a function that runs a line of a bash block and returns what it printed.
+
+    The project's commands run in this process: another one would take seconds to load TensorFlow.
+    """
+
+    def run(line: str) -> str:
+        program, *flags = shlex.split(line)
+        if not program.startswith("t2t-"):
+            return subprocess.run(
+                ["bash", "-c", line], check=True, capture_output=True
+            ).stdout.decode()
+        module = importlib.import_module(f"t2t_lite.bin.{program.replace('-', '_')}")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
+            module.main(flags)
+        assert end.value.code == 0, line
+        return printed.getvalue()
+
+    return run
+
+
 @pytest.fixture
 def shell(tmp_path: pathlib.Path) -> Callable[[str], str]:
     """Returns a function that runs a bash block in an empty folder and returns what it printed.
@@ -96,8 +147,7 @@ def shell(tmp_path: pathlib.Path) -> Callable[[str], str]:
     }
 
     def run(code: str) -> str:
-        for pattern, shorter in _SHORTENED:
-            code = re.sub(pattern, shorter, code)
+        code = _shortened(code)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", code],
             cwd=tmp_path,

@@ -17,6 +17,7 @@ import t2t_lite
 # Headings of the scripts that open, train or use a run; tests of their own prepare it.
 _TRAINING = "Train a registered problem"
 _OPENING = "Open a run and translate"
+_ONE_LAYER = '"num_encoder_layers": 1, "num_decoder_layers": 1'
 
 
 def names() -> list[str]:
@@ -84,16 +85,18 @@ def test_translating(script, noisy_run, tmp_path):
 
 
 @pytest.mark.integration
-def test_training_and_then_fitting_on_the_same_data(script):
+def test_training_and_then_fitting_on_the_same_data(script, few_sentences, request):
     metrics = 'metrics=["bleu", "chrf"]'
     changes = {
         "train_steps=2000": 'train_steps=2, schedule="train"',
-        metrics: f"{metrics}, beam_size=1, extra_length=1",  # the test set has 1,000 sentences
+        '"batch_size": 512': f'"batch_size": 512, {_ONE_LAYER}',
+        metrics: f"{metrics}, beam_size=1, extra_length=1",
     }
-    trained = script(_TRAINING, changes=changes)
-    assert [path.name for path in trained["run"].folder.glob("model.ckpt-*.index")] == [
-        "model.ckpt-2.index"
-    ]
+    run = script(_TRAINING, changes=changes)["run"]
+    assert run.hparams.batch_size == 512
+    assert [path.name for path in run.folder.glob("model.ckpt-*.index")] == ["model.ckpt-2.index"]
+    assert isinstance(run.translator(beam_size=1, extra_length=2)("1 and 2"), str)
+    request.getfixturevalue("eagerly")  # what follows is traced for one step only
     fitted = script(
         "Train a model with Keras alone",
         number=1,
@@ -103,7 +106,7 @@ def test_training_and_then_fitting_on_the_same_data(script):
 
 
 @pytest.mark.integration
-def test_a_classifier_on_the_encoder(script):
+def test_a_classifier_on_the_encoder(script, eagerly):
     found = script("Put a classifier on the encoder")
     ids = found["np"].ones([3, 5], "int32")
     assert found["classifier"].predict(ids, verbose=0).shape == (3, 2)
@@ -118,7 +121,7 @@ def test_a_classifier_on_the_encoder_with_jax(pages, tmp_path):
 
 
 @pytest.mark.integration
-def test_the_model_as_a_keras_model(script):
+def test_the_model_as_a_keras_model(script, eagerly):
     assert script("Train a model with Keras alone")["logits"].shape == (64, 10, 100)
 
 

@@ -1,10 +1,7 @@
-"""What a user may choose is on the pages: commands, extras, search settings."""
+"""What a user may choose is on the pages: commands and extras."""
 
 import configparser
-import dataclasses
 import pathlib
-
-from t2t_lite.search.decode_hparams import DecodeHParams
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -20,8 +17,3 @@ def test_every_extra(pages):
     setup.read(ROOT / "setup.cfg")
     extras = setup["options.extras_require"]
     assert [name for name in extras if f"`{name}`" not in pages["installation.md"].text] == []
-
-
-def test_every_search_setting(pages):
-    names = [field.name for field in dataclasses.fields(DecodeHParams)]
-    assert [name for name in names if f"`{name}" not in pages["decoding.md"].text] == []

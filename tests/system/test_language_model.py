@@ -1,5 +1,6 @@
 """A language model through the commands: data, training, prompts, scores."""
 
+import functools
 import importlib
 import json
 import math
@@ -35,6 +36,9 @@ HPARAMS = (
 )
 
 
+SETS = {"transformer": "transformer_tiny", "attention_lm": "attention_lm_small"}
+
+
 def line(start):
     return " ".join(WORDS[(start + i) % len(WORDS)] for i in range(LENGTH))
 
@@ -45,30 +49,46 @@ def run(command, *flags):
     assert not ended.value.code, flags
 
 
-@pytest.fixture(scope="module", params=["transformer", "attention_lm"])
-def trained(request, tmp_path_factory):
-    """The folder of a model that counts: its data is in `data`, its run in `run`."""
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "tmp").mkdir()
-    draw = random.Random(1)
-    for split, count in (("train", 1000), ("eval", 40)):
-        text = "".join(f"{line(draw.randrange(10))}\n" for _ in range(count))
-        (folder / "tmp" / f"targets.{split}.txt").write_text(text)
-    data = f"--data_dir={folder}/data"
-    run(t2t_datagen, "--problem=text2self_tmpdir", data, f"--tmp_dir={folder}/tmp")
-    hparams_set = {"transformer": "transformer_tiny", "attention_lm": "attention_lm_small"}
-    run(
-        t2t_trainer,
-        "--problem=text2self_tmpdir",
-        f"--model={request.param}",
-        f"--hparams_set={hparams_set[request.param]}",
-        f"--hparams={HPARAMS}",
-        data,
-        f"--output_dir={folder}/run",
-        "--train_steps=120",
-        "--local_eval_frequency=60",
-    )
-    return folder
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """Returns a function that gives the folder of a model that counts: in it, `data` and `run`."""
+
+    @functools.cache
+    def folder_of(model: str) -> pathlib.Path:
+        folder = tmp_path_factory.mktemp(model)
+        (folder / "tmp").mkdir()
+        draw = random.Random(1)
+        for split, count in (("train", 1000), ("eval", 40)):
+            text = "".join(f"{line(draw.randrange(10))}\n" for _ in range(count))
+            (folder / "tmp" / f"targets.{split}.txt").write_text(text)
+        data = f"--data_dir={folder}/data"
+        run(t2t_datagen, "--problem=text2self_tmpdir", data, f"--tmp_dir={folder}/tmp")
+        run(
+            t2t_trainer,
+            "--problem=text2self_tmpdir",
+            f"--model={model}",
+            f"--hparams_set={SETS[model]}",
+            f"--hparams={HPARAMS}",
+            data,
+            f"--output_dir={folder}/run",
+            "--train_steps=120",
+            "--local_eval_frequency=60",
+        )
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(params=SETS)
+def each(request, train) -> pathlib.Path:
+    """The folder of each model."""
+    return train(request.param)
+
+
+@pytest.fixture
+def trained(train) -> pathlib.Path:
+    """The folder of one, where all models of language go one way."""
+    return train("transformer")
 
 
 def decode(folder, *flags, text):
@@ -82,16 +102,16 @@ def decode(folder, *flags, text):
     return (folder / "out.txt").read_text().splitlines()
 
 
-def test_it_has_learned_to_go_on_from_prompts(trained):
+def test_it_has_learned_to_go_on_from_prompts(each):
     prompts = ["three four", "", "nine ten one two three", "seven"]
-    found = decode(trained, f"--decode_from_file={trained}/in.txt", text=prompts)
+    found = decode(each, f"--decode_from_file={each}/in.txt", text=prompts)
     assert found[0] == "five six seven eight"
     assert found[1] in {line(start) for start in range(10)}
     assert found[2] == "four"
     assert found[3] == "eight nine ten one two"
     sampling = "--decode_hparams=beam_size=1,sampling_method=random,sampling_temp=0.1"
-    flags = (f"--decode_from_file={trained}/in.txt", sampling)
-    assert decode(trained, *flags, text=prompts[:1]) == found[:1]
+    flags = (f"--decode_from_file={each}/in.txt", sampling)
+    assert decode(each, *flags, text=prompts[:1]) == found[:1]
 
 
 def test_an_ensemble_goes_on_from_prompts_on_any_number_of_devices(trained):
@@ -106,11 +126,11 @@ def test_an_ensemble_goes_on_from_prompts_on_any_number_of_devices(trained):
     ]
 
 
-def test_perplexity_is_that_of_the_scores(trained, capsys):
+def test_perplexity_is_that_of_the_scores(each, capsys):
     text = [line(3), line(4)[: len("five six")], ""]
-    scores = decode(trained, f"--score_file={trained}/in.txt", text=text)
+    scores = decode(each, f"--score_file={each}/in.txt", text=text)
     report = capsys.readouterr().out
-    opened = run_folder.open_run(str(trained / "run"))
+    opened = run_folder.open_run(str(each / "run"))
     model, encoder = opened.load_model().model, opened.encoders["targets"]
     total, tokens = 0.0, 0
     for one, score in zip(text, scores, strict=True):
