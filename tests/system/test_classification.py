@@ -1,7 +1,9 @@
 """A classifier through the commands: data, training, labels with probabilities, scores."""
 
+import functools
 import json
 import math
+import pathlib
 
 import pytest
 
@@ -63,34 +65,51 @@ def run(command, *flags):
     assert not ended.value.code, flags
 
 
-@pytest.fixture(scope="module", params=["transformer_encoder", "transformer"])
-def trained(request, tmp_path_factory):
-    """The folder of a trained classifier: its data is in `data`, its run in `run`."""
-    folder = tmp_path_factory.mktemp(request.param)
-    usr_dir = folder / f"usr_{request.param}"
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """Returns a function that gives the folder of a trained classifier: its run is in `run`."""
+    before = dict(registry._problems._entries)
+    root = tmp_path_factory.mktemp("classifiers")
+    usr_dir = root / "usr_classes"
     usr_dir.mkdir()
     (usr_dir / "__init__.py").write_text(PROBLEM)
-    before = dict(registry._problems._entries)
-    names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={folder}/data")
-    run(t2t_datagen, *names, f"--tmp_dir={folder}/tmp")
-    run(
-        t2t_trainer,
-        *names,
-        f"--model={request.param}",
-        "--hparams_set=transformer_tiny",
-        f"--hparams={HPARAMS}",
-        f"--output_dir={folder}/run",
-        "--train_steps=150",
-        "--local_eval_frequency=150",
-    )
-    yield folder
+    names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={root}/data")
+    run(t2t_datagen, *names, f"--tmp_dir={root}/tmp")
+
+    @functools.cache
+    def folder_of(model: str) -> pathlib.Path:
+        run(
+            t2t_trainer,
+            *names,
+            f"--model={model}",
+            "--hparams_set=transformer_tiny",
+            f"--hparams={HPARAMS}",
+            f"--output_dir={root / model}/run",
+            "--train_steps=150",
+            "--local_eval_frequency=150",
+        )
+        return root / model
+
+    yield folder_of
     registry._problems._entries.clear()
     registry._problems._entries.update(before)
 
 
+@pytest.fixture(params=["transformer_encoder", "transformer"])
+def each(request, train) -> pathlib.Path:
+    """The folder of each model."""
+    return train(request.param)
+
+
 @pytest.fixture
-def is_encoder(trained):
-    return "encoder" in trained.name
+def trained(train) -> pathlib.Path:
+    """The folder of the classifier."""
+    return train("transformer_encoder")
+
+
+@pytest.fixture
+def is_encoder(each):
+    return "encoder" in each.name
 
 
 def decode(folder, *flags, text):
@@ -99,41 +118,40 @@ def decode(folder, *flags, text):
     return (folder / "out.txt").read_text().splitlines()
 
 
-def test_it_has_learned_to_count(trained, is_encoder, capsys):
-    rows = [json.loads(row) for row in (trained / "run" / "metrics.jsonl").open()]
+def test_it_has_learned_to_count(each, is_encoder, capsys):
+    rows = [json.loads(row) for row in (each / "run" / "metrics.jsonl").open()]
     (last,) = (row for row in rows if row["kind"] == "eval")
     assert last["exact_match"] >= 95
     assert last["accuracy_per_sequence"] >= 0.95
     if is_encoder:  # which is sure of EOS
         assert last["exact_match"] == 100 * last["accuracy_per_sequence"]
         assert last["accuracy"] == (1 + last["accuracy_per_sequence"]) / 2
-    run(t2t_eval, f"--output_dir={trained}/run", f"--data_dir={trained}/data")
+    run(t2t_eval, f"--output_dir={each}/run")
     assert "exact_match" in capsys.readouterr().out
 
 
-def test_texts_get_labels(trained, is_encoder, capsys):
+def test_texts_get_labels(trained, capsys):
     """Texts of any length, with the least room for outputs."""
-    texts = TEXTS if is_encoder else TEXTS[:3]
-    (trained / "reference.txt").write_text("".join(f"{label}\n" for label in LABELS[: len(texts)]))
+    (trained / "reference.txt").write_text("".join(f"{label}\n" for label in LABELS))
     found = decode(
         trained,
         f"--decode_from_file={trained}/in.txt",
         f"--decode_reference={trained}/reference.txt",
         "--decode_hparams=extra_length=1",
-        text=texts,
+        text=TEXTS,
     )
-    assert found == LABELS[: len(texts)]
+    assert found == LABELS
     assert "exact match (% of outputs) = 100.00" in capsys.readouterr().out
 
 
-def test_n_best_lists_are_distributions(trained, is_encoder):
-    translate = t2t_lite.open_run(str(trained / "run")).translator(beam_size=4)
+def test_n_best_lists_are_distributions(each, is_encoder):
+    translate = t2t_lite.open_run(str(each / "run")).translator(beam_size=4)
     found = translate("good great bad", n_best=4)
     assert found[0].text == "pos"
     # The best of each: other outputs may have the same text, such as one with padding.
     scores = {entry.text: entry.score for entry in found[::-1] if entry.text in ("neg", "pos")}
     total, labels = sum(map(math.exp, scores.values())), 2
-    opened = run_folder.open_run(str(trained / "run"))
+    opened = run_folder.open_run(str(each / "run"))
     terms = transformer_terms(opened.hparams, len(found[0].source_tokens), labels + 2)
     gap = max(map(abs, scores.values()))  # between the logits, of which a score is a difference
     if is_encoder:
@@ -144,7 +162,7 @@ def test_n_best_lists_are_distributions(trained, is_encoder):
     else:
         assert 0.8 < total <= 1.0 + gap * relative_bound(terms), "few outputs are no labels"
     pairs = [f"good great bad\t{label}" for label in scores]
-    written = decode(trained, f"--score_file={trained}/in.txt", text=pairs)
+    written = decode(each, f"--score_file={each}/in.txt", text=pairs)
     assert_close([float(line) for line in written], [*scores.values()], terms, scale=gap)
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
+import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.bin import (
@@ -124,7 +125,7 @@ def finish(end):
     return run
 
 
-def test_one_file_is_enough(finish, end, generate_pairs, tmp_path):
+def test_one_file_is_enough(finish, end, generate_pairs, eagerly, tmp_path):
     data, run = generate_pairs("text2text_tmpdir", 60), tmp_path / "run"
     finish(
         t2t_trainer,
@@ -152,6 +153,7 @@ def test_one_file_is_enough(finish, end, generate_pairs, tmp_path):
     (scored,) = json.loads(finish(t2t_eval, run_flag, small, "--output_format=json"))["checkpoints"]
     assert scored["step"] == 4
     assert pathlib.Path(finish(t2t_report, str(run)).strip()).stat().st_size > 1000
+    tf.config.run_functions_eagerly(False)  # an export is a traced function
     for kind in ("savedmodel", "keras"):
         finish(t2t_exporter, run_flag, f"--format={kind}", f"--export_dir={tmp_path / kind}")
         assert any((tmp_path / kind).rglob("*.keras" if kind == "keras" else "saved_model.pb"))
