@@ -167,6 +167,16 @@ def generate_pairs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def few_shards():
+    """Two training files instead of 100, which take longer to open than to read."""
+    from t2t_lite.data.problem import Problem, three_splits
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Problem, "dataset_splits", three_splits(2)[:2])
+        yield
+
+
+@pytest.fixture(scope="module")
 def data_dir(generate_pairs) -> pathlib.Path:
     """60 pairs to train on."""
     return generate_pairs("text2text_tmpdir", 60)

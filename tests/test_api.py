@@ -177,7 +177,7 @@ def test_search_says_which_backend_it_needs(decided, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def data(generate_pairs):
+def data(generate_pairs, few_shards):
     return generate_pairs("text2text_tmpdir", 60)
 
 

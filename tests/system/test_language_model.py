@@ -50,7 +50,7 @@ def run(command, *flags):
 
 
 @pytest.fixture(scope="module")
-def train(tmp_path_factory):
+def train(few_shards, tmp_path_factory):
     """Returns a function that gives the folder of a model that counts: in it, `data` and `run`."""
 
     @functools.cache

@@ -69,7 +69,7 @@ def finish(capsys, own):
     return run
 
 
-def test_one_file_is_enough(finish, own, generate_pairs, eagerly, tmp_path):
+def test_one_file_is_enough(finish, own, generate_pairs, eagerly, few_shards, tmp_path):
     registry.import_usr_dir(own[0])
     data, run, names = generate_pairs("own_pairs", 60), tmp_path / "run", ["length_gap", "chrf"]
     names.append(own[1])

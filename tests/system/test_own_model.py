@@ -125,7 +125,7 @@ def finish(end):
     return run
 
 
-def test_one_file_is_enough(finish, end, generate_pairs, eagerly, tmp_path):
+def test_one_file_is_enough(finish, end, generate_pairs, eagerly, few_shards, tmp_path):
     data, run = generate_pairs("text2text_tmpdir", 60), tmp_path / "run"
     finish(
         t2t_trainer,
