@@ -33,7 +33,7 @@ def test_a_plot_is_well_formed_and_says_its_values():
             "step",
             [
                 Curve('a<b>&"c" $x$', [(100, 3.0), (200, math.nan), (300, 1.0)], 0),
-                Curve("flat", [(100, 2.0), (300, 2.0)], 7),
+                Curve("flat", [(100, 2.0), (300, 2.0)], 8),
                 Curve("empty", [(100, math.inf)], 1),
             ],
         )
@@ -41,7 +41,7 @@ def test_a_plot_is_well_formed_and_says_its_values():
     assert root.attrib["aria-label"] == "loss <nats> in $"
     assert root.find(f"{SVG}title").text == "loss <nats> in $"
     lines = curves(root)
-    assert [re.search("stroke: (#.*?);", style)[1] for style, _ in lines] == [colour(0), colour(7)]
+    assert [re.search("stroke: (#.*?);", style)[1] for style, _ in lines] == [colour(0), colour(8)]
     assert "stroke-dasharray" not in lines[0][0]
     assert "stroke-dasharray: 5,3" in lines[1][0]
     (x0, y0), (x1, y1) = lines[0][1]
