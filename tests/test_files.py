@@ -33,6 +33,16 @@ def test_a_durable_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypa
     assert synced == (wanted if durable else [])
 
 
+def test_a_folder_has_its_name_when_it_is_whole(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with files.whole_folder(folder) as new:
+        (new / "file").write_text("text")
+        assert not folder.exists()
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "a", folder, folder / "file"]
+    with pytest.raises(UserError, match="already exists"), files.whole_folder(folder):
+        pass
+
+
 def fail_beside(folder, other):
     with files.whole_folder(folder):
         other.touch()
