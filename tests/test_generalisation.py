@@ -186,7 +186,7 @@ def test_mistakes_show_before_any_training(
 
 
 @pytest.mark.integration
-def test_a_miniature_table(tmp_path: pathlib.Path, capsys):
+def test_a_miniature_table(tmp_path: pathlib.Path, capfd):
     folder = tmp_path / "out"
     flags = [f"--output_dir={folder}", "--steps=4", "--rows=lstm", "--problems=shift_decimal"]
     generalisation.main(flags)
@@ -194,5 +194,5 @@ def test_a_miniature_table(tmp_path: pathlib.Path, capsys):
     assert (cell["row"], cell["problem"]) == ("lstm", "shift_decimal")
     assert "--train_steps=4" in cell["command"]
     assert sum(count for _, count in cell["by_length"].values()) == 800
-    table = capsys.readouterr().out.splitlines()
+    table = capfd.readouterr().out.splitlines()
     assert [line.split(" | ")[0] for line in table if " / " in line] == ["| lstm"]

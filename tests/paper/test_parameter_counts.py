@@ -13,6 +13,7 @@ from t2t_lite.paper.parameter_counts import (
 )
 from t2t_lite.paper.published import TABLE_3, VOCABULARY
 
+SMALL = {"hidden_size": 64, "num_hidden_layers": 1}
 _PUBLISHED = [row for row in TABLE_3 if row.parameters is not None]
 
 
@@ -21,12 +22,12 @@ _PUBLISHED = [row for row in TABLE_3 if row.parameters is not None]
     ("row", "changes"),
     [
         ("c4", {}),
-        ("b1", {"hidden_size": 64, "filter_size": 96}),
+        ("b1", {"hidden_size": 64, "filter_size": 96, "num_hidden_layers": 1}),
         ("c1", {"hidden_size": 64, "filter_size": 96}),
         ("e", {"hidden_size": 64, "num_encoder_layers": 1, "num_decoder_layers": 3}),
         ("aop2", {"hidden_size": 64, "num_hidden_layers": 2}),
-        ("base", {"hidden_size": 64, "shared_embedding_and_softmax_weights": False}),
-        ("base", {"hidden_size": 64, "layer_preprocess_sequence": "n"}),
+        ("base", {**SMALL, "shared_embedding_and_softmax_weights": False}),
+        ("base", {**SMALL, "layer_preprocess_sequence": "n"}),
     ],
 )
 def test_counted_as_the_whole_model_has_them(row: str, changes: dict[str, int]):
