@@ -89,11 +89,11 @@ def test_training_and_then_fitting_on_the_same_data(script, few_sentences, reque
     metrics = 'metrics=["bleu", "chrf"]'
     changes = {
         "train_steps=2000": 'train_steps=2, schedule="train"',
-        '"batch_size": 512': f'"batch_size": 512, {_ONE_LAYER}',
+        '"layer_prepostprocess_dropout": 0.1': _ONE_LAYER,
         metrics: f"{metrics}, beam_size=1, extra_length=1",
     }
     run = script(_TRAINING, changes=changes)["run"]
-    assert run.hparams.batch_size == 512
+    assert (run.hparams.num_encoder_layers, run.hparams.num_decoder_layers) == (1, 1)
     assert [path.name for path in run.folder.glob("model.ckpt-*.index")] == ["model.ckpt-2.index"]
     assert isinstance(run.translator(beam_size=1, extra_length=2)("1 and 2"), str)
     request.getfixturevalue("eagerly")  # what follows is traced for one step only
