@@ -307,15 +307,13 @@ def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_p
     checkpoint.write(str(run.folder / "model.ckpt-9"))
     (tmp_path / "in").write_text("\none\n")
     flags = [f"--decode_from_file={tmp_path}/in", f"--decode_to_file={tmp_path}/out"]
-    for search in ("beam_size=1", "beam_size=4", "sampling_method=random,sampling_keep_top_p=0.5"):
-        with pytest.raises(SystemExit) as end:
-            t2t_decoder.main(
-                [f"--output_dir={run.folder}", *flags, f"--decode_hparams={search},extra_length=4"]
-            )
-        assert end.value.code == 1
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 outputs NaN" in error
-        assert re.search(rf"its weight \S+/{name} is not finite", error)
+    flags += [f"--output_dir={run.folder}", "--decode_hparams=beam_size=2,extra_length=4"]
+    with pytest.raises(SystemExit) as end:
+        t2t_decoder.main(flags)
+    assert end.value.code == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 outputs NaN" in error
+    assert re.search(rf"its weight \S+/{name} is not finite", error)
     for export in (["--format=keras"], []):
         with pytest.raises(SystemExit):
             t2t_exporter.main([f"--output_dir={run.folder}", *export])

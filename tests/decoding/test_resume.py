@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.decoding import input_lines, jobs
+from t2t_lite.decoding import input_lines, jobs, loading
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
@@ -162,22 +163,24 @@ def test_a_killed_run_does_only_the_batches_that_are_left(config, kills, seed):
 
 
 @pytest.mark.integration
-def test_a_process_that_is_killed_goes_on_with_what_is_left(noisy_run, tmp_path):
+def test_a_process_that_is_killed_goes_on_with_what_is_left(
+    noisy_run, tmp_path, monkeypatch, caplog
+):
     folder = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1).folder
     source = tmp_path / "in"
     source.write_text("".join(f"{'word ' * (n % 7)}{n}\n" for n in range(1500)))
-    command = [
-        sys.executable,
-        "-m",
-        "t2t_lite.bin.t2t_decoder",
-        f"--output_dir={folder}",
-        f"--decode_from_file={source}",
-        "--decode_hparams=beam_size=2,extra_length=8,batch_size=64",
-        "--worker_gpu=0",
-    ]
-    subprocess.run([*command, f"--decode_to_file={tmp_path}/whole"], check=True, timeout=300)
+    config = DecoderConfig(
+        output_dir=str(folder),
+        decode_from_file=str(source),
+        decode_to_file=str(tmp_path / "out"),
+        decode_hparams="beam_size=1,extra_length=8,batch_size=64",
+        worker_gpu=0,
+    )
+    flags = dataclasses.asdict(config) | {"worker_gpu": "0"}
+    command = [sys.executable, "-m", "t2t_lite.bin.t2t_decoder"]
+    command += [f"--{name}={value}" for name, value in flags.items() if isinstance(value, str)]
     part = tmp_path / "out.part"
-    process = subprocess.Popen([*command, f"--decode_to_file={tmp_path}/out"])
+    process = subprocess.Popen(command)
     try:
         end = time.monotonic() + 120
         while len(batches(part)) < 12 and time.monotonic() < end:
@@ -190,18 +193,17 @@ def test_a_process_that_is_killed_goes_on_with_what_is_left(noisy_run, tmp_path)
     assert len(kept) >= 12
     window = kept[-1][0]
     assert sum(len(batch[2]) for batch in kept if batch[0] == window) < window + 16, "half done"
-    again = subprocess.run(
-        [*command, f"--decode_to_file={tmp_path}/out"],
-        check=True,
-        timeout=300,
-        capture_output=True,
-        text=True,
-    )
+    monkeypatch.setattr(loading, "decoding_devices", lambda _: ["CPU:0"])
+    loaded = load_decoder(config, find_models(config))
+    monkeypatch.setattr(jobs, "load_decoder", lambda *_: loaded)  # for both
+    with caplog.at_level("INFO"):
+        jobs.run(config)
     done = sum(len(batch[2]) for batch in kept)
-    assert f"where {done} lines are done" in again.stderr
-    assert f"decoded {1500 - done} sentences" in again.stderr
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert f"where {done} lines are done" in caplog.text
+    assert f"decoded {1500 - done} sentences" in caplog.text
     assert not part.exists()
+    jobs.run(dataclasses.replace(config, decode_to_file=str(tmp_path / "whole")))
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def batches(part: pathlib.Path) -> list:

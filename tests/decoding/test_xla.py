@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from support.depth import net_terms
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
@@ -12,6 +14,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
 
 EOS = 1
+ENDING = 12.0  # the logit of EOS, the largest
 TRANSFORMER, LSTM = "transformer", "lstm_seq2seq_attention"
 # At least four subwords: in each batch, three sentences continue after the first chunk of steps.
 LONG = "min_length=4,return_beams=true"
@@ -68,7 +71,7 @@ def sizes_of(search, monkeypatch):
 )
 def test_xla_finds_the_same_with_few_sizes(decided, names, settings, monkeypatch):
     monkeypatch.setattr(search_loop, "CHUNK", 4)
-    models = [decided(name, 1, ending=12.0) for name in names]
+    models = [decided(name, 1, ending=ENDING) for name in names]
     model = models[0] if len(models) == 1 else Ensemble(models)
     plain, compiled = (
         make_search(model, {}, DecodeHParams().override(f"{SETTINGS[settings]},{xla}"))
@@ -79,7 +82,10 @@ def test_xla_finds_the_same_with_few_sizes(decided, names, settings, monkeypatch
         batch = make_batch(lengths, limits, prefixes)
         expected, found = plain(*batch), compiled(*batch)
         np.testing.assert_array_equal(found.ids, expected.ids)
-        np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5, atol=1e-5)
+        # A score adds up a difference of logits a step, and those of an LSTM a cell a step.
+        steps = max(lengths) + max(limits)
+        terms = steps * sum(net_terms(one, max(lengths)) for one in models)
+        assert_close(found.scores, expected.scores, terms, scale=ENDING)
         best = zip(expected.ids[:, 0], limits, strict=True)
         assert any(EOS in ids[: limit - 1] for ids, limit in best), "some end by themselves"
     assert seen == [(8, 4, 4), (4, 4, 8)] * 2  # rows, prefix, room

@@ -1,7 +1,9 @@
+import functools
 import importlib.util
 
 import pytest
 
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UserError
@@ -13,6 +15,10 @@ NAMES = ("rouge_1", "rouge_2", "rouge_l")
 REFERENCE = "The cat sat on the mat."
 
 
+# Precision, recall, their harmonic mean, and a mean over the lines.
+assert_f1 = functools.partial(assert_close, terms=10, dtype="float64")
+
+
 def rouge(output: str, *others: str) -> list[float]:
     outputs = [Output(text) for text in (output, *others)]
     scores = score_by_metrics(NAMES, outputs, [REFERENCE] * len(outputs))
@@ -22,15 +28,14 @@ def rouge(output: str, *others: str) -> list[float]:
 def test_by_hand():
     # 5 of 5 words and 5 of 6; 3 of 4 pairs and 3 of 5; a sequence of 5 words.
     first = rouge("the cat on the mat")
-    assert first == pytest.approx([100 * 10 / 11, 100 * 2 / 3, 100 * 10 / 11])
+    assert_f1(first, [100 * 10 / 11, 100 * 2 / 3, 100 * 10 / 11])
     assert rouge("") == [0, 0, 0]
-    assert rouge("the cat on the mat", "", REFERENCE) == pytest.approx(
-        [(score + 100) / 3 for score in first]
-    )
+    averages = [(score + 100) / 3 for score in first]
+    assert_f1(rouge("the cat on the mat", "", REFERENCE), averages)
 
 
 def test_order_matters_to_pairs_and_sequences_and_stems_are_equal():
-    assert rouge("mats the on sitting cats the") == pytest.approx([100 * 5 / 6, 0, 50])
+    assert_f1(rouge("mats the on sitting cats the"), [100 * 5 / 6, 0, 50])
 
 
 def test_the_signature_names_the_program():

@@ -11,6 +11,8 @@ import types
 import pytest
 import tensorflow as tf
 
+from support.depth import net_terms
+from support.rounding import relative_bound
 from t2t_lite.bin.t2t_query_server import main
 
 LINES = ["plain words", "", " \u2003", "日本 \x00 e\u0301", "tab\tand\rreturn"]
@@ -82,17 +84,20 @@ def test_answers_are_the_decoders(greedy_export, server, ask):
     for kind in ("translate", "ids"):
         loaded = tf.saved_model.load(str(folder / kind / "1"))
         server.models[kind] = loaded.signatures["serving_default"]
-    expected = [
-        "".join(f"{beam.output.text}\t{beam.score:.3f}" for beam in beams)
-        for beams in decoder.decode(decoder.text.encode(LINES))
-    ]
+    found = decoder.decode(decoder.text.encode(LINES))
     code, output, _ = ask("--servable_name=translate", lines=LINES)
-    assert (code, output.split("\n")) == (0, [*expected, ""])
+    shown = output.split("\n")
+    for line, beams in zip(shown, [*found, []], strict=True):
+        assert line.split("\t")[:-1] == [beam.output.text for beam in beams]
+        steps = 2 * (len(line.encode()) + 4)  # of the encoder and the decoder
+        for beam, score in zip(beams, line.split("\t")[1:], strict=True):
+            error = abs(beam.score) * relative_bound(2 * steps * net_terms(decoder.model, steps))
+            assert float(score) == pytest.approx(beam.score, abs=0.0005 + error)
+    assert code == 0
     vocabulary = f"--problem={decoder.problem.name}", "--data_dir=unused"  # bytes have no file
-    code, output, _ = ask("--servable_name=ids", *vocabulary, lines=LINES)
-    assert (code, output.split("\n")) == (0, [*expected, ""])
+    assert ask("--servable_name=ids", *vocabulary, lines=LINES)[:2] == (0, output)
     once = ask("--servable_name=translate", f"--inputs_once={LINES[0]}", lines=LINES)
-    assert once[:2] == (0, f"{expected[0]}\n")
+    assert once[:2] == (0, f"{shown[0]}\n")
 
 
 def test_all_beams_are_shown(server, ask):

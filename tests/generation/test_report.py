@@ -235,7 +235,8 @@ def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pa
     seen = counted.source_tokens + counted.target_tokens
     assert used == pytest.approx(seen, rel=0.02)  # one epoch, but for buckets that are not full
     padding = float(row(text, "padding")[0].rstrip("%")) / 100
-    assert padding == pytest.approx(1 - used / cells, abs=0.005)
+    # A tenth of a per cent is shown, and 2 % of the tokens may be missing of what was counted.
+    assert padding == pytest.approx(1 - used / cells, abs=0.0005 + 0.02 * padding)
 
 
 def test_random_text_is_that_of_data_generation(tmp_path, monkeypatch: pytest.MonkeyPatch):

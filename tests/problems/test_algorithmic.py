@@ -110,12 +110,15 @@ def test_reversed_symbols_are_distributed_like_words(size, exponent):
         s["targets"].split() == words[::-1] for s, words in zip(samples, inputs, strict=True)
     )
     lengths = np.array([len(words) for words in inputs])
-    assert lengths.mean() == pytest.approx(35.5, abs=0.5)
-    assert lengths.std() == pytest.approx(7.0, abs=0.5)
+    error = 7.0 / len(lengths) ** 0.5
+    assert lengths.mean() == pytest.approx(35.5, abs=5 * error)
+    assert lengths.std() == pytest.approx(7.0, abs=5 * error / 2**0.5)
     words = np.array([int(word) for words in inputs for word in words])
     total = sum(rank**-exponent for rank in range(1, problem.num_symbols + 1))
     for rank in (1, 2, 10):
-        assert (words == rank - 1).mean() == pytest.approx(rank**-exponent / total, rel=0.1)
+        share = rank**-exponent / total
+        error = (share * (1 - share) / len(words)) ** 0.5
+        assert (words == rank - 1).mean() == pytest.approx(share, abs=5 * error)
 
 
 def test_a_subclass_can_shorten_its_samples(tmp_path):
