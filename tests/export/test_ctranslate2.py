@@ -99,14 +99,18 @@ def assert_scores_agree(model, features, folder):
     assert_close(*log_probs(model, features, folder), net_terms(model, length), scale=scale)
 
 
-def test_scores_are_those_of_the_models_recorded_from_t2t(t2t_folder, t2t_weights, tmp_path):
+@pytest.mark.parametrize(
+    "config", ["base_v1", "relative", "pos_emb", "unshared", "two_vocabs", "channels"]
+)
+def test_scores_are_those_of_the_models_recorded_from_t2t(golden, t2t_weights, tmp_path, config):
     """Both places of the norms, embeddings shared or not, two vocabularies, all positions."""
-    model, config = t2t_weights.golden_transformer(t2t_folder)
+    folder = golden / "transformer" / config
+    model, config = t2t_weights.golden_transformer(folder)
     if config["hparams"]["attention_key_channels"]:
         with pytest.raises(UserError, match="attention_key_channels=16"):
             exporter.convert(model)
         return
-    recorded = np.load(t2t_folder / "forward.npz")
+    recorded = np.load(folder / "forward.npz")
     features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
     assert_scores_agree(model, features, tmp_path)
 

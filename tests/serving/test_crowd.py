@@ -66,7 +66,7 @@ class Crowd:
 
     def _ask(self, number: int) -> None:
         asked = 0
-        while not self._ordinary_are_done.is_set():
+        while not self._ordinary_are_done.wait(0.05):
             start = time.monotonic()
             text = f"{number}: {asked}"
             try:

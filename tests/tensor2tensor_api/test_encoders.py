@@ -159,6 +159,13 @@ def test_files_are_written_in_turn_and_shuffled(tmp_path):
     assert not pathlib.Path(paths[0]).exists()
 
 
+def test_files_change_after_so_many_samples(tmp_path):
+    paths = generator_utils.train_data_filenames("x", str(tmp_path), 2)
+    generator_utils.generate_files(map(case, range(2, 10)), paths, cycle_every_n=3)
+    found = [[example["inputs"][0] for example in read_examples([path])] for path in paths]
+    assert found == [[2, 3, 4, 8, 9], [5, 6, 7]]
+
+
 def test_a_failure_leaves_no_file(tmp_path):
     paths = generator_utils.dev_data_filenames("x", str(tmp_path), 1)
     for bad in ({"inputs": []}, {"inputs": ["text"]}):
