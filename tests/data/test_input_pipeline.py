@@ -184,6 +184,15 @@ def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
     assert digest(next_batches(fresh, 40)) == expected
 
 
+def test_the_examples_of_one_file_are_mixed(corpus):
+    buckets = collections.defaultdict(list)
+    for batch in take(train(corpus[0][:1]), 20):
+        for source, target in pairs(batch):
+            buckets[SCHEME.bucket(max(len(source), len(target)))].append(source[0])
+    first = [numbers[:4] for numbers in buckets.values()]  # each of one epoch
+    assert any(numbers != sorted(numbers) for numbers in first)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_evaluation_has_every_example_once(corpus, parts):
     paths, examples = corpus

@@ -161,6 +161,7 @@ def test_the_tables_of_a_search_are_saved(tmp_path):
     tf.saved_model.save(module, str(tmp_path), signatures=module.__call__)
     search = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
     found = search(inputs=tf.constant([[3, 2, 4, 2, 3, 1]]))["outputs"].numpy()[0]
+    assert symbols.index("<EOS>") not in found
     tags = [symbols[i] for i in found if symbols[i] in ("NN", "VB")]
     assert tags == ["NN", "VB", "NN"]
 

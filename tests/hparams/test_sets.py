@@ -218,6 +218,34 @@ def test_values(name: str):
     assert {field: ours[field] for field in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        (
+            "lstm_seq2seq",
+            {"max_length": 0, "optimizer_adam_beta1": 0.85, "optimizer_adam_beta2": 0.997},
+        ),
+        ("lstm_bahdanau_attention", {}),
+        ("lstm_attention", {}),
+        ("lstm_luong_attention", {"attention_mechanism": "luong"}),
+    ],
+)
+def test_values_of_lstms(name: str, changes: dict[str, Any]):
+    """T2T's, but for Adam's betas and the greatest length, which only `lstm_seq2seq` takes."""
+    expected = {
+        "attention_mechanism": "bahdanau",
+        "batch_size": 1024,
+        "dropout": 0.2,
+        "hidden_size": 128,
+        "max_length": 256,
+        "num_hidden_layers": 2,
+        "optimizer_adam_beta1": 0.9,
+        "optimizer_adam_beta2": 0.999,
+    } | changes
+    ours = registry.hparams(name).to_dict()
+    assert {field: ours[field] for field in expected} == expected
+
+
 def test_recorded_values(golden):
     recorded = json.loads((golden / "hparams_sets.json").read_text(encoding="utf-8"))
     base = recorded["transformer_base"]

@@ -17,6 +17,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.serving.requests import TranslationRequest
 
 TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a cat sleeps here. " * 5]
 
@@ -68,6 +69,21 @@ def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
         steps = len(text.encode()) + 1 + 4  # and `extra_length`
         terms = steps * net_terms(decoder.model, steps)
         assert_close(scores, [h.score for h in found[:2]], terms)
+
+
+def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
+    """Only that for n-best goes on until all hypotheses are final."""
+    made = []
+
+    def variant(return_beams, with_details):
+        made.append((return_beams, with_details))
+        return decoder
+
+    monkeypatch.setattr(decoder, "variant", variant)
+    translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    for n_best, attention in ((1, False), (2, False), (2, True), (1, True), (3, False)):
+        translator([TranslationRequest(["a"], n_best, attention, True)])
+    assert made == [(True, False), (True, True), (False, True)]
 
 
 @pytest.mark.integration

@@ -47,6 +47,14 @@ def test_fields_are_changed_one_by_one():
     assert hparams.activation_dtype == "bfloat16"
 
 
+def test_a_removed_field_of_the_set_has_the_sets_value_again():
+    hparams = base()
+    hparams.hidden_size = 8
+    hparams.del_hparam("hidden_size")
+    assert hparams.hidden_size == 512
+    assert hparams.to_settings("mine") == registry.hparams("transformer_base")
+
+
 def test_a_copy_is_independent():
     hparams = base()
     other = copy.deepcopy(hparams)
