@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.checkpoints import averaging
 from t2t_lite.errors import UsageError
@@ -51,36 +52,26 @@ def averages(train_step) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def trained():
-    """Three steps on one device and on two, with the weights after each and their averages."""
-    runs = []
-    for devices in (["CPU:0"], ["CPU:0", "CPU:1"]):
-        train_step = make_step(tf.distribute.MirroredStrategy(devices))
-        history = []
-        for step in range(3):
-            train_step(batch(step), step)
-            history.append((flat(train_step.model), averages(train_step)))
-        runs.append((train_step, history))
-    return runs
+    """Three steps on two devices, with the weights after each and their averages."""
+    train_step = make_step(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
+    history = []
+    for step in range(3):
+        train_step(batch(step), step)
+        history.append((flat(train_step.model), averages(train_step)))
+    return train_step, history
 
 
-@pytest.mark.parametrize("run", [0, 1])
-def test_three_steps_follow_the_recurrence(trained, run):
-    _, history = trained[run]
+def test_three_steps_follow_the_recurrence(trained):
+    _, history = trained
     expected, _ = history[0]  # the initial average is the weights after the first step
     for weights, average in history:
         expected = DECAY * expected + (1 - DECAY) * weights
-        np.testing.assert_allclose(average, expected, rtol=1e-6, atol=1e-7)
+        assert_close(average, expected, 3 * len(history))  # two products and a sum in each
     assert np.abs(expected - weights).max() > 0.01, "the steps must have moved the weights"
 
 
-def test_two_devices_equal_one(trained):
-    (_, one), (_, two) = trained
-    for (_, average), (_, other) in zip(one, two, strict=True):
-        np.testing.assert_allclose(average, other, rtol=1e-5, atol=1e-6)
-
-
 def test_the_weights_come_back_to_the_bit_whatever_happens(trained):
-    train_step, history = trained[1]
+    train_step, history = trained
     weights, average = history[-1]
     exchanged = contextlib.ExitStack()
     exchanged.enter_context(averaged_weights(train_step.model, train_step.optimizer))
@@ -94,7 +85,7 @@ def test_the_weights_come_back_to_the_bit_whatever_happens(trained):
 
 
 def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
-    train_step, history = trained[1]
+    train_step, history = trained
     flags = {"problem": "algorithmic_reverse_decimal40", "output_dir": str(tmp_path)}
     flags |= {"model": "transformer", "hparams_set": "transformer_test"}
     run = run_folder.create_run(flags, train_step.hparams, str(tmp_path))

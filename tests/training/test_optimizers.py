@@ -1,9 +1,10 @@
-"""Every optimizer: compared with its formula, on several devices, through a checkpoint."""
+"""Every optimizer: compared with its formula, and through a checkpoint."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.training.optimizers import make_optimizer
@@ -47,17 +48,15 @@ GRADIENTS = draws(1, 4)
 class Training:
     """Weights and their optimizer, updated as the training step does it."""
 
-    def __init__(self, hparams, strategy):
-        with strategy.scope():
-            self.weights = [tf.Variable(weight) for weight in WEIGHTS]
-            self.optimizer = make_optimizer(hparams)
-            self.optimizer.build(self.weights)
+    def __init__(self, hparams):
+        self.weights = [tf.Variable(weight) for weight in WEIGHTS]
+        self.optimizer = make_optimizer(hparams)
+        self.optimizer.build(self.weights)
         self.checkpoint = tf.train.Checkpoint(weights=self.weights, optimizer=self.optimizer)
-        self.apply = tf.function(lambda *grads: self.optimizer.apply(grads, self.weights))
 
     def take(self, gradients):
         for pair in gradients:
-            self.apply(*map(tf.constant, pair))
+            self.optimizer.apply([*map(tf.constant, pair)], self.weights)
         return [weight.numpy() for weight in self.weights]
 
 
@@ -113,24 +112,24 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("case", OPTIMIZERS)
-def test_updates_are_those_of_the_formula_on_one_device_and_on_two(case, strategy_over):
-    for devices in (1, 2):
-        found = Training(hparams_of(case), strategy_over(devices)).take(GRADIENTS)
-        for index, weight in enumerate(WEIGHTS):
-            expected = FORMULAS[case](weight, [pair[index] for pair in GRADIENTS])
-            np.testing.assert_allclose(found[index], expected, rtol=1e-5, atol=1e-6)
+def test_updates_are_those_of_the_formula(case):
+    found = Training(hparams_of(case)).take(GRADIENTS)
+    for index, weight in enumerate(WEIGHTS):
+        expected = FORMULAS[case](weight, [pair[index] for pair in GRADIENTS])
+        # An update takes a dozen operations, and Adafactor's means over the weight.
+        assert_close(found[index], expected, len(GRADIENTS) * (12 + weight.size))
 
 
 @pytest.mark.parametrize("case", OPTIMIZERS)
-def test_resuming_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
+def test_resuming_from_a_checkpoint_is_exact(case, tmp_path):
     """With a changing rate, so that the count of updates matters as well."""
     hparams = hparams_of(case, "learning_rate_warmup_steps=10").copy(
         learning_rate_schedule="constant*linear_warmup"
     )
-    first = Training(hparams, strategy_over(2))
+    first = Training(hparams)
     first.take(GRADIENTS[:2])
     path = first.checkpoint.write(str(tmp_path / "checkpoint"))
-    second = Training(hparams, strategy_over(2))
+    second = Training(hparams)
     second.checkpoint.read(path).assert_existing_objects_matched().assert_consumed()
     for ours, undisturbed in zip(
         second.take(GRADIENTS[2:]), first.take(GRADIENTS[2:]), strict=True
@@ -138,16 +137,17 @@ def test_resuming_from_a_checkpoint_is_exact(case, strategy_over, tmp_path):
         assert (ours == undisturbed).all()
 
 
-def test_adafactor_never_exceeds_one_over_the_root_of_the_step(strategy_over):
+def test_adafactor_never_exceeds_one_over_the_root_of_the_step():
     """The documented limit of the rate."""
     hparams = hparams_of("adafactor").copy(learning_rate_constant=7.0)
-    training = Training(hparams, strategy_over(1))
+    training = Training(hparams)
     before = WEIGHTS[0]
     for step, gradient in enumerate(GRADIENTS, start=1):
         matrix, _ = training.take([gradient])
         moved = np.sqrt(np.mean((matrix - before) ** 2))
         limit = np.sqrt(np.mean(before**2)) / step**0.5
-        assert 0.5 * limit < moved <= 1.001 * limit
+        # The float32 means over the weight are rounded.
+        assert 0.5 * limit < moved <= limit * (1 + relative_bound(12 + matrix.size))
         before = np.array(matrix)
 
 
@@ -180,14 +180,16 @@ def test_the_schedule_sees_the_last_micro_batch_of_an_update(optimizer, steps, e
     hparams = registry.hparams("transformer_test").override(
         "learning_rate_schedule=constant*linear_warmup,learning_rate_constant=10,"
         "learning_rate_warmup_steps=100,optimizer_adam_epsilon=1e-12,"
+        "optimizer_adam_beta1=0.5,optimizer_adam_beta2=0.5,"  # powers without rounding
         f"optimizer={optimizer},optimizer_multistep_accumulate_steps={steps}"
     )
     weight = tf.Variable(0.0)
     made = make_optimizer(hparams)
     made.build([weight])
-    taken = []
+    weights = [0.0]
     for _ in expected:
-        before = weight.numpy()
         made.apply([tf.constant(1.0)], [weight])
-        taken.append(float(before - weight.numpy()))
-    assert taken == pytest.approx([step / 10 for step in expected], abs=1e-5)
+        weights.append(float(weight))
+    # An update takes a dozen operations.
+    terms = 12 * len(expected)
+    assert_close(-np.diff(weights), np.divide(expected, 10), terms, scale=max(np.abs(weights)))

@@ -1,5 +1,6 @@
 """A run that is stopped or finds damaged files ends with the same result as another."""
 
+import functools
 import json
 import os
 import pathlib
@@ -8,6 +9,8 @@ import signal
 import numpy as np
 import pytest
 
+from support.rounding import assert_close
+from support.terms import forward_terms, step_terms
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import devices, trainer
@@ -15,7 +18,7 @@ from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.teacher_forced_evaluation import Evaluation
 from t2t_lite.training.train_step import TrainStep
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 STEPS = 5
 TRIAL = 1  # the first call of the step tries the largest batch
@@ -25,8 +28,11 @@ TRIAL = 1  # the first call of the step tries the largest batch
 def train(data_dir, small_runs):
     """Returns a function that trains in a folder, up to STEPS."""
 
-    def run(folder: pathlib.Path) -> None:
-        trainer.run(small_runs.make_config(data_dir, folder, train_steps=STEPS, eval_steps=1))
+    def run(folder: pathlib.Path, hparams: str = "") -> None:
+        hparams = f"batch_shuffle_size=2,{hparams}"
+        trainer.run(
+            small_runs.make_config(data_dir, folder, hparams, train_steps=STEPS, eval_steps=1)
+        )
 
     return run
 
@@ -59,7 +65,6 @@ def steps_saved(folder: pathlib.Path) -> list[int]:
     return [checkpoint_files.step_of(path) for path in checkpoint_files.checkpoints(folder)]
 
 
-@pytest.mark.slow
 def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
     calm, train, small_runs, tmp_path, monkeypatch, caplog
 ):
@@ -82,21 +87,15 @@ def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
     assert small_runs.newest_state(tmp_path)["step/.ATTRIBUTES/VARIABLE_VALUE"] == STEPS
 
 
-def test_a_second_trainer_is_refused_and_changes_nothing(calm, train):
-    before = {path.name: path.read_bytes() for path in calm.iterdir()}
-    with run_folder.exclusive(str(calm)):
-        with pytest.raises(UserError, match=f"another t2t-trainer .* process {os.getpid()} on"):
-            train(calm)
-    assert {path.name: path.read_bytes() for path in calm.iterdir()} == before
-
-
-@pytest.mark.slow
 def test_half_the_devices_take_twice_the_parts(
     train, small_runs, tmp_path, monkeypatch, strategy_over
 ):
     def use(count: int) -> None:
         monkeypatch.setattr(devices, "make_strategy", lambda *args: strategy_over(count))
 
+    # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
+    sgd = "optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
+    train = functools.partial(train, hparams=sgd)
     use(2)
     train(tmp_path / "two")
     train_until_signal(train, tmp_path / "fewer", monkeypatch, TrainStep, TRIAL + 3)
@@ -107,8 +106,13 @@ def test_half_the_devices_take_twice_the_parts(
         train(tmp_path / "fewer")
     two, fewer = (small_runs.newest_state(tmp_path / name) for name in ("two", "fewer"))
     assert two.keys() == fewer.keys()
+    run = run_folder.open_run(str(tmp_path / "two"))
+    forward = forward_terms(run.hparams, 16, run.encoders["targets"].vocab_size)
+    terms = step_terms(forward, tokens=2 * 64)
     for name, value in two.items():
         if isinstance(value, bytes):  # which training files
             assert value == fewer[name]
             continue
-        np.testing.assert_allclose(fewer[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+        # Weights that were 0 at first are sums of what weights of a size of 1 have made.
+        scale = max(1.0, np.abs(value).max())
+        assert_close(fewer[name], value, STEPS * terms, scale=scale, err_msg=name)

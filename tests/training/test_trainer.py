@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 from types import SimpleNamespace
 
@@ -136,6 +137,14 @@ def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkey
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-2")
 
 
+def test_a_second_trainer_is_refused_and_changes_nothing(trained, data_dir, config):
+    before = {path.name: path.read_bytes() for path in trained.iterdir()}
+    with run_folder.exclusive(str(trained)):
+        with pytest.raises(UserError, match=f"another t2t-trainer .* process {os.getpid()} on"):
+            trainer.run(config(data_dir, trained, train_steps=6))
+    assert {path.name: path.read_bytes() for path in trained.iterdir()} == before
+
+
 def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
     trainer.run(config(data_dir, trained, schedule="evaluate"))
     lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -168,7 +177,7 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message, 
 def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, config):
     """Nor do those of a run that was killed before its first checkpoint."""
     folder = tmp_path / "run"
-    with pytest.raises(UsageError, match=r"set bpe_dropout=0"):
+    with pytest.raises(UsageError, match=r"of the type SubwordTextEncoder: set bpe_dropout=0"):
         trainer.run(config(data_dir, folder, hparams="bpe_dropout=0.1"))
     assert (folder / "flags.json").is_file()
     trainer.run(config(data_dir, folder, train_steps=1, random_seed=6))
@@ -228,6 +237,9 @@ def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
         UserError, match=r"batches of 1 parts .* which cannot be divided evenly among 2 devices"
     ):
         trainer.seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
+    fresh = config(data_dir, trained / "none")
+    hparams = registry.hparams("transformer_test").copy(optimizer_multistep_accumulate_steps=3)
+    assert trainer.seed_and_parts(fresh, hparams, 2) == (5, 6)
     evaluation = config(data_dir, trained, schedule="evaluate")
     assert trainer.seed_and_parts(evaluation, registry.hparams("transformer_test"), 2) == (5, 1)
 
