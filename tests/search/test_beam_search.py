@@ -1,5 +1,4 @@
 import functools
-import itertools
 import json
 
 import keras
@@ -21,9 +20,7 @@ EOS = 1
 
 
 class TableModel:
-    """Next-token logits looked up in a table, by one of golden's kinds or by "steps".
-
-    "steps": `table[step][batch item][last id]`.
+    """Next-token logits looked up in a table, by one of golden's kinds.
 
     The state of a hypothesis is its token before last; `inputs` hold the number of each sentence,
     so that a table can depend on it however the batch is cut.
@@ -50,9 +47,6 @@ class TableModel:
             logits = tf.broadcast_to(logits, [batch, beams, self.table.shape[-1]])
         elif self.kind == "markov":
             logits = tf.gather(self.table, ids)
-        elif self.kind == "steps":
-            sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
-            logits = tf.gather_nd(self.table[step], tf.stack([sentence, ids], axis=-1))
         else:
             sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
             logits = tf.gather_nd(self.table, tf.stack([sentence, ids], axis=-1))
@@ -155,11 +149,14 @@ def up_to_eos(ids):
 @pytest.mark.parametrize(
     "t2t_folder",
     [
-        *("base_v1", "base_v3", "relative", "two_vocabs"),
+        "base_v3",
         # All logits of these are compared with T2T's, too, and so are the steps with the whole.
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("pos_none", "pos_emb", "unshared", "channels", "plain")
+            for name in (
+                *("base_v1", "relative", "two_vocabs", "pos_none", "pos_emb", "unshared"),
+                *("channels", "plain"),
+            )
         ),
     ],
     indirect=True,
@@ -208,46 +205,6 @@ def normalised(table):
     return table - np.log(np.exp(table).sum(axis=-1, keepdims=True))
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_a_beam_of_all_hypotheses_is_exhaustive_search(alpha):
-    vocabulary, limit = 5, 4
-    shape = (limit, 3, vocabulary, vocabulary)  # [step, sentence, last, next]
-    tables = np.random.default_rng(0).normal(size=shape, scale=1.5)
-    search = BeamSearch(
-        TableModel("steps", tables), vocabulary**limit, Penalty(alpha), stop_early=False
-    )
-    ids, scores = search(numbered(3), [limit] * 3)
-    others = [token for token in range(vocabulary) if token != EOS]
-    for sentence in range(3):
-        table = normalised(tables[:, sentence])  # [step, last, next]
-        expected = []
-        for length in range(1, limit + 1):
-            for body in itertools.product(others, repeat=length - 1):
-                output = (*body, EOS)
-                path = zip(range(length), (0, *body), output, strict=True)
-                log_prob = sum(table[place] for place in path)
-                expected.append((log_prob / ((5 + length) / 6) ** alpha, output))
-        expected.sort(reverse=True)
-        for k, (_, output) in enumerate(expected):
-            assert tuple(ids[sentence, k]) == output + (0,) * (limit - len(output))
-        wanted = [score for score, _ in expected]
-        assert_close(scores[sentence, : len(expected)], wanted, limit * vocabulary)
-        assert (scores[sentence, len(expected) :] == DEAD).all()
-
-
-def test_stopping_early_finds_the_same_best():
-    tables = np.random.default_rng(1).normal(size=(200, 7, 7), scale=2.0)
-    model = TableModel("batch_markov", tables)
-    early, late = (
-        BeamSearch(model, 3, Penalty(1.0), stop_early)(numbered(200), [12] * 200)
-        for stop_early in (True, False)
-    )
-    np.testing.assert_array_equal(early.ids[:, 0], late.ids[:, 0])
-    # The place of a row in a batch, which one search shrinks earlier, may change its last bit.
-    assert_close(early.scores[:, 0], late.scores[:, 0], 12 * 7)
-    assert (late.scores[:, 1:] > early.scores[:, 1:]).any()  # or nothing was stopped
-
-
 def test_a_sentence_without_an_end_keeps_its_raw_log_probability():
     table = np.full([4, 4], -1.0)
     table[:, EOS] = -50.0
@@ -258,53 +215,21 @@ def test_a_sentence_without_an_end_keeps_its_raw_log_probability():
     assert_close(scores[0, 0], 3 * normalised(table)[0, 3], 3 * 4, scale=50.0)
 
 
-@pytest.fixture(scope="module")
-def transformer():
-    """A small Transformer whose outputs are certain enough to end sometimes."""
+@pytest.mark.integration
+def test_greedy_search_takes_the_argmax_of_the_full_model():
+    """Of a small Transformer whose outputs are certain enough to end sometimes."""
     keras.utils.set_random_seed(3)
-    model = Transformer(registry.hparams("transformer_test"), 20, 12)
-    model.softmax_embedding.matrix.assign(model.softmax_embedding.matrix * 3.0)
-    return model
-
-
-@pytest.fixture(scope="module")
-def sources():
-    """Sources of lengths 1 to 30, unsorted, and a limit for each."""
+    transformer = Transformer(registry.hparams("transformer_test"), 20, 12)
+    transformer.softmax_embedding.matrix.assign(transformer.softmax_embedding.matrix * 3.0)
     random = np.random.default_rng(4)
-    lengths = random.permutation(np.arange(1, 31))
-    inputs = np.zeros([30, 30], np.int32)
+    lengths = random.permutation(np.arange(1, 9))
+    inputs = np.zeros([8, 8], np.int32)
     for row, length in zip(inputs, lengths, strict=True):
         row[:length] = [*random.integers(2, 20, length - 1), EOS]
-    return inputs, lengths + 20
-
-
-@pytest.mark.parametrize(
-    "beam_size",
-    [pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.integration)],
-)
-def test_no_sentence_depends_on_its_batch(transformer, sources, beam_size):
-    inputs, limits = sources
-    search = BeamSearch(transformer, beam_size, Penalty(0.6))
-    ids, scores = search(inputs, limits)
-    lengths = set()
-    for row, limit, expected, expected_scores in zip(inputs, limits, ids, scores, strict=True):
-        alone = search(row[None, : limit - 20], [limit])
-        np.testing.assert_array_equal(alone.ids[0], expected[:, :limit])
-        terms = limit * forward_terms(transformer.hparams, limit, 12)
-        alive = expected_scores > DEAD
-        np.testing.assert_array_equal(alone.scores[0] > DEAD, alive)
-        assert_close(alone.scores[0][alive], expected_scores[alive], terms)
-        assert not expected[:, limit:].any()
-        lengths.add(np.count_nonzero(expected[0]) if EOS in expected[0] else "unfinished")
-    assert len(lengths) > 3  # long and short outputs were among them
-
-
-@pytest.mark.integration
-def test_greedy_search_takes_the_argmax_of_the_full_model(transformer, sources):
-    inputs, limits = sources
-    ids, scores = greedy_search(transformer)(inputs[:8], limits[:8])
+    limits = lengths + 12
+    ids, scores = greedy_search(transformer)(inputs, limits)
     forward = tf.function(transformer, reduce_retracing=True)
-    rows = (inputs[:8], limits[:8], ids[:, 0], scores[:, 0])
+    rows = (inputs, limits, ids[:, 0], scores[:, 0])
     for source, limit, found, score in zip(*rows, strict=True):
         output, total = np.zeros([1, limit], np.int32), 0.0
         for step in range(limit):
@@ -336,10 +261,9 @@ def test_is_compiled_once_for_batches_of_all_shapes():
 
 
 @pytest.mark.parametrize(
-    "layers",
-    [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.integration)],
+    ("layers", "before", "after"),
+    [(1, "none", "dan"), pytest.param(3, "n", "da", marks=pytest.mark.integration)],
 )
-@pytest.mark.parametrize(("before", "after"), [("none", "dan"), ("n", "da")])
 def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after, set_logits):
     """For stacks of every height: some make TensorFlow's optimizer build different graphs."""
     hparams = registry.hparams("transformer_test").copy(

@@ -201,7 +201,7 @@ def obeys(output, constraints, prefix):
     return not any(gram in grams[:i] for i, gram in enumerate(grams) if i + n - 1 >= len(prefix))
 
 
-@pytest.mark.parametrize("penalty", [Penalty(-2.0, "average"), Penalty(0.5, "average", 0.1)])
+@pytest.mark.parametrize("penalty", [Penalty(-2.0, "average"), Penalty(1.0, "t2t", 0.1)])
 def test_stopping_early_finds_the_same_best(by_hand, penalty):
     """200 sentences of 12 steps at most."""
     draw = np.random.default_rng(1)

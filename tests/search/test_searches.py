@@ -62,13 +62,7 @@ def batch():
 
 @pytest.mark.parametrize(
     ("model", "settings"),
-    [
-        ("transformer", "beam"),
-        ("transformer", "sampling"),
-        ("lstm_seq2seq_attention", "beam"),
-        ("lstm_seq2seq_attention", "sampling"),
-        ("ensemble", "beam"),
-    ],
+    [("ensemble", "beam"), ("transformer", "sampling")],  # an ensemble has the states of both
     indirect=["model"],
 )
 def test_no_output_depends_on_its_batch_and_scoring_agrees(

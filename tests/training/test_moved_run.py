@@ -32,6 +32,7 @@ def config(small_runs):
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
     generate_pairs, tmp_path, monkeypatch, config, small_runs
 ):

@@ -55,9 +55,11 @@ def trained():
     """Three steps on two devices, with the weights after each and their averages."""
     train_step = make_step(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
     history = []
+    tf.config.run_functions_eagerly(True)  # the `eagerly` of a module's fixture
     for step in range(3):
         train_step(batch(step), step)
         history.append((flat(train_step.model), averages(train_step)))
+    tf.config.run_functions_eagerly(False)
     return train_step, history
 
 

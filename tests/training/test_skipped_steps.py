@@ -11,7 +11,7 @@ from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.train_step import TrainStep
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("eagerly")]
 
 
 def batch_of(encoder: ByteTextEncoder, *lines: str) -> dict[str, tf.Tensor]:

@@ -64,17 +64,17 @@ def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> N
 def compiled_step(ragged_batches):
     """A step on two devices that accumulate, its variables, and how far it moved the weights."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    step, moved = train(strategy, ragged_batches(3), DROPOUT)
+    step, moved = train(strategy, ragged_batches(2), DROPOUT)
     return step, [*step.variables, *step.optimizer.variables], moved
 
 
 def test_eight_devices_equal_two(compiled_step, strategy_over, eagerly, ragged_batches):
     """With dropout: each part has its own masks, whichever device computes it."""
     step, _, wanted = compiled_step
-    batches = ragged_batches(3)
+    batches = ragged_batches(2)
     on_eight, moved = train(strategy_over(8), batches, DROPOUT)
     assert_moved_alike(moved, wanted, step, batches)
-    assert on_eight.totals().gradient_norm / 3 > 0.5, "clipping must have been at work"
+    assert on_eight.totals().gradient_norm / 2 > 0.5, "clipping must have been at work"
 
 
 def test_chunks_and_recomputation_change_nothing_but_memory(
@@ -82,7 +82,7 @@ def test_chunks_and_recomputation_change_nothing_but_memory(
 ):
     """On one device, with dropout and one matrix for everything."""
     step, _, wanted = compiled_step
-    batches = ragged_batches(3)
+    batches = ragged_batches(2)
     spared = f"{DROPOUT},loss_chunk_tokens=4,recompute_activations=true"
     _, moved = train(strategy_over(1), batches, spared)
     assert_moved_alike(moved, wanted, step, batches)
@@ -90,7 +90,7 @@ def test_chunks_and_recomputation_change_nothing_but_memory(
 
 def test_parts_are_the_whole(strategy_over, eagerly, ragged_batches):
     """Without dropout, eight parts and the same sentences as one part."""
-    batches = ragged_batches(3)
+    batches = ragged_batches(2)
     joined = [
         {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
         for batch in batches
