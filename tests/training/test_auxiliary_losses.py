@@ -24,7 +24,7 @@ SMALL = (
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 # Beside this epsilon, Adam's step is in proportion to the gradient, and not of the same size for
 # one that is but a rounding.
-EQUAL_PARTS = "optimizer=multistep_adam,optimizer_adam_epsilon=1"
+EQUAL_PARTS = "optimizer=multistep_adam,optimizer_adam_epsilon=1,learning_rate_constant=2"
 WET = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
 
 

@@ -126,6 +126,7 @@ def test_checkpoints_are_due_when_the_seconds_are_over(config, monkeypatch):
     assert due == [3, 5, 8, 10]
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
     """With a checkpoint, and an evaluation of it."""
     clock = SimpleNamespace(monotonic=iter([0.0, 30.0, 59.9, 60.0]).__next__)
@@ -174,6 +175,7 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message, 
     assert message in str(raised.value)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, config):
     """Nor do those of a run that was killed before its first checkpoint."""
     folder = tmp_path / "run"
@@ -213,6 +215,7 @@ def test_evaluating_a_folder_that_is_no_run_leaves_it_alone(data_dir, tmp_path, 
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_what_was_spent_is_counted_although_a_signal_ends_the_evaluation(
     data_dir, tmp_path, config, monkeypatch
 ):
@@ -262,6 +265,7 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
         trainer.run(config(copy, tmp_path / "run"))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch, config):
     def no_space(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
