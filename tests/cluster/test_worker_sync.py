@@ -1,7 +1,5 @@
 """Workers make equal decisions."""
 
-import operator
-
 import pytest
 
 from t2t_lite.cluster.cluster import ALONE, Cluster
@@ -12,12 +10,15 @@ from t2t_lite.errors import UserError
 
 @pytest.fixture
 def worker(strategy_over, monkeypatch):
-    """Returns a function that gives worker `worker_id` of two, whose peer has the numbers given."""
+    """Returns a function that gives worker `worker_id` of two, whose peer has the numbers given.
+
+    Each has two devices, so that the sum over devices counts its numbers twice.
+    """
 
     def make(worker_id: int, others: list[int]) -> WorkerSync:
         cluster = Cluster(("a:1", "b:2"), worker_id)
-        sync = WorkerSync(cluster, strategy_over(2), DetectorClient())
-        monkeypatch.setattr(sync, "_sum", lambda own: list(map(operator.add, own, others)))
+        sync = WorkerSync(cluster, strategy_over(4), DetectorClient())
+        monkeypatch.setattr(sync, "_compiled_sum", lambda own: 2 * (own.numpy() + others))
         return sync
 
     return make

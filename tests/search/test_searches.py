@@ -124,8 +124,11 @@ def steps(model, inputs, targets):
 def test_an_ensemble_says_the_mean_probability(models, batch, forward):
     features = {"inputs": batch[0], "targets": batch[2]}
     parts = [np.exp(score(model, features)) for model in models.values()]
-    (log_probs, attention) = score_with_attention(Ensemble([*models.values()]), features)
+    ensemble = Ensemble([*models.values()])
+    (log_probs, attention) = score_with_attention(ensemble, features)
     assert_close(np.exp(log_probs), np.mean(parts, axis=0), forward, scale=LOGITS)
+    totals = np.exp(ensemble(features)).sum(axis=-1)
+    assert_close(totals, np.ones_like(totals), 2 * 12)  # a softmax over 12 ids, and their sum
     parts = [score_with_attention(model, features)[1] for model in models.values()]
     assert_close(attention, np.mean(parts, axis=0), forward)
 

@@ -22,7 +22,7 @@ from t2t_lite.training.train_step import TrainStep
 VOCAB, PARTS, ALPHA = 30, 4, 5.0
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,label_smoothing=0.1,"
-    "learning_rate_schedule=constant,learning_rate_constant=0.3,clip_grad_norm=0.5,optimizer=sgd"
+    "learning_rate_schedule=constant,learning_rate_constant=0.1,clip_grad_norm=0,optimizer=sgd"
 )
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.integration
 
 PARTS, VOCAB = 8, 30
 # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
-SGD = "clip_grad_norm=0.5,optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.3"
+# Without clipping, which would hide a wrong size of the gradient, but where that is asked for.
+SGD = "clip_grad_norm=0,optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
+CLIP = "clip_grad_norm=0.5"
 DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
 DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
 # Results of the one layer that a half precision rounds, one after another: of products, norms,
@@ -29,7 +31,7 @@ def make_step(strategy, parts, overrides, model="transformer", hparams_set="tran
     small = "num_hidden_layers=1,hidden_size=16"
     if model == "transformer":
         small += ",filter_size=32,num_heads=2"
-    hparams = registry.hparams(hparams_set).override(f"{small},{SGD},{overrides}")
+    hparams = registry.hparams(hparams_set).override(f"{small},{SGD}").override(overrides)
     keras.utils.set_random_seed(3)
     with strategy.scope():
         network = registry.model(model)(hparams, VOCAB, VOCAB)
@@ -64,7 +66,7 @@ def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> N
 def compiled_step(ragged_batches):
     """A step on two devices that accumulate, its variables, and how far it moved the weights."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    step, moved = train(strategy, ragged_batches(2), DROPOUT)
+    step, moved = train(strategy, ragged_batches(2), f"{DROPOUT},{CLIP}")
     return step, [*step.variables, *step.optimizer.variables], moved
 
 
@@ -72,7 +74,7 @@ def test_eight_devices_equal_two(compiled_step, strategy_over, eagerly, ragged_b
     """With dropout: each part has its own masks, whichever device computes it."""
     step, _, wanted = compiled_step
     batches = ragged_batches(2)
-    on_eight, moved = train(strategy_over(8), batches, DROPOUT)
+    on_eight, moved = train(strategy_over(8), batches, f"{DROPOUT},{CLIP}")
     assert_moved_alike(moved, wanted, step, batches)
     assert on_eight.totals().gradient_norm / 2 > 0.5, "clipping must have been at work"
 
@@ -83,7 +85,7 @@ def test_chunks_and_recomputation_change_nothing_but_memory(
     """On one device, with dropout and one matrix for everything."""
     step, _, wanted = compiled_step
     batches = ragged_batches(2)
-    spared = f"{DROPOUT},loss_chunk_tokens=4,recompute_activations=true"
+    spared = f"{DROPOUT},{CLIP},loss_chunk_tokens=4,recompute_activations=true"
     _, moved = train(strategy_over(1), batches, spared)
     assert_moved_alike(moved, wanted, step, batches)
 
