@@ -152,7 +152,9 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
         pytest.param(
-            2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE, id="every-feature", marks=SLOW
+            *(2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE),
+            id="every-feature",
+            marks=[SLOW, pytest.mark.bfloat16],
         ),
     ],
 )
