@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from support.rounding import assert_close
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.position import Position, sinusoids
 
@@ -17,10 +18,8 @@ from t2t_lite.layers.position import Position, sinusoids
 )
 def test_sinusoids_are_those_of_t2t(golden, name, positions, channels):
     wanted = np.load(golden / "units.npz")[f"timing/{name}"]
-    # Sines of large angles: one rounding of the rate is worth 1e-4 at position 999.
-    np.testing.assert_allclose(
-        sinusoids(np.array(positions), channels), wanted, atol=1e-6 * max(positions)
-    )
+    # The angle is rounded: a sine of 999 is as exact as 999. Its rate is a power.
+    assert_close(sinusoids(np.array(positions), channels), wanted, terms=4, scale=max(positions))
 
 
 def test_sinusoids_run_from_2_pi_to_20000_pi():
@@ -28,7 +27,7 @@ def test_sinusoids_run_from_2_pi_to_20000_pi():
     rates = np.array([1.0, 0.01, 0.0001])
     for position in range(3):
         wanted = np.concatenate([np.sin(position * rates), np.cos(position * rates)])
-        np.testing.assert_allclose(signal[position], wanted, atol=1e-6)
+        assert_close(signal[position], wanted, terms=4, scale=2.0)  # an angle of 2
 
 
 @pytest.mark.parametrize("kind", ["timing", "emb"])
@@ -37,7 +36,7 @@ def test_a_position_adds_the_same_wherever_it_is_asked_for(kind):
     layer = Position(kind, 6, max_length=8)
     x = np.random.RandomState(0).normal(size=(2, 5, 6)).astype(np.float32)
     whole = np.array(layer(x, np.arange(5)))
-    np.testing.assert_allclose(layer(x[:, 3:4], np.array([3])), whole[:, 3:4], atol=1e-6)
+    assert_close(layer(x[:, 3:4], np.array([3])), whole[:, 3:4], terms=4 + 1, scale=3.0)
     assert np.abs(whole - x).max(axis=(0, 2)).min() > 0.1
 
 

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.rounding import assert_close
 from t2t_lite.layers.recurrent import CELLS, Cell, LSTMCell, LSTMState, Recurrent, run_cell
 from t2t_lite.layers.recurrent_attention import (
     AdditiveAttention,
@@ -18,6 +19,9 @@ INPUTS, D = 3, 4
 # Padding after the tokens, before them, and between them.
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1]]) > 0
 X = np.random.RandomState(0).normal(size=(*MASK.shape, INPUTS)).astype(np.float32)
+
+STEP = INPUTS + D  # terms of the product of one step
+TERMS = MASK.shape[1] * STEP
 
 
 def random(*shape, seed=0):
@@ -55,9 +59,9 @@ def test_computes_what_keras_computes(cell, backward):
     wanted, *state = keras_layer(layer)(X, mask=ops.convert_to_tensor(MASK))
     wanted = ops.convert_to_numpy(wanted)
     wanted = (wanted[:, ::-1] if backward else wanted) * MASK[..., None]
-    np.testing.assert_allclose(outputs, wanted, rtol=1e-5, atol=1e-6)
+    assert_close(outputs, wanted, TERMS)
     for part, other in zip(final, state, strict=True):
-        np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-6)
+        assert_close(part, other, TERMS)
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -69,7 +73,7 @@ def test_the_state_passes_through_padding(backward):
         x = np.pad(X[1:2, :2], [(0, 0), (before, after), (0, 0)], constant_values=9.0)
         outputs, final = layer(x, _tokens(before))
         for part, other in zip(final, alone, strict=True):
-            np.testing.assert_array_equal(part, other)
+            assert_close(part, other, terms=2 * STEP)  # one product of more rows
         assert not np.any(ops.convert_to_numpy(outputs)[~_tokens(before)])
 
 
@@ -89,10 +93,10 @@ def test_steps_are_those_of_the_sequence(cell):
         x = X[:, position]
         state = layer.step(x, state)
         other = partly(layer.cell.project(x[:, :2]), other, x[:, 2:])
-        np.testing.assert_allclose(state.output, outputs[:, position], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(other.output, outputs[:, position], rtol=1e-5, atol=1e-6)
+        assert_close(state.output, outputs[:, position], TERMS)
+        assert_close(other.output, outputs[:, position], TERMS)
     for part, wanted in zip(state, final, strict=True):
-        np.testing.assert_allclose(part, wanted, rtol=1e-5, atol=1e-6)
+        assert_close(part, wanted, TERMS)
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -115,7 +119,9 @@ def test_the_gradient_is_that_of_automatic_differentiation(mask, backward):
             )
         gradients.append(tape.gradient(loss, sources + weights))
     for own, automatic in zip(*gradients, strict=True):
-        np.testing.assert_allclose(own, automatic, rtol=1e-5, atol=1e-5)
+        assert_close(
+            own, automatic, 2 * TERMS + MASK.size
+        )  # there and back, over sentences and steps
 
 
 @pytest.mark.integration
@@ -130,7 +136,7 @@ def test_xla_compiles_the_gradient():
 
     compiled = tf.function(gradient, jit_compile=True)(tf.constant(X), tf.constant(MASK))
     for found, wanted in zip(compiled, gradient(X, MASK), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        assert_close(found, wanted, 2 * TERMS + MASK.size)
 
 
 def test_a_second_bias_is_added_to_the_first():
@@ -139,7 +145,8 @@ def test_a_second_bias_is_added_to_the_first():
     before = cell(X[:, 0], state)
     cell.gates.bias.assign(np.arange(4.0 * D))
     cell.output_bias.assign(-np.arange(4.0 * D))
-    np.testing.assert_allclose(cell(X[:, 0], state).output, before.output, rtol=1e-5, atol=1e-6)
+    # Biases up to 16 cancel each other.
+    assert_close(cell(X[:, 0], state).output, before.output, terms=STEP + 2, scale=4.0 * D)
 
 
 # ---- attention
@@ -164,7 +171,7 @@ def test_normed_scores_are_those_of_the_formula():
     ):
         hidden = np.tanh(row @ q + values[0] @ k + ops.convert_to_numpy(attention.bias))
         scores = 0.7 * hidden @ v[:, 0] / np.linalg.norm(v)
-        np.testing.assert_allclose(result, softmax(scores) @ values[0], rtol=1e-5, atol=1e-6)
+        assert_close(result, softmax(scores) @ values[0], terms=D + 1 + 2 * D + 2 * 5)
 
 
 @pytest.mark.parametrize("window", [1, 3])
@@ -184,7 +191,8 @@ def test_local_attention_is_that_of_the_formula(window):
             distance = np.arange(length) - length * share
             scores = np.where(np.abs(distance) <= window, values[b, :length] @ row, -np.inf)
             wanted = softmax(scores) * np.exp(-(distance**2) / (2 * (window / 2) ** 2))
-            np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=1e-6)
+            # The window's exponent, of the centre after two products, is up to 2 (6 / window)².
+            assert_close(found[:length], wanted, terms=2 * D + D + 6, scale=(6 / window) ** 2 * 2)
             assert not found[length:].any()
 
 
@@ -199,7 +207,7 @@ def test_concat_is_the_additive_score():
     pairs = np.concatenate([np.repeat(query[0], 5, axis=0), values[0]], axis=1)
     wanted = np.tanh(pairs @ np.concatenate([q, k])) @ v
     found = attention.scores(query, attention.keys(values))
-    np.testing.assert_allclose(found[0, 0], wanted[:, 0], rtol=1e-5, atol=1e-6)
+    assert_close(found[0, 0], wanted[:, 0], terms=2 * D + D)
 
 
 def test_factored_scores_are_those_of_the_formula():
@@ -207,7 +215,7 @@ def test_factored_scores_are_those_of_the_formula():
     query, keys = random(2, 3, D), random(2, 5, D, seed=1)
     w, v = (ops.convert_to_numpy(part.kernel) for part in (attention.query, attention.score))
     wanted = np.einsum("bqd,bsd->bqs", np.tanh(query @ w) * v[:, 0], np.tanh(keys))
-    np.testing.assert_allclose(attention.scores(query, keys), wanted, rtol=1e-5, atol=1e-6)
+    assert_close(attention.scores(query, keys), wanted, terms=D + D)
 
 
 def sigmoid(x):
@@ -224,7 +232,7 @@ def test_an_output_may_be_projected():
     write, forget, new, read = np.split(gates, 4, axis=-1)
     wanted = sigmoid(forget + 1) * c + sigmoid(write) * np.tanh(new)
     output = (sigmoid(read) * np.tanh(wanted)) @ ops.convert_to_numpy(cell.output_kernel)
-    np.testing.assert_allclose(state.cell, wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(state.output, output, rtol=1e-5, atol=1e-6)
+    assert_close(state.cell, wanted, terms=STEP)
+    assert_close(state.output, output, terms=STEP + 7)
     outputs, final = Recurrent(cell)(random(2, 4, INPUTS))
     assert (outputs.shape, final.output.shape, final.cell.shape) == ((2, 4, D), (2, D), (2, 7))

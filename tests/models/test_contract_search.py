@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -17,52 +19,63 @@ from t2t_lite.training.train_step import TrainStep
 
 EOS = 1
 VOCABULARY, LIMIT, ALPHA = 4, 3, 0.6
+# One kind for each structure of the state: positions kept by layers, by steps, with windows of
+# convolutions, states of cells, windows alone, with a place in the source, and nothing but a tape.
+STRUCTURES = (
+    "pre_norm",
+    "universal",
+    "evolved",
+    "luong",
+    "conv_s2s",
+    "byte_net",
+    "neural_gpu",
+)
 PARTS, STEPS = 4, 2
 
 
 @pytest.mark.integration
-def test_a_beam_of_all_hypotheses_is_exhaustive_search(kind, make_model, features):
-    """Against the probabilities of whole sequences, of all outputs that there are."""
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, make_model, tmp_path):
+    """Against the probabilities of whole sequences, of all outputs that there are.
+
+    As the search runs and in one graph, where the state passes through loops.
+    """
     model = make_model(kind, targets_vocab_size=VOCABULARY)
-    others = [token for token in range(VOCABULARY) if token != EOS]
-    outputs = [
-        (*body, EOS) for length in range(LIMIT) for body in itertools.product(others, repeat=length)
-    ]
+    inputs = np.array([[5, 9, 1], [8, 1, 0], [1, 0, 0]], np.int32)
+    limits = np.count_nonzero(inputs, axis=1)
     search = BeamSearch(model, VOCABULARY**LIMIT, Penalty(ALPHA), stop_early=False)
-    ids, scores = search(features["inputs"], [LIMIT] * 3)
-
-    # After the search's own token 0, which the model must take for a token, not for padding.
-    targets = np.array([[*output, *[EOS] * (LIMIT - len(output))] for output in outputs], np.int32)
-    for sentence, source in enumerate(features["inputs"]):
-        inputs = np.tile(source, (len(outputs), 1))
-        logits = ops.cast(model({"inputs": inputs, "targets": targets}), "float64")
-        log_probs = ops.convert_to_numpy(ops.log_softmax(logits))
-        expected = []
-        for row, output in zip(log_probs, outputs, strict=True):
-            log_prob = sum(row[place] for place in enumerate(output))
-            expected.append((log_prob / ((5 + len(output)) / 6) ** ALPHA, output))
-        expected = sorted((pair for pair in expected if pair[0] > DEAD), reverse=True)
-        likeliest = ids[sentence, : min(3, len(expected))]
-        found = {tuple(row[: row.tolist().index(EOS) + 1]) for row in likeliest}
-        assert found == {output for _, output in expected[:3]}
-        best = [score for score, _ in expected]
-        np.testing.assert_allclose(scores[sentence, : len(best)], best, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.integration
-def test_an_exported_search_outputs_the_same(model, features, tmp_path):
-    extra = 3
-    inputs = features["inputs"]
-    search = BeamSearch(model, 2, Penalty(ALPHA))
-    hparams = DecodeHParams(beam_size=2, extra_length=extra, return_beams=True)
+    hparams = DecodeHParams(beam_size=VOCABULARY**LIMIT, extra_length=0, return_beams=True)
     tf.saved_model.save(IdsModule(model, search, hparams), str(tmp_path))
-    found = tf.saved_model.load(str(tmp_path))(tf.constant(inputs))
-    ids, scores = search(inputs, np.count_nonzero(inputs, axis=1) + extra)
+    exported = tf.saved_model.load(str(tmp_path))(tf.constant(inputs))
+    ids, scores = search(inputs, limits)
     ids = np.where(ids == EOS, 0, ids)
-    length = found["outputs"].shape[2]
-    np.testing.assert_array_equal(found["outputs"], ids[:, :, :length])
-    assert not ids[:, :, length:].any()
-    np.testing.assert_allclose(found["scores"], scores, rtol=1e-5, atol=1e-5)
+    for found_ids, found_scores in ((ids, scores), exported.values()):
+        rows = np.pad(found_ids, [(0, 0), (0, 0), (0, LIMIT)])[:, :, :LIMIT]
+        for sentence, limit in enumerate(limits):
+            pairs = zip(rows[sentence].tolist(), np.array(found_scores[sentence]), strict=True)
+            found = sorted(pair for pair in pairs if pair[1] > DEAD)
+            wanted = sorted(all_outputs(model, inputs[sentence, :limit]))
+            assert [output for output, _ in found] == [output for output, _ in wanted]
+            terms = terms_of(model, LIMIT) + LIMIT * (VOCABULARY + 1)
+            assert_close(*([score for _, score in side] for side in (found, wanted)), terms)
+
+
+def all_outputs(model, source):
+    """Returns all outputs that are no longer than the source, [LIMIT], and their scores."""
+    others = [token for token in range(VOCABULARY) if token != EOS]
+    bodies = [
+        body for length in range(len(source)) for body in itertools.product(others, repeat=length)
+    ]
+    # After the search's own token 0, which the model must take for a token, not for padding.
+    targets = np.array([[*body, *[EOS] * (LIMIT - len(body))] for body in bodies], np.int32)
+    logits = model({"inputs": np.tile(source, (len(bodies), 1)), "targets": targets})
+    log_probs = ops.convert_to_numpy(ops.log_softmax(ops.cast(logits, "float64")))
+    outputs = []
+    for row, body in zip(log_probs, bodies, strict=True):
+        log_prob = sum(row[place] for place in enumerate((*body, EOS)))
+        score = log_prob / ((5 + len(body) + 1) / 6) ** ALPHA
+        outputs.append(([*body, *[0] * (LIMIT - len(body))], score))
+    return outputs
 
 
 def _batch(parts: int) -> dict[str, tf.Tensor]:
@@ -78,6 +91,7 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("kind", ["experts", "adaptive"])  # losses that are not sums over tokens
 def test_two_devices_equal_one(dropouts, make_untrained, strategy_over):
     """Four parts on two devices, which accumulate, and the same sentences as one part."""
 
