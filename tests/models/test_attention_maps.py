@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.models.seq2seq import Seq2Seq, with_attention
 
 SOURCE, TARGET = [5, 9, 2, 12, 7, 1], [3, 10, 4, 1]
-S, T, HEADS, LAYERS = len(SOURCE), len(TARGET), 2, 2
+S, T, D, HEADS, LAYERS = len(SOURCE), len(TARGET), 16, 2, 2
 
 
 # What each kind of attention maps, [Q, N].
@@ -34,7 +36,7 @@ def test_maps_of_all_layers(kind, model):
             if kind == "local_gru":  # multiplied by a Gaussian after the softmax
                 assert np.all((sums > 0) & (sums < 1))
             else:
-                np.testing.assert_allclose(sums, 1.0, rtol=1e-6)
+                assert_close(sums, np.ones_like(sums), terms=2 * weights.shape[2])
         assert all(not np.array_equal(*pair) for pair in itertools.pairwise(layers))
     assert all(np.all(np.triu(weights, 1) == 0) for weights in maps.get("decoder", []))
 
@@ -71,7 +73,7 @@ def test_the_last_layer_is_what_a_search_sees(kind, model):
     maps = attention_maps(model, SOURCE, TARGET)
     layers = maps["encoder_decoder"] if kind == "conv_s2s" else maps["encoder_decoder"][-1:]
     found = np.mean(layers, axis=(0, 1))
-    np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-7)
+    assert_close(found, expected[0], terms_of(model, S))
 
 
 def test_the_first_layer_by_hand(make_model):
@@ -82,9 +84,12 @@ def test_the_first_layer_by_hand(make_model):
     d = queries.shape[-1] // HEADS
     for head, found in enumerate(attention_maps(model, SOURCE, TARGET)["encoder"][0]):
         own = slice(head * d, (head + 1) * d)
-        odds = np.exp(queries[:, own] @ keys[:, own].T / d**0.5)
+        scores = queries[:, own] @ keys[:, own].T / d**0.5
+        odds = np.exp(scores)
         expected = odds / odds.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
+        assert_close(
+            found, expected, terms=D + D // HEADS + S, scale=np.abs(scores).max()
+        )  # an exponent's error is the error of its result
 
 
 def test_no_hook_is_left(model, monkeypatch):

@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.byte_net import ByteNet
@@ -45,7 +47,7 @@ def test_layers_compute_what_those_of_t2t_do(golden):
     y = model.decoder_start(ops.concatenate([encoded, shift_right(targets)], axis=-1))
     y = model.decoder_blocks[0](y)
     wanted = units[f"{UNIT}/out"][:, :, 0]
-    np.testing.assert_allclose(y, wanted, atol=1e-5 * np.abs(wanted).max())
+    assert_close(y, wanted, terms_of(model, 50))
 
 
 @pytest.mark.parametrize("kind", ["byte_net", "byte_net_t2t"])
@@ -58,7 +60,7 @@ def test_a_sentence_is_unfolded_by_its_own_length(kind, make_model):
     used = np.abs(encoded).max(axis=2) > 1e-3
     assert used.sum(axis=1).tolist() == [9, 6]
     alone = model.encoder.encode(inputs[1:, :4])
-    np.testing.assert_allclose(encoded[1, :6], alone[0], rtol=1e-5, atol=1e-5)
+    assert_close(encoded[1, :6], alone[0], terms_of(model, 9))
     np.testing.assert_array_equal(model.encoder(inputs), encoded[:, :6])
 
 
@@ -72,7 +74,7 @@ def test_targets_beyond_the_unfolding_see_zeros(make_model):
     for block in model.decoder_blocks:
         x = block(x)
     wanted = model.output_projection(ops.relu(model.head(x)))
-    np.testing.assert_allclose(logits, wanted, rtol=1e-5, atol=1e-5)
+    assert_close(logits, wanted, terms_of(model, 6))
 
 
 def test_the_sizes_of_the_paper_set():

@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams, LayerSize
@@ -32,6 +34,10 @@ HPARAMS = {
         "share_input_output_embed": True,
     },
 }
+
+
+# Positions that the recorded models take.
+LENGTH = 44
 
 
 class Recorded(NamedTuple):
@@ -99,7 +105,7 @@ def recorded(request, golden):
     arrays |= {name: dict(np.load(folder / f"{name}.npz")) for name in ("forward", "gradients")}
     hparams = registry.hparams("conv_s2s_iwslt_de_en").copy(
         hidden_size=config["embed_dim"],
-        max_length=44,
+        max_length=LENGTH,
         label_smoothing=0.0,
         **HPARAMS[request.param],
     )
@@ -111,7 +117,7 @@ def recorded(request, golden):
     for name, variable in named.items():
         variable.assign(as_ours(name, weights[name], variable.shape))
     # Our tables of positions have other numbers of rows: no row for padding, one length for both.
-    unlike = 2 * 44 - config["max_source_positions"] - config["max_target_positions"]
+    unlike = 2 * LENGTH - config["max_source_positions"] - config["max_target_positions"]
     assert model.count_params() == config["parameters"] + unlike * config["embed_dim"]
     return Recorded(request.param, model, arrays["forward"], arrays["gradients"], arrays["decode"])
 
@@ -124,20 +130,16 @@ def test_logits_and_attention_are_those_of_fairseq(recorded):
         features = {name: forward[f"{batch}/{name}"] for name in ("inputs", "targets")}
         logits, attention = with_attention(model, lambda f=features: model(f))
         real = features["targets"] != 0
-        np.testing.assert_allclose(
-            logits[real], forward[f"{batch}/logits"][real], rtol=1e-5, atol=1e-4
-        )
+        terms = terms_of(model, max(ids.shape[1] for ids in features.values()))
+        assert_close(logits[real], forward[f"{batch}/logits"][real], terms)
         # fairseq divides by the layers without attention, too.
         wanted = forward[f"{batch}/attention"][real] / attending
-        np.testing.assert_allclose(attention[real], wanted, atol=1e-5)
-        assert np.abs(ops.sum(attention[real], axis=-1) - 1).max() < 1e-5
+        assert_close(attention[real], wanted, terms)
+        sums = np.sum(attention[real], axis=-1)
+        assert_close(sums, np.ones_like(sums), terms=2 * attention.shape[2])
         memory, real = model.encoder.encode(features["inputs"]), features["inputs"] != 0
-        np.testing.assert_allclose(
-            memory.keys[real], forward[f"{batch}/encoder_out"][real], rtol=1e-5, atol=1e-4
-        )
-        np.testing.assert_allclose(
-            memory.values[real], forward[f"{batch}/encoder_values"][real], rtol=1e-5, atol=1e-4
-        )
+        assert_close(memory.keys[real], forward[f"{batch}/encoder_out"][real], terms)
+        assert_close(memory.values[real], forward[f"{batch}/encoder_values"][real], terms)
 
 
 def test_gradients_are_those_of_fairseq(recorded):
@@ -147,12 +149,13 @@ def test_gradients_are_those_of_fairseq(recorded):
         loss = summed_loss(model, model.hidden(features), features["targets"])
         loss = loss / np.count_nonzero(features["targets"])
     named = variables(model)
+    terms = 2 * terms_of(model, LENGTH) + features["targets"].size  # there, back, and all tokens
     model_gradients = tape.gradient(loss, [variable.value for variable in named.values()])
     for (name, variable), gradient in zip(named.items(), model_gradients, strict=True):
         theirs = as_ours(name, wanted[f"grad/{name}"], variable.shape)
         ours = ops.convert_to_numpy(tf.convert_to_tensor(gradient))
-        np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max(), err_msg=name)
-    np.testing.assert_allclose(loss, wanted["loss"], rtol=1e-5)
+        assert_close(ours, theirs, terms, err_msg=name)
+    assert_close(loss, wanted["loss"], terms)
 
 
 def test_greedy_search_finds_the_ids_of_fairseq(recorded):
@@ -162,7 +165,7 @@ def test_greedy_search_finds_the_ids_of_fairseq(recorded):
     search = greedy_search(recorded.model)
     ids, scores = search(decode["inputs"], wanted.shape[1])
     np.testing.assert_array_equal(ids[:, 0], wanted)
-    np.testing.assert_allclose(scores[:, 0], decode["greedy/scores"], atol=1e-3)
+    assert_close(scores[:, 0], decode["greedy/scores"], terms_of(recorded.model, LENGTH))
     alone, _ = search(decode["inputs"][3:4, :6], wanted.shape[1])
     np.testing.assert_array_equal(alone[0, 0], wanted[3][: alone.shape[2]])
 
@@ -256,7 +259,7 @@ def test_weights_start_with_the_variance_of_the_paper():
     ):
         assert abs(np.std(kernel) / stddev - 1) < 0.02
     lengths = np.linalg.norm(model.softmax_embedding.matrix, axis=1)
-    np.testing.assert_allclose(model.softmax_scale, lengths, rtol=1e-5)
+    assert_close(model.softmax_scale, lengths, terms=model.softmax_embedding.matrix.shape[1])
 
 
 def test_the_gradient_is_scaled_and_the_value_is_not():

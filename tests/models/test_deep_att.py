@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.recurrent import Recurrent
@@ -24,8 +26,8 @@ def test_a_layer_is_that_of_the_formula():
     f = x @ ops.convert_to_numpy(layer.linear.kernel)
     h, _ = Recurrent(layer.recurrent.cell, backward=True)(f[:, :, :3], mask)
     result = ops.convert_to_numpy(layer(x, mask))
-    np.testing.assert_allclose(result[:, :, :6], f, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(result[:, :, 6:], h, rtol=1e-5, atol=1e-6)
+    assert_close(result[:, :, :6], f, terms=3)
+    assert_close(result[:, :, 6:], h, terms=3 + 5 * (3 + 4))
 
 
 def test_the_query_is_of_the_step_before(make_model, features):
@@ -49,7 +51,7 @@ def test_the_query_is_of_the_step_before(make_model, features):
     assert not difference[:2].any()
     assert difference[2] > 1e-3
     assert stepwise.shape == (3, 3, 7)
-    np.testing.assert_allclose(np.asarray(whole)[:, 0], stepwise[:, 0], rtol=1e-5, atol=1e-6)
+    assert_close(np.asarray(whole)[:, 0], stepwise[:, 0], terms_of(model, 7))
 
 
 def test_size_is_that_of_the_arithmetic():

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import MASKED
 from t2t_lite.layers.recurrent import LSTMCell, Recurrent
@@ -39,25 +41,23 @@ def test_layer_computes_what_keras_lstm_computes():
     x = _random(3, 5, D, seed=1)
     own_outputs, final = layer(x)
     outputs, last_output, last_cell = _keras_lstm(layer)(x)
-    np.testing.assert_allclose(own_outputs, outputs, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(final.output, last_output, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(final.cell, last_cell, rtol=1e-5, atol=1e-6)
+    assert_close(own_outputs, outputs, terms=5 * 2 * D)
+    assert_close(final.output, last_output, terms=5 * 2 * D)
+    assert_close(final.cell, last_cell, terms=5 * 2 * D)
 
 
 def test_encoder_ends_in_the_state_after_the_last_token(make_model, features):
     """Keras's masks, which stop at padding, are the oracle."""
     model = make_model("luong")
-    inputs = features["inputs"]
+    inputs, terms = features["inputs"], terms_of(model, 7)
     sentence, final = model.encode(inputs)
     x = model.inputs_embedding(inputs)
     for layer, (output, cell) in zip(model.encoder_layers, final, strict=True):
         x, last_output, last_cell = _keras_lstm(layer)(x, mask=ops.convert_to_tensor(inputs != 0))
-        np.testing.assert_allclose(output, last_output, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(cell, last_cell, rtol=1e-5, atol=1e-6)
+        assert_close(output, last_output, terms)
+        assert_close(cell, last_cell, terms)
     real = inputs != 0
-    np.testing.assert_allclose(
-        np.array(sentence.values)[real], np.array(x)[real], rtol=1e-5, atol=1e-6
-    )
+    assert_close(np.array(sentence.values)[real], np.array(x)[real], terms)
 
 
 @pytest.mark.parametrize("kind", [AdditiveAttention, MultiplicativeAttention])
@@ -79,7 +79,7 @@ def test_attention_is_the_weighted_mean_of_what_is_no_padding(kind):
             weights = np.exp(scores) / np.exp(scores).sum()
             joined = np.concatenate([weights @ values[b, :length], query])
             wanted = np.tanh(joined @ np.array(attention.join.kernel))
-            np.testing.assert_allclose(attended[b, k], wanted, rtol=1e-5, atol=1e-6)
+            assert_close(attended[b, k], wanted, terms=2 * D + D + 2 * 3 + 2 * D)
 
 
 def test_decoder_reads_its_own_attention(make_model, features):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through
@@ -39,8 +40,7 @@ def test_steps_are_those_of_t2t(golden, scope):
     mask = np.ones(tape.shape[:2], bool)
     for _ in range(tape.shape[1]):
         tape = through(units, tape, mask)
-    wanted = recorded[f"{scope}/out"]
-    np.testing.assert_allclose(tape, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    assert_close(tape, recorded[f"{scope}/out"], terms=2 * 2 * 27 * len(mask[0]))
 
 
 def test_a_sentence_with_padding_computes_what_t2t_computes_without(golden):
@@ -54,14 +54,14 @@ def test_a_sentence_with_padding_computes_what_t2t_computes_without(golden):
     for _ in range(length):
         tape = through(units, tape, mask)
     wanted = recorded[f"{alone}/out"]
-    np.testing.assert_allclose(tape[:, :length], wanted, rtol=0, atol=1e-5)
+    assert_close(tape[:, :length], wanted, terms=2 * 2 * 27 * length)  # two products in a unit
     assert not np.any(tape[:, length:])
     assert np.abs(recorded[f"{padded}/out"][1, :length] - wanted[0]).max() > 1e-3
 
 
 def test_gates_reach_their_ends():
     found = saturating_sigmoid(np.array([-9.0, 0.0, 1.0, 9.0], np.float32))
-    np.testing.assert_allclose(found, [0.0, 0.5, 1.2 / (1 + np.exp(-1.0)) - 0.1, 1.0], rtol=1e-6)
+    assert_close(found, [0.0, 0.5, 1.2 / (1 + np.exp(-1.0)) - 0.1, 1.0], terms=4)
 
 
 def test_a_unit_starts_near_its_input():
@@ -74,7 +74,7 @@ def test_a_unit_starts_near_its_input():
     tape = np.random.RandomState(0).normal(size=(2, 5, 3, 4)).astype(np.float32)
     others = np.ones((2, 5, 3, 2), np.float32)
     found = unit(tape, np.ones((2, 5), bool), others)
-    np.testing.assert_allclose(found, tape * (1.2 / (1 + np.exp(-1.0)) - 0.1), rtol=1e-5)
+    assert_close(found, tape * (1.2 / (1 + np.exp(-1.0)) - 0.1), terms=3 * 2 * 6 + 4)
 
 
 def test_every_step_has_a_mask_of_its_own():

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.search.beam_search import BeamSearch, Penalty, greedy_search
@@ -131,6 +133,7 @@ def test_logits_are_those_recorded(name):
     for batch in ("a", *(f"b/{i}" for i in range(5))):
         features = {side: recorded[f"{batch}/{side}"] for side in ("inputs", "targets")}
         real = features["targets"] != 0
+        length = max(ids.shape[1] for ids in features.values())
         found = []
         with model.hook_attention(found.append) if "gnmt" in name else contextlib.nullcontext():
             logits = keras.ops.convert_to_numpy(model(features))
@@ -138,7 +141,7 @@ def test_logits_are_those_recorded(name):
         if "gnmt" in name:
             pairs.append((keras.ops.convert_to_numpy(found[0]), recorded[f"{batch}/attention"]))
         for ours, theirs in pairs:
-            np.testing.assert_allclose(ours[real], theirs[real], rtol=0, atol=1e-4)
+            assert_close(ours[real], theirs[real], terms_of(model, length))
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
@@ -154,13 +157,14 @@ def test_gradients_are_those_recorded(name):
             features["targets"], model(features)
         )
         loss = tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
-    assert float(loss) == pytest.approx(float(recorded["loss"]), abs=1e-5)
+    length = max(ids.shape[1] for ids in features.values())
+    terms = 2 * terms_of(model, length) + features["targets"].shape.num_elements()
+    assert_close(loss, recorded["loss"], terms)
     gradients = tape.gradient(loss, [variable.value for variable, _ in made])
     for (variable, build), gradient in zip(made, gradients, strict=True):
         wanted = build(lambda of: recorded[f"grad/{of}"])
         found = tf.convert_to_tensor(gradient).numpy()
-        error = np.abs(found - wanted).max() / np.abs(wanted).max()
-        assert error < 1e-4, variable.path
+        assert_close(found, wanted, terms, err_msg=variable.path)
 
 
 def up_to_eos(ids):
@@ -187,7 +191,9 @@ def test_decodes_are_those_of_t2t(name, variant):
     for b, k in zip(*np.nonzero(stable), strict=True):
         assert up_to_eos(ids[b, k]) == up_to_eos(wanted[b, k, : how["decode_length"]])
     if variant == "beam4_all":
-        np.testing.assert_allclose(scores, recorded["beam4_all/scores"], rtol=1e-5, atol=1e-4)
+        wanted = recorded["beam4_all/scores"]
+        length = max(inputs.shape[1], how["decode_length"])
+        assert_close(scores, wanted, terms_of(model, length) + length * model.targets_vocab_size)
 
 
 def nvidia_search(model, source, how):
@@ -249,7 +255,9 @@ def test_decodes_are_those_of_nvidia(name):
         logits = model({"inputs": inputs, "targets": targets})
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
         log_probs = -np.sum(losses * (targets != 0), axis=1)
-        np.testing.assert_allclose(log_probs, recorded[f"{variant}/logprob"], atol=1e-4)
+        length = max(inputs.shape[1], targets.shape[1])
+        terms = terms_of(model, length) + length * model.targets_vocab_size
+        assert_close(log_probs, recorded[f"{variant}/logprob"], terms)
 
 
 @pytest.mark.integration

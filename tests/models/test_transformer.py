@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.transformer import Transformer
@@ -25,10 +27,11 @@ def test_computes_what_t2t_computes(t2t_folder, t2t_weights):
         # T2T leaves the feed-forward network out at padding, and nobody looks there.
         real = inputs != 0
         wanted = recorded[f"{batch}/encoder_output"][real]
-        np.testing.assert_allclose(np.asarray(encoder_output)[real], wanted, rtol=0, atol=1e-4)
-        np.testing.assert_allclose(hidden, recorded[f"{batch}/decoder_output"], rtol=0, atol=1e-4)
-        np.testing.assert_allclose(logits, recorded[f"{batch}/logits"], rtol=0, atol=1e-4)
-        assert _loss(logits, targets) == pytest.approx(recorded[f"{batch}/eval_loss"], abs=1e-4)
+        terms = terms_of(model, max(inputs.shape[1], targets.shape[1]))
+        assert_close(np.asarray(encoder_output)[real], wanted, terms)
+        assert_close(hidden, recorded[f"{batch}/decoder_output"], terms)
+        assert_close(logits, recorded[f"{batch}/logits"], terms)
+        assert_close(_loss(logits, targets), recorded[f"{batch}/eval_loss"], terms)
 
 
 def _loss(logits, targets):
@@ -67,7 +70,7 @@ def test_keys_and_values_have_sizes_of_their_own(make_model, features):
     ids = np.zeros((3, 1), np.int32)
     for step in range(6):
         logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-5, atol=1e-5)
+        assert_close(logits[:, 0], whole[:, step], terms_of(model, 7), scale=np.abs(whole).max())
         ids = features["targets"][:, step : step + 1]
 
 

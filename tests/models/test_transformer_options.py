@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.models import terms_of
+from support.rounding import assert_close
 from t2t_lite.errors import UsageError
 
 _OPTIONS = [
@@ -35,7 +37,7 @@ def test_steps_compute_what_the_whole_does(make_model, features, changes):
     ids = np.zeros((3, 1), np.int32)
     for step in range(6):
         logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        np.testing.assert_allclose(logits[:, 0], whole[:, step], rtol=1e-4, atol=1e-4)
+        assert_close(logits[:, 0], whole[:, step], terms_of(model, 7), scale=np.abs(whole).max())
         ids = features["targets"][:, step : step + 1]
 
 
@@ -54,7 +56,7 @@ def test_padding_does_not_reach_real_positions(make_model):
     inputs = np.array([[5, 9, 2, 1]], np.int32)
     padded = np.pad(inputs, [[0, 0], [0, 5]])
     alone, together = (ops.convert_to_numpy(model.encode(ids)[0])[0] for ids in (inputs, padded))
-    np.testing.assert_allclose(together[:4], alone, rtol=1e-5, atol=1e-6)
+    assert_close(together[:4], alone, terms_of(model, 9))
 
 
 def test_an_unknown_ffn_layer_is_the_users_error(make_model):
