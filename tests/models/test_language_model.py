@@ -46,6 +46,10 @@ def model(request):
     return make_model(**(PRE_NORM if request.param == "n" else {}))
 
 
+# For what takes seconds: steps compute what the whole does with either.
+ONE_NORM = pytest.mark.parametrize("model", ["n"], indirect=True)
+
+
 def test_logits_are_those_of_a_forward_pass_in_numpy(model, t2t_files, t2t_arithmetic):
     arrays = t2t_files.t2t_arrays(model)
     wanted = t2t_arithmetic.logits("attention_lm", model.hparams, arrays, TARGETS)
@@ -104,6 +108,7 @@ def test_stepwise_logits_are_those_of_the_whole_sequence(model):
         assert_close(logits, whole[:, :, step], terms_of(model, 6), scale=np.abs(whole).max())
 
 
+@ONE_NORM
 @pytest.mark.parametrize("xla_compile", [False, pytest.param(True, marks=pytest.mark.integration)])
 def test_a_search_goes_on_from_prompts(model, xla_compile):
     """Greedy: each next id is the most probable one after all ids before it."""
@@ -120,10 +125,12 @@ def test_a_search_goes_on_from_prompts(model, xla_compile):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("method", ["argmax", "random"])
+@ONE_NORM
 def test_scores_leave_prompts_out(model, method):
     check_scores(model, [model], sampling_method=method)
 
 
+@ONE_NORM
 def test_an_ensemble_goes_on_from_prompts_by_mean_probabilities(model):
     models = [model, make_model(Transformer, num_hidden_layers=1)]
     check_scores(Ensemble(models), models)

@@ -73,6 +73,7 @@ def up_to_eos(ids):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("folder", ["universal_transformer_act"], indirect=True)
 def test_decodes_as_t2t(folder, restored):
     """T2T's Universal Transformer recomputes all positions at every step; ours has a cache."""
     model, settings = restored

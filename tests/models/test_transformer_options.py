@@ -9,13 +9,11 @@ from support.rounding import assert_close
 from t2t_lite.errors import UsageError
 
 _OPTIONS = [
-    {"attention_neighborhood": 3},
     {
         "attention_neighborhood": 3,
         "self_attention_type": "dot_product_relative",
         "max_relative_position": 2,
     },
-    {"ffn_layer": "parameter_attention"},
     {
         "ffn_layer": "parameter_attention",
         "parameter_attention_heads": 4,
