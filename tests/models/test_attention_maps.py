@@ -70,6 +70,8 @@ def test_the_last_layer_is_what_a_search_sees(kind, model):
         pytest.skip("a model without attention from outputs to the source")
     features = {"inputs": np.array([SOURCE]), "targets": np.array([TARGET])}
     _, expected = with_attention(model, lambda: model(features))
+    layers = [layer for group in model.attention_layers().values() for layer in group]
+    assert all(layer.attention_hook is None for layer in layers)
     maps = attention_maps(model, SOURCE, TARGET)
     layers = maps["encoder_decoder"] if kind == "conv_s2s" else maps["encoder_decoder"][-1:]
     found = np.mean(layers, axis=(0, 1))
