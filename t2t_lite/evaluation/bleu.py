@@ -3,10 +3,11 @@
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
+from t2t_lite.evaluation.metric import Segment, Statistics
 from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 
 if TYPE_CHECKING:
@@ -30,6 +31,28 @@ class Bleu(SacrebleuMetric):
         from sacrebleu.metrics.bleu import BLEU
 
         return BLEU(tokenize=self.tokenize)
+
+    def count(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns lengths, matching n-grams and n-grams of each segment."""
+        return [
+            [score.sys_len, score.ref_len, *score.counts, *score.totals]
+            for score in self.segment_scores(segments)
+        ]
+
+    def score(self, totals: Sequence[float]) -> float:
+        """Returns the BLEU of summed counts."""
+        counter = cast("BLEU", self._counter)
+        orders = counter.max_ngram_order
+        return counter.compute_bleu(
+            correct=list(totals[2 : 2 + orders]),
+            total=list(totals[2 + orders :]),
+            sys_len=int(totals[0]),
+            ref_len=int(totals[1]),
+            smooth_method=counter.smooth_method,
+            smooth_value=counter.smooth_value,
+            effective_order=counter.effective_order,
+            max_ngram_order=orders,
+        ).score
 
 
 @registry.register_metric

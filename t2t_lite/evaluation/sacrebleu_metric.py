@@ -2,8 +2,8 @@
 
 import abc
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from t2t_lite.evaluation.metric import OutputMetric, Segment, Statistics
 
@@ -41,11 +41,22 @@ class SacrebleuMetric(OutputMetric):
         """Returns sacreBLEU's counts for each segment."""
         from t2t_lite.evaluation import _private_api
 
-        outputs = [segment.output for segment in segments]
-        references = [segment.reference for segment in segments]
-        rows = _private_api.segment_statistics(self._counter, outputs, references)
+        rows = self.count(segments)
         _private_api.forget_lines()
         return rows
+
+    def count(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns sacreBLEU's counts for each segment; a subclass may take them from a score."""
+        from t2t_lite.evaluation import _private_api
+
+        outputs = [segment.output for segment in segments]
+        references = [segment.reference for segment in segments]
+        return _private_api.segment_statistics(self._counter, outputs, references)
+
+    def segment_scores(self, segments: Sequence[Segment]) -> Iterator[Any]:
+        """Yields sacreBLEU's score of each segment, with what it is computed from."""
+        for segment in segments:
+            yield self._counter.corpus_score([segment.output], [[segment.reference]])
 
     def score(self, totals: Sequence[float]) -> float:
         """Returns sacreBLEU's score for summed counts."""

@@ -1,8 +1,10 @@
 """Translation edit rate as sacreBLEU computes it (Snover et al. 2006)."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from t2t_lite import registry
+from t2t_lite.evaluation.metric import Segment, Statistics
 from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 
 if TYPE_CHECKING:
@@ -21,3 +23,12 @@ class TranslationEditRate(SacrebleuMetric):
         from sacrebleu.metrics.ter import TER
 
         return TER()
+
+    def count(self, segments: Sequence[Segment]) -> Statistics:
+        """Returns edits and reference words of each segment."""
+        return [[score.num_edits, score.ref_length] for score in self.segment_scores(segments)]
+
+    def score(self, totals: Sequence[float]) -> float:
+        """Returns the TER of summed counts; 100 for words where nothing is to be said."""
+        edits, words = totals
+        return 100.0 * (edits / words if words else float(edits > 0))

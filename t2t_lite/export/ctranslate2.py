@@ -17,7 +17,6 @@ from keras import ops
 
 from t2t_lite import files
 from t2t_lite.errors import UserError
-from t2t_lite.export._private_api import replace_arrays
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import Projection
@@ -268,8 +267,16 @@ def _register_vocabularies(
     spec.config.unk_token = "<unk>" if "<unk>" in names else names[PAD_ID]
 
 
-def _round_to_bfloat16(spec: "TransformerSpec") -> None:
-    replace_arrays(spec, lambda array: tf.cast(array, tf.bfloat16).numpy())
+def _round_to_bfloat16(spec: "LayerSpec") -> None:
+    """Rounds all arrays of a specification and of those inside it."""
+    from ctranslate2.specs import LayerSpec
+
+    for name, value in list(vars(spec).items()):
+        if isinstance(value, np.ndarray):
+            setattr(spec, name, tf.cast(value, tf.bfloat16).numpy())
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, LayerSpec):
+                _round_to_bfloat16(part)
 
 
 _README = """\

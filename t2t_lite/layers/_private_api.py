@@ -1,16 +1,20 @@
-"""Private interfaces that this package uses: Keras 3.15's and PyTorch's.
+"""Private interfaces that this package uses: Keras's, the same from 3.10 to 3.15, and PyTorch's.
 
-setup.cfg pins the range of Keras; check these names before raising it.
+Each is checked; where a release lacks it, something public takes its place.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
 
 def own_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """Returns the weights that belong to a layer itself, not to its sub-layers, frozen or not."""
-    return layer._trainable_variables
+    """Returns the weights that belong to a layer itself, not to its sub-layers, frozen or not.
+
+    Without the private list, those of its sub-layers are among them.
+    """
+    return getattr(layer, "_trainable_variables", layer.weights)
 
 
 def attributes(layer: keras.layers.Layer) -> dict[str, Any]:
@@ -21,4 +25,20 @@ def attributes(layer: keras.layers.Layer) -> dict[str, Any]:
 
 def flattened(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Returns a layer and all layers inside it, each once."""
-    return list(layer._flatten_layers())
+    if hasattr(layer, "_flatten_layers"):
+        return list(layer._flatten_layers())
+    return list(_found(layer, {}).values())
+
+
+def _found(value: Any, found: dict[int, keras.layers.Layer]) -> dict[int, keras.layers.Layer]:
+    """Adds the layers in a value, an attribute of a layer, to `found`, by identity."""
+    if isinstance(value, keras.layers.Layer):
+        if id(value) not in found:
+            found[id(value)] = value
+            _found(attributes(value), found)
+    elif isinstance(value, Mapping):
+        _found(list(value.values()), found)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _found(part, found)
+    return found

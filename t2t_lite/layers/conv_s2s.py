@@ -87,7 +87,7 @@ class ConvS2SAttention(Layer):
         x: keras.KerasTensor,
         embedded: keras.KerasTensor,
         memory: ConvS2SMemory,
-        kernels: Any = (None, None),
+        kernels: tuple[keras.KerasTensor, keras.KerasTensor] | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, C] to [B, N, C].
 
@@ -99,7 +99,7 @@ class ConvS2SAttention(Layer):
             memory: what to attend to.
             kernels: the result of `step_kernels` (default: computed here).
         """
-        for_query, for_output = kernels
+        for_query, for_output = kernels or (None, None)
         x, embedded = (ops.cast(part, self.compute_dtype) for part in (x, embedded))
         query = (self.query(x, kernel=for_query) + embedded) * HALVED
         scores = ops.matmul(query, ops.transpose(memory.keys, (0, 2, 1)))  # [B, N, S]
@@ -186,7 +186,7 @@ class ConvS2SLayer(Layer):
             training: whether dropout is on.
         """
         y = glu(self.convolution(self.dropout(x, training=training), mask=mask))
-        return self._attend_and_add(y, residual, embedded, memory, (None, (None, None)))
+        return self._attend_and_add(y, residual, embedded, memory, (None, None))
 
     def step_kernels(self) -> dict[str, Any]:
         """Returns the kernels in the form that every step needs; a search calls this once."""

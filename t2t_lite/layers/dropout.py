@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from t2t_lite.layers import compat
 from t2t_lite.layers.base import Layer, seeds_or_new
 from t2t_lite.layers.embedding import DROPPED_ID
 
@@ -58,7 +59,7 @@ class Dropout(Layer):
         words = keras.random.randint(
             ((size + 1) // 2, 1), -(2**31), 2**31 - 1, "int32", seed=self.seeds
         )
-        numbers = ops.reshape(ops.view(words, "int16"), (-1,))[:size]
+        numbers = ops.reshape(compat.int16_halves(words), (-1,))[:size]
         # A rate below the resolution of the dtype leaves 2^16, which int16 cannot hold.
         end = ops.cast(min(round(probability * 2**16), 2**16 - 1) - 2**15, "int16")
         return ops.reshape(numbers < end, shape)

@@ -165,11 +165,12 @@ class _Blocks(NamedTuple):
         total = count * size
         rows = ops.scatter(slots[:, None], ops.where(none, 0, order // k + 1), (total + 1,))
         numbers = ops.arange(count, dtype=ends.dtype)
+        # Not `searchsorted`: Keras 3.10's needs to know how many blocks there are.
+        ended = ops.sum(ops.cast(ends <= numbers[:, None], ends.dtype), axis=1)  # [count]
         return cls(
             rows=ops.reshape(rows[:total], (count, size)),
-            experts=ops.minimum(
-                ops.searchsorted(ends, numbers, side="right"), num_experts - 1
-            ),  # blocks that nobody needs, too, have an expert
+            # Blocks that nobody needs, too, have an expert.
+            experts=ops.minimum(ended, num_experts - 1),
             slots=ops.reshape(ops.scatter(order[:, None], slots, (pairs,)), (tokens, k)),
         )
 

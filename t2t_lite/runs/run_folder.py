@@ -27,7 +27,6 @@ from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.runs._private_api import MOVING_AVERAGES
 from t2t_lite.runs.metrics_file import METRICS
 from t2t_lite.version import __version__
 
@@ -183,14 +182,12 @@ class RunFolder:
 
         step = tf.Variable(0, dtype=tf.int64)
         saved = tf.train.Checkpoint(model=model, step=step)
-        averages = {MOVING_AVERAGES: list(model.trainable_variables)}
-        moving = tf.train.Checkpoint(optimizer=tf.train.Checkpoint(**averages))
 
         def read(path: str) -> None:
             # Not `restore`, which requires the save counter: averages have none.
             saved.read(path).expect_partial().assert_existing_objects_matched()
             if self.hparams.ema_decay and checkpoint_files.has_optimizer(path):
-                moving.read(path).expect_partial().assert_existing_objects_matched()
+                _read_moving_averages(model, path)
 
         if checkpoint is None:
             checkpoint = self._newest(read)
@@ -211,6 +208,22 @@ class RunFolder:
         if path is None:
             raise UserError(f"{self.folder} holds no checkpoint yet; train first (t2t-trainer)")
         return path
+
+
+def _read_moving_averages(model: "Seq2Seq", path: str) -> None:
+    """Gives a model the moving averages of its weights from a checkpoint of training.
+
+    Keras's optimizers know where they keep them; one without moments has no more to read.
+    """
+    import keras
+    import tensorflow as tf
+
+    rate = keras.optimizers.schedules.ExponentialDecay(0.0, 1, 1.0)  # no variable, as in training
+    optimizer = keras.optimizers.SGD(rate, use_ema=True)
+    optimizer.build(model.trainable_variables)
+    saved = tf.train.Checkpoint(optimizer=optimizer)
+    saved.read(path).expect_partial().assert_existing_objects_matched()
+    optimizer.finalize_variable_values(model.trainable_variables)
 
 
 @contextlib.contextmanager

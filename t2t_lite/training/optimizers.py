@@ -43,7 +43,11 @@ class FusedAdam(keras.optimizers.Adam):
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Updates one weight on one device."""
-        first_moment, second_moment = adam_moments(self, variable)
+        moments = adam_moments(self, variable)
+        if moments is None:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        first_moment, second_moment = moments
         step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
