@@ -25,6 +25,10 @@ def packages(requirements: str) -> set[str]:
     return set(re.findall("^(?!t2t_lite)[a-zA-Z][a-zA-Z0-9_-]*", requirements, re.MULTILINE))
 
 
+def parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
 @pytest.mark.parametrize("extra", [extras.PLOTS, extras.ROUGE, extras.SERVE])
 def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
     declared = packages(setup_cfg["options.extras_require"][extra])
@@ -45,6 +49,23 @@ def test_one_missing_package_is_enough(monkeypatch):
         UserError, match=r"^t2t-serve needs more .*: pip install 't2t_lite\[serve\]'"
     ):
         extras.require(extras.SERVE, "t2t-serve")
+
+
+def test_the_oldest_releases_are_those_that_are_allowed(setup_cfg):
+    """`tests/oldest.txt` is what the tests are run with."""
+    requirements = [setup_cfg["options"]["install_requires"]]
+    extras_require = setup_cfg["options.extras_require"]
+    names = re.search(r"t2t_lite\[(.*)\]", extras_require["dev"])[1].split(",")
+    requirements += [extras_require[name] for name in ("dev", *names)]
+    floor = re.compile(r"^([a-z][a-z0-9-]*) [>=]=([0-9.]+)", re.MULTILINE)
+    allowed = {name: parts(version) for name, version in floor.findall("\n".join(requirements))}
+    text = (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8")
+    oldest: dict[str, list[list[int]]] = {}
+    for name, version in floor.findall(text):
+        oldest.setdefault(name, []).append(parts(version))
+    assert {*allowed} - {*oldest} == {"mypy", "ruff"}  # which no test imports
+    for name in allowed.keys() & oldest.keys():
+        assert min(oldest[name])[: len(allowed[name])] == allowed[name], name
 
 
 def test_every_dependency_has_its_reason(setup_cfg):

@@ -126,6 +126,22 @@ def test_names_are_listed_without_tensorflow(module: str):
     assert not imported & set(_HEAVY)
 
 
+@pytest.mark.integration
+def test_no_module_warns_when_imported():
+    """Warnings of other packages, which are theirs to mend, do not count."""
+    script = f"""
+import importlib, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for module in {[*_MODULES]}:
+        importlib.import_module("t2t_lite." + module)
+ours = [str(w) for w in caught if w.filename.startswith({str(_ROOT)!r} + "/")]
+assert not ours, ours
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_help_loads_neither_tensorflow_nor_keras():
     commands = [path.stem for path in (_ROOT / "bin").glob("t2t_*.py")]
     assert len(commands) >= 6

@@ -5,13 +5,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-
 _NAMES = ("_get_variable_index", "_momentums", "_velocities")
 
 
-def adam_moments(
-    optimizer: keras.optimizers.Adam, variable: tf.Variable
-) -> tuple[Any, Any] | None:
+def adam_moments(optimizer: keras.optimizers.Adam, variable: tf.Variable) -> tuple[Any, Any] | None:
     """Returns the handles of Adam's first and second moments of a weight, on this device.
 
     None if this release of Keras keeps them under other names.

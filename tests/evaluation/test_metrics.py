@@ -3,15 +3,17 @@
 import re
 
 import pytest
+from sacrebleu.metrics.base import Metric
 
 from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import METRICS_HELP
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.evaluation import _private_api
 from t2t_lite.evaluation.bleu import corpus_bleu
 from t2t_lite.evaluation.bracketing import BracketingF1
-from t2t_lite.evaluation.metric import OutputMetric, Segment
+from t2t_lite.evaluation.metric import OutputMetric, Segment, add_up
 from t2t_lite.evaluation.metrics import (
     check_metrics,
     output_metrics,
@@ -155,3 +157,32 @@ def test_a_text_in_place_of_a_sequence_is_named():
 def test_an_unknown_metric_is_named():
     with pytest.raises(UserError, match="unknown metric 'blue'; did you mean 'bleu'"):
         score_outputs("blue", [Output("a")], ["a"])
+
+
+@pytest.mark.parametrize("name", ["bleu", "bleu_zh", "ter"])
+def test_public_counts_are_sacrebleus_own(name):
+    """Which its private interface tells; chrF has no other."""
+    metric = registry.metric(name)
+    segments = [
+        Segment("", output, reference)
+        for output, reference in [
+            ("The cat sat on the mat.", "The cat sits on a mat."),
+            ("", "words"),
+            ("words", ""),
+            ("", ""),
+            ("one two three four five", "five four one two three"),
+        ]
+    ]
+    outputs, references = zip(*[(s.output, s.reference) for s in segments], strict=True)
+    counter = metric.make_counter()
+    rows = _private_api.segment_statistics(counter, outputs, references)
+    assert [list(row) for row in metric.statistics(segments)] == rows
+    for part in (rows, rows[2:4], rows[3:4]):
+        totals = add_up(part)
+        assert metric.score(totals) == _private_api.score_of(counter, totals)
+
+
+def test_a_sacrebleu_that_keeps_its_counts_is_refused(monkeypatch):
+    monkeypatch.delattr(Metric, "_extract_corpus_statistics")
+    with pytest.raises(UserError, match="does not tell the counts of CHRF"):
+        registry.metric("chrf").statistics([Segment("", "a", "a")])

@@ -92,7 +92,7 @@ class OneTensor(keras.Model):
         (Three, "inputs, targets, weights"),
         (OneTensor, "inputs"),
         (lambda: functional("x", "y", as_dict=True), "x, y"),
-        (lambda: keras.Model(x := keras.Input([4], name="x"), x), "x"),
+        (lambda: keras.Model(x := keras.Input([4], name="x"), x + 1), "x"),
     ],
 )
 def test_other_inputs_are_refused(make, names):

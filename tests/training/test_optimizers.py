@@ -7,6 +7,7 @@ import tensorflow as tf
 from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.training import _private_api
 from t2t_lite.training.optimizers import make_optimizer
 
 RATE, DECAY = 0.01, 0.3
@@ -41,6 +42,8 @@ def draws(seed, count):
     return [[draw.normal(size=size).astype(np.float32) for size in sizes] for _ in range(count)]
 
 
+# Of one update of Adam: two moments of three operations each, seven for the step.
+_ROUNDINGS = 13
 WEIGHTS = draws(0, 1)[0]
 GRADIENTS = draws(1, 4)
 
@@ -118,6 +121,15 @@ def test_updates_are_those_of_the_formula(case):
         expected = FORMULAS[case](weight, [pair[index] for pair in GRADIENTS])
         # An update takes a dozen operations, and Adafactor's means over the weight.
         assert_close(found[index], expected, len(GRADIENTS) * (12 + weight.size))
+
+
+def test_without_its_kernel_adam_is_keras_adam(strategy_over, monkeypatch):
+    """A release of Keras may keep the moments elsewhere."""
+    fused = Training(hparams_of("adam_w"), strategy_over(2)).take(GRADIENTS)
+    monkeypatch.setattr(_private_api, "_NAMES", ("of_another_release",))
+    found = Training(hparams_of("adam_w"), strategy_over(2)).take(GRADIENTS)
+    for one, other in zip(found, fused, strict=True):
+        assert_close(one, other, terms=len(GRADIENTS) * _ROUNDINGS)
 
 
 @pytest.mark.parametrize("case", OPTIMIZERS)
