@@ -1,4 +1,4 @@
-"""TensorFlow's private interface that this package calls: present in TensorFlow 2.21.
+"""TensorFlow's private interface that this package calls: present in TensorFlow 2.19 to 2.21.
 
 setup.cfg pins this range; check the call before raising it.
 """

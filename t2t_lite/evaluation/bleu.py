@@ -43,11 +43,12 @@ class Bleu(SacrebleuMetric):
         """Returns the BLEU of summed counts."""
         counter = cast("BLEU", self._counter)
         orders = counter.max_ngram_order
+        counts = cast(list[int], list(totals))  # in any type of number
         return counter.compute_bleu(
-            correct=list(totals[2 : 2 + orders]),
-            total=list(totals[2 + orders :]),
-            sys_len=int(totals[0]),
-            ref_len=int(totals[1]),
+            correct=counts[2 : 2 + orders],
+            total=counts[2 + orders :],
+            sys_len=int(counts[0]),
+            ref_len=int(counts[1]),
             smooth_method=counter.smooth_method,
             smooth_value=counter.smooth_value,
             effective_order=counter.effective_order,

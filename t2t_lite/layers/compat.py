@@ -7,7 +7,7 @@ from keras import ops
 def int16_halves(words: keras.KerasTensor) -> keras.KerasTensor:
     """Returns the two halves of each int32 of `words` [..., 1] as int16 [..., 2], low half first.
 
-    Keras has `ops.view`, which takes no time, since 3.13.
+    Keras has `ops.view`, which takes no time, since 3.12.
     """
     if hasattr(ops, "view"):
         return ops.view(words, "int16")

@@ -165,7 +165,7 @@ class _Blocks(NamedTuple):
         total = count * size
         rows = ops.scatter(slots[:, None], ops.where(none, 0, order // k + 1), (total + 1,))
         numbers = ops.arange(count, dtype=ends.dtype)
-        # Not `searchsorted`: Keras 3.10's needs to know how many blocks there are.
+        # Not `searchsorted`: before 3.12, Keras's needs to know how many blocks there are.
         ended = ops.sum(ops.cast(ends <= numbers[:, None], ends.dtype), axis=1)  # [count]
         return cls(
             rows=ops.reshape(rows[:total], (count, size)),
