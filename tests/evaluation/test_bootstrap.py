@@ -6,7 +6,7 @@ import pytest
 from sacrebleu.metrics import CHRF, TER
 from sacrebleu.significance import PairedTest
 
-from support.rounding import relative_bound
+from support.rounding import assert_close, relative_bound
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
 from t2t_lite.evaluation.bootstrap import BootstrapResult, resample
