@@ -123,11 +123,11 @@ def test_updates_are_those_of_the_formula(case):
         assert_close(found[index], expected, len(GRADIENTS) * (12 + weight.size))
 
 
-def test_without_its_kernel_adam_is_keras_adam(strategy_over, monkeypatch):
+def test_without_its_kernel_adam_is_keras_adam(monkeypatch):
     """A release of Keras may keep the moments elsewhere."""
-    fused = Training(hparams_of("adam_w"), strategy_over(2)).take(GRADIENTS)
+    fused = Training(hparams_of("adam_w")).take(GRADIENTS)
     monkeypatch.setattr(_private_api, "_NAMES", ("of_another_release",))
-    found = Training(hparams_of("adam_w"), strategy_over(2)).take(GRADIENTS)
+    found = Training(hparams_of("adam_w")).take(GRADIENTS)
     for one, other in zip(found, fused, strict=True):
         assert_close(one, other, terms=len(GRADIENTS) * _ROUNDINGS)
 
