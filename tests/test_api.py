@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import t2t_lite as t2t
 from support.rounding import assert_close
-from support.transformer import transformer_terms
+from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.search.penalties import Penalty
@@ -81,7 +81,7 @@ def test_n_best_explains_each_output(run):
         assert_close(one.attention.sum(axis=1), np.ones(len(one.tokens)), terms)
         assert one.log_probs.shape == (len(one.tokens),)
         if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
-            terms = len(one.tokens) + transformer_terms(run.hparams, len(one.source_tokens), 258)
+            terms = len(one.tokens) + forward_terms(run.hparams, len(one.source_tokens), 258)
             assert_close(one.score, one.log_probs.sum(), terms)
 
 
@@ -145,7 +145,7 @@ def test_search_over_a_plain_model_finds_what_steps_find(decided):
     limits = [10, 7, 12]
     penalty = Penalty(alpha=0.6)
     ids, scores = t2t.BeamSearch(model, beam_size=3, penalty=penalty)(inputs, limits)
-    terms = max(limits) + transformer_terms(model.hparams, max(limits), 12)
+    terms = max(limits) + forward_terms(model.hparams, max(limits), 12)
     for as_dict in (False, True):
         search = t2t.BeamSearch(_logits_of(model, as_dict), beam_size=3, penalty=penalty)
         plain_ids, plain_scores = search(inputs, limits)

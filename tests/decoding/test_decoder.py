@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Output
@@ -198,7 +198,7 @@ def test_a_language_models_details_are_those_of_what_follows_the_prompt():
     ((whole,),) = decoder.score([Source("", [])], [[*source.prefix, *best.ids]])
     expected = whole.details.log_probs[len(source.prefix) :][: len(details.tokens)]
     length = len(source.prefix) + 1 + size
-    assert_close(details.log_probs, expected, net_terms(model, length))
+    assert_close(details.log_probs, expected, log_prob_terms(model, length))
 
 
 def test_the_pieces_of_a_line_are_sampled_independently():

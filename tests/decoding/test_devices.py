@@ -4,8 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import Replicas, decoding_devices
@@ -51,7 +51,7 @@ def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them(st
             [h.ids for h in beams] for beams in again
         ]
         scores = [[h.score for beams in side for h in beams] for side in (found, again)]
-        assert_close(*scores, 12 * net_terms(model, 12))  # steps at most: 8 numbers and 4 more
+        assert_close(*scores, 12 * log_prob_terms(model, 12))  # steps at most: 8 numbers and 4 more
     assert results[0][1] != results[1][1]
 
 

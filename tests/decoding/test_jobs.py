@@ -11,8 +11,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import relative_bound
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding import jobs, loading
 from t2t_lite.decoding.config import DecoderConfig
@@ -114,7 +114,7 @@ def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_sam
     ]
     assert [entry["source"] for entry in found] == LINES
     steps = 9 + 4  # of the longest source, with its EOS, and of `extra_length`
-    terms = steps * net_terms(run_folder.open_run(config.output_dir).build_model(), steps)
+    terms = steps * log_prob_terms(run_folder.open_run(config.output_dir).build_model(), steps)
     beams = [beam for entry in found for beam in entry["hypotheses"]]
     # Differences of logits are added up.
     error = relative_bound(2 * terms) * max(-min(beam["log_probs"]) for beam in beams)

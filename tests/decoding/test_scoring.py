@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 
@@ -17,7 +17,7 @@ def test_scores_are_those_of_t2t_without_the_padding(golden, t2t_weights, batch)
     features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
     scores = total_score(model, features).numpy()
     per_token = recorded[f"{batch}/xent_per_token"].reshape(features["targets"].shape)
-    terms = features["targets"].shape[1] * net_terms(model, max(features["inputs"].shape))
+    terms = features["targets"].shape[1] * log_prob_terms(model, max(features["inputs"].shape))
     scale = abs(recorded[f"{batch}/logits"]).max()  # a score adds up differences of logits
     assert_close(scores, -per_token.sum(axis=1), terms, scale=scale)
     # T2T's scorer includes the padding.
@@ -41,5 +41,5 @@ def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set, set_logit
     targets = np.array([[1, 0], *([a, b] for a in (2, 3) for b in (1, 2, 3))], np.int32)
     inputs = np.tile(np.array([[5, 3, 1]], np.int32), (len(targets), 1))
     scores = total_score(model, {"inputs": inputs, "targets": targets})
-    terms = targets.shape[1] * net_terms(model, inputs.shape[1]) + len(targets)
+    terms = targets.shape[1] * log_prob_terms(model, inputs.shape[1]) + len(targets)
     assert_close(tf.reduce_sum(tf.exp(scores)), 1.0, terms)

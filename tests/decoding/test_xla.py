@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
@@ -84,7 +84,7 @@ def test_xla_finds_the_same_with_few_sizes(decided, names, settings, monkeypatch
         np.testing.assert_array_equal(found.ids, expected.ids)
         # A score adds up a difference of logits a step, and those of an LSTM a cell a step.
         steps = max(lengths) + max(limits)
-        terms = steps * sum(net_terms(one, max(lengths)) for one in models)
+        terms = steps * sum(log_prob_terms(one, max(lengths)) for one in models)
         assert_close(found.scores, expected.scores, terms, scale=ENDING)
         best = zip(expected.ids[:, 0], limits, strict=True)
         assert any(EOS in ids[: limit - 1] for ids, limit in best), "some end by themselves"

@@ -5,8 +5,8 @@ import math
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2, graph_text, saved_model
@@ -29,7 +29,7 @@ def test_outputs_are_the_decoders(run, tmp_path):
     wanted = decoder.decode(decoder.text.encode(TEXTS))
     translate = tf.saved_model.load(tmp_path / "translate" / "1").signatures["serving_default"]
     found = translate(inputs=tf.constant(TEXTS))
-    terms = net_terms(decoder.model, max(len(text.encode()) for text in TEXTS) + 1)
+    terms = log_prob_terms(decoder.model, max(len(text.encode()) for text in TEXTS) + 1)
     labels = set()
     for row, scores, beams in zip(found["outputs"], found["scores"], wanted, strict=True):
         texts = [text.decode() for text in row.numpy() if text]

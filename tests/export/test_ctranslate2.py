@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.instructions import products_of_8_bits_saturate
 from support.rounding import UNIT, assert_close, relative_bound
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
@@ -96,7 +96,7 @@ def assert_scores_agree(model, features, folder):
     """Compares the log-probability of every target subword, a difference of logits."""
     length = max(array.shape[1] for array in features.values())
     scale = np.abs(model(features)).max()
-    assert_close(*log_probs(model, features, folder), net_terms(model, length), scale=scale)
+    assert_close(*log_probs(model, features, folder), log_prob_terms(model, length), scale=scale)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_searches_find_the_same(decided, beams, alpha, least):
     same = np.mean([found.hypotheses[0] == a for found, a in zip(results, ours, strict=True)])
     assert same >= least
     if beams > 1:  # ours searches further, so that it may find better ones
-        error = relative_bound(2 * LIMIT * net_terms(model, LIMIT)) * np.abs(scores).max()
+        error = relative_bound(2 * LIMIT * log_prob_terms(model, LIMIT)) * np.abs(scores).max()
         assert (scores[:, 0] >= [found.scores[0] - error for found in results]).all()
 
 

@@ -5,8 +5,8 @@ import importlib
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2, saved_model
@@ -37,7 +37,7 @@ def test_outputs_are_the_decoders(run, tmp_path, settings):
         assert [text.decode() for text in row.numpy()] == [h.output.text for h in beams]
     scores = [[hypothesis.score for hypothesis in beams] for beams in wanted]
     steps = max(len(source.prefix) for source in sources) + 4  # and `extra_length`
-    assert_close(found["scores"], scores, terms=steps * net_terms(decoder.model, steps))
+    assert_close(found["scores"], scores, terms=steps * log_prob_terms(decoder.model, steps))
 
     ids = tf.saved_model.load(tmp_path / "ids" / "1").signatures["serving_default"]
     rows = tf.ragged.constant([list(s.prefix) for s in sources], tf.int32).to_tensor()

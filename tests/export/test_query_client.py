@@ -11,8 +11,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import relative_bound
+from support.terms import log_prob_terms
 from t2t_lite.bin.t2t_query_server import main
 
 LINES = ["plain words", "", " \u2003", "日本 \x00 e\u0301", "tab\tand\rreturn"]
@@ -91,7 +91,9 @@ def test_answers_are_the_decoders(greedy_export, server, ask):
         assert line.split("\t")[:-1] == [beam.output.text for beam in beams]
         steps = 2 * (len(line.encode()) + 4)  # of the encoder and the decoder
         for beam, score in zip(beams, line.split("\t")[1:], strict=True):
-            error = abs(beam.score) * relative_bound(2 * steps * net_terms(decoder.model, steps))
+            error = abs(beam.score) * relative_bound(
+                2 * steps * log_prob_terms(decoder.model, steps)
+            )
             assert float(score) == pytest.approx(beam.score, abs=0.0005 + error)
     assert code == 0
     vocabulary = f"--problem={decoder.problem.name}", "--data_dir=unused"  # bytes have no file

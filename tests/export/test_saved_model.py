@@ -7,8 +7,8 @@ import sys
 import pytest
 import tensorflow as tf
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import saved_model
@@ -118,7 +118,7 @@ def test_another_process_gives_what_the_decoder_gives(
         for score, beam in zip(row, beams, strict=False)  # a row has columns for every beam
     ]
     steps = 40 + 10  # of the longest source, and `extra_length`
-    assert_close(*zip(*shown, strict=True), terms=steps * net_terms(decoder.model, steps))
+    assert_close(*zip(*shown, strict=True), terms=steps * log_prob_terms(decoder.model, steps))
     for beams, ids, texts in zip(found, rows, others[0], strict=True):
         count = len(beams)
         assert [without_padding(i) for i in ids[:count]] == [beam.ids for beam in beams]

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite.models.attention_maps import attention_maps
 from t2t_lite.models.seq2seq import Seq2Seq, with_attention
 

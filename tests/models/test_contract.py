@@ -14,8 +14,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.models import roundings_of, terms_of
 from support.rounding import assert_close, relative_bound
+from support.terms import roundings_of, terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
@@ -452,7 +452,7 @@ def test_another_process_and_backend_computes_the_same(models, features, tmp_pat
             "KERAS_BACKEND": "jax",
             "JAX_PLATFORMS": "cpu",
             # The graphs are run once each: no time for a compiler to optimise them.
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0",
         },
         check=True,
     )

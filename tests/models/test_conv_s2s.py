@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams, LayerSize

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.models import roundings_of
 from support.rounding import assert_close
+from support.terms import roundings_of
 from t2t_lite.layers.attention import SelfAttention
 from t2t_lite.layers.base import narrow_matrices
 from t2t_lite.models.copies import copy_weights, empty_copy, in_dtype

@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.recurrent import Recurrent

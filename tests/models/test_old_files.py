@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"

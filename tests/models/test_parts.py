@@ -48,7 +48,7 @@ _CLASSIFIER = """
 import sys
 import keras
 import numpy as np
-from support.models import terms_of
+from support.terms import terms_of
 from support.rounding import assert_close
 from t2t_lite.models.lstm import LSTMSeq2SeqAttention
 from t2t_lite.models.transformer import Transformer
@@ -104,7 +104,7 @@ def test_a_classifier_on_an_encoder(backend, tmp_path: pathlib.Path, capsys, mon
             ),
             "KERAS_BACKEND": backend,
             "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # few steps: no time to optimise
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0",  # few steps: no time to optimise
         },
         check=True,
         stdout=subprocess.PIPE,

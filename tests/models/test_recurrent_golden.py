@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.search.beam_search import BeamSearch, Penalty, greedy_search

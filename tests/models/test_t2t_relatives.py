@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.t2t_import import variables as t2t_variables

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.models import roundings_of, terms_of
 from support.rounding import assert_close
+from support.terms import roundings_of, terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.output_projection import EXCLUDED

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.models import terms_of
 from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite.errors import UsageError
 
 _OPTIONS = [

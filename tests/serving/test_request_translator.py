@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from support.depth import net_terms
 from support.rounding import assert_close, relative_bound
+from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import ServerMetrics
@@ -67,7 +67,7 @@ def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
         assert [h["text"] for h in answer["hypotheses"]] == [h.output.text for h in found[:2]]
         scores = [h["score"] for h in answer["hypotheses"]]
         steps = len(text.encode()) + 1 + 4  # and `extra_length`
-        terms = steps * net_terms(decoder.model, steps)
+        terms = steps * log_prob_terms(decoder.model, steps)
         assert_close(scores, [h.score for h in found[:2]], terms)
 
 

@@ -1,11 +1,38 @@
-"""How many roundings lie on the longest path through the small models of the tests.
+"""How many roundings lie on the longest path through a model, for `support.rounding`.
 
-The terms of every sum on the way, one after another, for `support.rounding`.
+They are the terms of every sum on the way, one after another.
 """
+
+from t2t_lite.models.neural_gpu import NeuralGPU
+from t2t_lite.models.recurrent import RecurrentSeq2Seq
+from t2t_lite.models.universal_transformer import UniversalTransformer
+
+
+def terms_of(model, length: int) -> int:
+    """Returns the terms of all sums of a model, one after another, for `assert_close`.
+
+    Args:
+        model: any `Seq2Seq`.
+        length: positions of the longer side, source or target.
+    """
+    products = sum(_terms(variable) for variable in model.trainable_variables)
+    # The softmax adds up all positions, and so does the mean that it weights.
+    attention = sum(2 * length for layers in model.attention_layers().values() for _ in layers)
+    return (products + attention) * _repeats(model, length)
+
+
+def log_prob_terms(model, length: int) -> int:
+    """Returns the terms from the ids to the log-probabilities, whose softmax sums over V."""
+    return terms_of(model, length) + model.targets_vocab_size
+
+
+def roundings_of(model, length: int) -> int:
+    """Returns the same where each product is summed in float32: one rounding, whatever its size."""
+    return len(model.trainable_variables) * _repeats(model, length)
 
 
 def forward_terms(hparams, length: int, vocab: int) -> int:
-    """Returns the terms from a Transformer's embeddings to its log-probabilities.
+    """As `log_prob_terms`, where there are only the hyperparameters of a Transformer.
 
     Args:
         hparams: the model's; widths, layers.
@@ -36,3 +63,18 @@ def step_terms(forward: int, tokens: int) -> int:
     rounding as of any other.
     """
     return 2 * forward + tokens
+
+
+def _terms(variable) -> int:
+    """The sum that a weight takes part in."""
+    if len(variable.shape) == 1:  # a norm's mean and variance; else it is added or multiplied
+        return 2 * variable.shape[0] if variable.name == "gamma" else 1
+    # An embedding [V, D] is the softmax matrix, too; a kernel is [..., inputs, outputs].
+    return variable.shape[-1] if variable.name == "matrix" else variable.shape[-2]
+
+
+def _repeats(model, length: int) -> int:
+    """How often a value passes through the same weights."""
+    if isinstance(model, UniversalTransformer):
+        return max(model.hparams.num_rec_steps, model.hparams.act_max_steps)
+    return length if isinstance(model, (RecurrentSeq2Seq, NeuralGPU)) else 1

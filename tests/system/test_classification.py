@@ -9,7 +9,7 @@ import pytest
 
 import t2t_lite
 from support.rounding import assert_close, relative_bound
-from support.transformer import transformer_terms
+from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.runs import run_folder
@@ -152,7 +152,7 @@ def test_n_best_lists_are_distributions(each, is_encoder):
     scores = {entry.text: entry.score for entry in found[::-1] if entry.text in ("neg", "pos")}
     total, labels = sum(map(math.exp, scores.values())), 2
     opened = run_folder.open_run(str(each / "run"))
-    terms = transformer_terms(opened.hparams, len(found[0].source_tokens), labels + 2)
+    terms = forward_terms(opened.hparams, len(found[0].source_tokens), labels + 2)
     gap = max(map(abs, scores.values()))  # between the logits, of which a score is a difference
     if is_encoder:
         assert_close(total, 1.0, terms=2 * (labels + 2))  # a softmax, and its logarithms taken back

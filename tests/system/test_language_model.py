@@ -13,7 +13,7 @@ import pytest
 
 import t2t_lite
 from support.rounding import assert_close, relative_bound
-from support.transformer import transformer_terms
+from support.terms import forward_terms
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
@@ -140,7 +140,7 @@ def test_perplexity_is_that_of_the_scores(each, capsys):
         log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         wanted = sum(log_probs[i, id_] for i, id_ in enumerate(ids))
         # A sum of log-probabilities, each a difference of numbers as large as the logits.
-        terms = len(ids) + transformer_terms(opened.hparams, len(ids), logits.shape[-1])
+        terms = len(ids) + forward_terms(opened.hparams, len(ids), logits.shape[-1])
         assert_close(float(score), wanted, terms, scale=len(ids) * np.abs(logits).max())
         total, tokens = total + wanted, tokens + len(ids)
     words = LENGTH + 2 + 3

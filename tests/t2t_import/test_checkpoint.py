@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_trainer
 from t2t_lite.checkpoints import averaging
@@ -126,7 +126,7 @@ def test_logits_are_those_of_t2t(t2t_files, golden, tmp_path, config):
     recorded = np.load(folder / "forward.npz")
     for batch in "ab":
         batch_features = {name: recorded[f"{batch}/{name}"] for name in ("inputs", "targets")}
-        terms = net_terms(model, max(array.shape[1] for array in batch_features.values()))
+        terms = log_prob_terms(model, max(array.shape[1] for array in batch_features.values()))
         assert_close(model(batch_features), recorded[f"{batch}/logits"], terms)
 
 
@@ -141,7 +141,7 @@ def test_models_of_similar_layers_are_imported(t2t_files, golden, tmp_path, name
     real = batch_features["targets"] != 0
     # A universal Transformer passes its layers once for each step.
     passes = getattr(model.hparams, "act_max_steps", 0) or 1
-    terms = passes * net_terms(model, max(array.shape[1] for array in batch_features.values()))
+    terms = passes * log_prob_terms(model, max(array.shape[1] for array in batch_features.values()))
     assert_close(np.asarray(model(batch_features))[real], recorded["a/logits"][real], terms)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from support.depth import net_terms
 from support.rounding import assert_close
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder
 from t2t_lite.models.transformer_encoder import TransformerClassifier
@@ -49,7 +49,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic):
     inputs = np.array([[3, 10, 1], [60, 200, 1]], np.int32)
     wanted = t2t_arithmetic.class_logits(hparams, arrays, inputs, space=3)
     found = model({"inputs": inputs, "targets": np.array([[2, 1], [3, 1]], np.int32)})
-    assert_close(found[:, 0, 2:], wanted, net_terms(model, inputs.shape[1]))
+    assert_close(found[:, 0, 2:], wanted, log_prob_terms(model, inputs.shape[1]))
 
 
 @pytest.mark.integration

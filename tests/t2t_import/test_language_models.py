@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from support.depth import net_terms
 from support.rounding import assert_close, relative_bound
+from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder
 from t2t_lite.models.transformer import Transformer
@@ -80,7 +80,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic, cap
     assert model.count_params() == sum(array.size for array in arrays.values())
     targets = np.array([[3, 10, 1, 0, 0], [6, 2, 9, 20, 4]], np.int32)
     wanted = t2t_arithmetic.logits(name, hparams, arrays, targets)
-    assert_close(model(features(targets)), wanted, net_terms(model, targets.shape[1]))
+    assert_close(model(features(targets)), wanted, log_prob_terms(model, targets.shape[1]))
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
@@ -95,7 +95,7 @@ def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_arithmeti
     _, model = t2t_files.restored(folder)
     targets = np.array([[3, 10, 1]], np.int32)
     wanted = t2t_arithmetic.logits(name, hparams, arrays, targets)
-    assert_close(model(features(targets)), wanted, net_terms(model, targets.shape[1]))
+    assert_close(model(features(targets)), wanted, log_prob_terms(model, targets.shape[1]))
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
@@ -137,7 +137,7 @@ def test_the_commands_score_and_go_on_as_t2ts_arithmetic(
     ended = [[*ids, 1] for ids in texts]
     wanted = [log_probs(ids)[range(len(ids)), ids].sum() for ids in ended]
     length = max(map(len, ended))
-    terms = length * net_terms(run_folder.open_run(f"{folder}/run").build_model(), length)
+    terms = length * log_prob_terms(run_folder.open_run(f"{folder}/run").build_model(), length)
     error = relative_bound(2 * terms) * -min(wanted)
     assert [float(score) for score in scores] == pytest.approx(wanted, abs=0.5e-6 + error)
     shown = re.search(r"perplexity (\S+) per token", capsys.readouterr().out)[1]
