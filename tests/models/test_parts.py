@@ -99,12 +99,14 @@ def test_a_classifier_on_an_encoder(backend, tmp_path: pathlib.Path, capsys, mon
         [sys.executable, "-c", _CLASSIFIER, backend, str(tmp_path / "model.keras")],
         env={
             **os.environ,
+            # For tests/support.
             "PYTHONPATH": os.pathsep.join(
                 [str(pathlib.Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
             ),
             "KERAS_BACKEND": backend,
             "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0",  # few steps: no time to optimise
+            # Few steps: no time for a compiler to optimise them.
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0",
         },
         check=True,
         stdout=subprocess.PIPE,
