@@ -213,17 +213,21 @@ class RunFolder:
 def _read_moving_averages(model: "Seq2Seq", path: str) -> None:
     """Gives a model the moving averages of its weights from a checkpoint of training.
 
-    Keras's optimizers know where they keep them; one without moments has no more to read.
+    Keras's optimizers know under which name they keep them; one without moments has nothing else
+    for each weight.
     """
     import keras
     import tensorflow as tf
 
     rate = keras.optimizers.schedules.ExponentialDecay(0.0, 1, 1.0)  # no variable, as in training
     optimizer = keras.optimizers.SGD(rate, use_ema=True)
-    optimizer.build(model.trainable_variables)
+    weights = model.trainable_variables
+    optimizer.build(weights)
     saved = tf.train.Checkpoint(optimizer=optimizer)
     saved.read(path).expect_partial().assert_existing_objects_matched()
-    optimizer.finalize_variable_values(model.trainable_variables)
+    # Not `finalize_variable_values`, which fails under a strategy.
+    for weight, average in zip(weights, optimizer.variables[-len(weights) :], strict=True):
+        weight.assign(keras.ops.convert_to_numpy(average))
 
 
 @contextlib.contextmanager
