@@ -49,7 +49,10 @@ def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, make_mode
     exported = tf.saved_model.load(str(tmp_path))(tf.constant(inputs))
     ids, scores = search(inputs, limits)
     ids = np.where(ids == EOS, 0, ids)
-    for found_ids, found_scores in ((ids, scores), exported.values()):
+    for found_ids, found_scores in (
+        (ids, scores),
+        (exported["outputs"], exported["scores"]),
+    ):
         rows = np.pad(found_ids, [(0, 0), (0, 0), (0, LIMIT)])[:, :, :LIMIT]
         for sentence, limit in enumerate(limits):
             pairs = zip(rows[sentence].tolist(), np.array(found_scores[sentence]), strict=True)
