@@ -250,12 +250,10 @@ class Text2TextProblem(Problem):
         return self.dataset_splits
 
     def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Prepends `inputs_prefix` and `targets_prefix` to the text."""
+        """Yields copies of the samples, `inputs_prefix` and `targets_prefix` before the text."""
         inputs, targets = self.inputs_prefix, self.targets_prefix
         if not self.has_inputs:
             return ({"inputs": "", "targets": targets + sample["targets"]} for sample in samples)
-        if not (inputs or targets):
-            return iter(samples)
         return (
             {"inputs": inputs + sample["inputs"], "targets": targets + sample["targets"]}
             for sample in samples
@@ -264,6 +262,8 @@ class Text2TextProblem(Problem):
 
 def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> Iterator[Sample]:
     """Yields the samples of `generate_samples`, each with its sides as text.
+
+    They are copies, since a problem may fill the same dictionary again and again.
 
     Args:
         samples: what the problem's method returned.
@@ -280,7 +280,7 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
             is_text = False
         if not is_text:
             raise _unexpected(name, number, sample, f"text: `{'` and `'.join(sides)}`")
-        yield sample
+        yield {side: sample[side] for side in sides}
 
 
 def _unexpected(name: str, number: int, sample: Any, expected: str) -> DataError:

@@ -491,3 +491,31 @@ def test_a_split_without_samples_is_an_error(data, cls, size, split, leftovers):
     with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split would be"):
         generate(cls(train=size), data)
     assert leftovers() == []
+
+
+class Refilling(Small):
+    """Yields one dictionary for all samples, and changes it each time."""
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        sample = {}
+        for i in range(self.sizes[dataset_split]):
+            sample["inputs"], sample["targets"] = f"{i}", f"{i:x}é"
+            yield sample
+
+
+class Relabelled(Refilling):
+    """Overrides what is between `generate_samples` and the prefixes, too."""
+
+    def text_samples(self, data_dir, tmp_dir, dataset_split):
+        return self.generate_samples(data_dir, tmp_dir, dataset_split)
+
+
+@pytest.mark.parametrize("cls", [Refilling, Relabelled])
+def test_one_dictionary_may_hold_all_samples_in_turn(data, undisturbed, cls, digests):
+    generate(cls(), data)
+    assert digests(data) == undisturbed
+
+
+def test_samples_can_be_collected():
+    found = list(Refilling(train=3).text_samples("", "", "train"))
+    assert [sample["inputs"] for sample in found] == ["0", "1", "2"]
