@@ -4,6 +4,7 @@ import contextlib
 import glob
 import gzip
 import logging
+import operator
 import os
 import pathlib
 import shutil
@@ -14,7 +15,7 @@ from t2t_lite import files
 from t2t_lite.corpora.download import download
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
-from t2t_lite.errors import UserError
+from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.tensor2tensor_api import datasets
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
 from t2t_lite.text.text_files import iterate_lines
@@ -131,6 +132,7 @@ def generate_files(
 
     Raises:
         ValueError: a feature is empty.
+        DataError: a feature is not a list of integers.
     """
     if existing := outputs_exist(output_filenames):
         log.info("%s exists: its files are kept", existing)
@@ -143,17 +145,23 @@ def generate_files(
             for number, case in enumerate(cases):
                 if max_cases and number >= max_cases:
                     break
-                out[number // cycle_every_n % len(out)].write(frame(_serialized(case)))
+                record = _serialized(case, number + 1)
+                out[number // cycle_every_n % len(out)].write(frame(record))
 
 
-def _serialized(case: _Features) -> bytes:
+def _serialized(case: _Features, number: int) -> bytes:
+    features = {}
     for name, ids in case.items():
-        if not len(ids):
+        try:
+            features[name] = [operator.index(id_) for id_ in ids]
+        except TypeError:
+            raise DataError(
+                f"generate_files: sample {number}: {name}: expected a list of integers, got "
+                f"{quoted(ids)}; only ids are read, so leave other features out"
+            ) from None
+        if not features[name]:
             raise ValueError(f"Empty generated field: {(name, ids)}")
-    try:
-        return serialize({name: [int(id_) for id_ in ids] for name, ids in case.items()})
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{case}: expected lists of ids ({error})") from error
+    return serialize(features)
 
 
 def shuffle_dataset(

@@ -5,6 +5,7 @@ Unlike T2T's, `decode` leaves out padding, EOS and ids outside the vocabulary.
 
 import contextlib
 import contextvars
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -12,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from t2t_lite import files
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UserError, quoted
 from t2t_lite.text import subword_text_encoder, text_encoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
@@ -384,8 +385,19 @@ class AdaptedEncoder(text_encoder.TextEncoder):
         return self._vocab_size
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a line; EOS is not appended."""
-        return [int(id_) for id_ in self._encoder.encode(text)]
+        """Returns the ids of a line; EOS is not appended.
+
+        Raises:
+            UserError: the user's encoder returned something else.
+        """
+        ids = self._encoder.encode(text)
+        try:
+            return [operator.index(id_) for id_ in ids]
+        except TypeError:
+            raise UserError(
+                f"{type(self._encoder).__name__}.encode({quoted(text)}): expected a list of "
+                f"integers, got {quoted(ids)}"
+            ) from None
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text."""
