@@ -304,7 +304,12 @@ class Text2ClassProblem(Text2TextProblem):
 
     For models, a label is a target of one symbol, which EOS follows as always: see
     `ClassLabelEncoder`. For users, it is its text.
+
+    Attributes:
+        form_of_inputs: what the inputs of a sample are, for errors.
     """
+
+    form_of_inputs: ClassVar[str] = "text"
 
     @property
     @abc.abstractmethod
@@ -348,8 +353,7 @@ class Text2ClassProblem(Text2TextProblem):
         labels: dict[Hashable, str] = {}
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
         for number, sample in enumerate(samples, 1):
-            if not isinstance(sample, Mapping) or "inputs" not in sample:
-                raise _unexpected(self.base_name, number, sample, "`inputs` and `label`")
+            line = self.numbered_source(number, sample)
             # Not earlier: generate_samples may write the file that class_labels reads.
             labels = labels or dict(enumerate(self.class_labels(data_dir)))
             given = sample.get("label")
@@ -359,11 +363,29 @@ class Text2ClassProblem(Text2TextProblem):
                     f"{self.base_name}: sample {number} of generate_samples: label "
                     f"{given!r}: expected a number from 0 to {len(labels) - 1}"
                 )
-            yield {"inputs": self.source_line(sample["inputs"]), "targets": label}
+            yield {"inputs": line, "targets": label}
+
+    def numbered_source(self, number: int, sample: Any) -> str:
+        """Returns the inputs of a sample as one text.
+
+        Raises:
+            DataError: it has no inputs, or these are not text; the message says its number.
+        """
+        try:
+            return self.source_line(sample["inputs"])
+        except (KeyError, TypeError):
+            expected = f"`inputs` ({self.form_of_inputs}) and `label`"
+            raise _unexpected(self.base_name, number, sample, expected) from None
 
     def source_line(self, inputs: Any) -> str:
-        """Returns the inputs of a sample as one text."""
-        return str(inputs)
+        """Returns the inputs of a sample as one text.
+
+        Raises:
+            TypeError: they are not text.
+        """
+        if not isinstance(inputs, str):
+            raise TypeError(type(inputs))
+        return inputs
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the texts without their labels."""
@@ -391,14 +413,22 @@ class TextConcat2ClassProblem(Text2ClassProblem):
     """
 
     CONCAT_TOKEN: ClassVar[str] = "$"
+    form_of_inputs: ClassVar[str] = "a list of texts"
 
     def source(self, line: str) -> str:
         """Drops the white space around a line, but not the tabs of empty texts."""
         return line.strip(" \r\n")
 
     def source_line(self, inputs: Any) -> str:
-        """Returns the texts of a sample, separated by tabs."""
-        return "\t".join(text.replace("\t", " ") for text in inputs)
+        """Returns the texts of a sample, separated by tabs.
+
+        Raises:
+            TypeError: they are not a list of texts.
+        """
+        if not isinstance(inputs, list | tuple):  # the letters of one text would be texts, too
+            raise TypeError(type(inputs))
+        texts = map(super().source_line, inputs)
+        return "\t".join(text.replace("\t", " ") for text in texts)
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the texts of each sample, one after another."""

@@ -74,8 +74,8 @@ class Text2ClassProblem(Text2TextProblem, text_problems.Text2ClassProblem):
         self.get_or_create_vocab(data_dir, tmp_dir)
         encoder = self.load_encoders(data_dir)["inputs"]
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
-        for sample in samples:
-            ids = encoder.encode(self.source_line(sample["inputs"]))
+        for number, sample in enumerate(samples, 1):
+            ids = encoder.encode(self.numbered_source(number, sample))
             yield {"inputs": [*ids, EOS_ID], "targets": [sample["label"]]}
 
     def id_samples(

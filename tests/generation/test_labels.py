@@ -87,8 +87,30 @@ def test_a_sample_without_text_is_an_error(data):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             yield {"label": 1}
 
-    with pytest.raises(DataError, match=r"sample 1 of generate_samples: .*`inputs` and `label`"):
+    with pytest.raises(DataError, match=r"sample 1 of generate_samples: .*`inputs` \(text\) and "):
         texts(Wordless(), data)
+
+
+@pytest.mark.parametrize("inputs", [float("nan"), None, b"blue", ["blue"], 7])
+def test_what_is_no_text_is_not_made_one(data, inputs):
+    class Textless(Named):
+        samples = (("red", 0), (inputs, 1))
+
+    with pytest.raises(
+        DataError, match=r"colours: sample 2 .* `inputs` \(text\) and `label`; got "
+    ):
+        texts(Textless(), data)
+
+
+@pytest.mark.parametrize(
+    "inputs", ["blue", None, b"blue", {"a": "b"}, ["a", None], ["a", b"b"], [1.5]]
+)
+def test_what_is_no_list_of_texts_is_not_made_one(data, inputs):
+    class Textless(Pairs):
+        samples = ((["red", "blue"], 1), (inputs, 1))
+
+    with pytest.raises(DataError, match=r"sample 2 .* `inputs` \(a list of texts\) and `label`; "):
+        texts(Textless(), data)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,16 @@ def test_encoded_samples_have_t2ts_ids(upstream, tmp_path):
     assert ids == [([99, 1], [2, 1]), ([101, 1], [4, 1])]
 
 
+def test_encoded_samples_are_of_text(upstream, tmp_path):
+    class Bare(Encoding):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            return [{"inputs": "a", "label": 0}, {"inputs": ["b"], "label": 1}]
+
+    registry.register_problem("usr_bare")(Bare)
+    with pytest.raises(DataError, match=r"usr_bare: sample 2 of generate_samples: .*\(text\)"):
+        generate(registry.problem("usr_bare"), tmp_path)
+
+
 class Words(Encoding):
     """Labels that are words of a vocabulary, which has reserved ids."""
 
