@@ -13,7 +13,7 @@ import random
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import google_crc32c
 from google.protobuf.message import DecodeError
@@ -27,10 +27,12 @@ _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
 # A longer record is not an example: the longest line that is read takes a quarter of this.
 _MAX_RECORD_BYTES = 2**29
+_SIDES = {"inputs", "targets"}
 FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
 
-# The part of tensorflow/core/example/{example,feature}.proto for lists of int64. The reader uses
-# it; the writer, on whose speed data generation depends, assembles the same bytes by hand.
+# The part of tensorflow/core/example/{example,feature}.proto for lists of int64; other lists are
+# only noticed. The reader uses it; the writer, on whose speed data generation depends, assembles
+# the same bytes by hand.
 _SCHEMA = """
 name: "t2t_lite/example.proto" package: "t2t_lite" syntax: "proto3"
 message_type {
@@ -39,6 +41,8 @@ message_type {
 }
 message_type {
   name: "Feature"
+  field { name: "bytes_list" number: 1 type: TYPE_BYTES }
+  field { name: "float_list" number: 2 type: TYPE_BYTES }
   field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".t2t_lite.Int64List" }
 }
 message_type {
@@ -124,7 +128,8 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
 
     Raises:
         UserError: a file does not exist.
-        DataError: a file is damaged or truncated; the message names file and record (from 1).
+        DataError: a file is damaged or truncated, or its inputs or targets are not ids; the message
+            names file and record (from 1).
     """
     for path in paths:
         name = os.fspath(path)
@@ -136,6 +141,9 @@ def read_examples(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str,
                     except DecodeError:
                         raise _damaged(name, number) from None
                     features = example.features.feature
+                    for side in _SIDES.intersection(features):
+                        if features[side].bytes_list or features[side].float_list:
+                            raise _no_ids(name, number, side, features[side])
                     yield {side: list(features[side].int64_list.value) for side in sorted(features)}
         except FileNotFoundError:
             raise UserError(f"{name}: no such file") from None
@@ -169,6 +177,14 @@ def split_records(framed: bytes) -> Iterator[bytes]:
         end = start + length + FRAME_BYTES
         yield framed[start:end]
         start = end
+
+
+def _no_ids(name: str, number: int, side: str, feature: Any) -> DataError:
+    kind = "bytes" if feature.bytes_list else "floats"
+    return DataError(
+        f"{name}, record {number}: {side} are {kind}, not ids (int64); delete the file and "
+        "generate it with t2t-datagen"
+    )
 
 
 def _damaged(name: str, number: int) -> DataError:

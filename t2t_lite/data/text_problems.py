@@ -273,7 +273,7 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
     Raises:
         DataError: a sample lacks a side, or a side is not text.
     """
-    for number, sample in enumerate(samples, 1):
+    for number, sample in _numbered(samples, name):
         try:
             is_text = all(isinstance(sample[side], str) for side in sides)
         except (KeyError, TypeError):
@@ -281,6 +281,16 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
         if not is_text:
             raise _unexpected(name, number, sample, f"text: `{'` and `'.join(sides)}`")
         yield {side: sample[side] for side in sides}
+
+
+def _numbered(samples: Any, name: str) -> Iterator[tuple[int, Any]]:
+    """Numbers samples from 1; DataError if the problem's method returned no samples at all."""
+    if not isinstance(samples, Iterable):
+        raise DataError(
+            f"{name}: generate_samples returned {quoted(samples)}: expected it to yield "
+            "samples, or to return a list of them"
+        )
+    return enumerate(samples, 1)
 
 
 def _unexpected(name: str, number: int, sample: Any, expected: str) -> DataError:
@@ -352,7 +362,7 @@ class Text2ClassProblem(Text2TextProblem):
         """
         labels: dict[Hashable, str] = {}
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
-        for number, sample in enumerate(samples, 1):
+        for number, sample in _numbered(samples, self.base_name):
             line = self.numbered_source(number, sample)
             # Not earlier: generate_samples may write the file that class_labels reads.
             labels = labels or dict(enumerate(self.class_labels(data_dir)))

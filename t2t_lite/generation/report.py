@@ -81,7 +81,7 @@ def report(
     for group in groups:
         is_training = group.source == DatasetSplit.TRAIN
         cleaner = Cleaner(options.cleaning if is_training else CleaningRules())
-        statistics = TextStatistics(encoders)
+        statistics = TextStatistics(encoders, problem.sides)
         seed_random(options, group.source)
         corpora = problem.samples_by_corpus(data_dir, tmp_dir, group.source)
         with progress(group.title) as advance:
@@ -126,22 +126,24 @@ class TextStatistics:
     """Counts over pairs of text.
 
     Args:
-        encoders: the encoders of inputs and targets; if empty, only words are counted.
+        encoders: the encoder of each side; if empty, only words are counted.
+        sides: those that samples have: a language model has no inputs.
 
     Attributes:
         words: lengths of the pairs in words separated by white space.
         tokens: lengths of the pairs in tokens.
     """
 
-    def __init__(self, encoders: Mapping[str, "TextEncoder"]) -> None:
+    def __init__(
+        self, encoders: Mapping[str, "TextEncoder"], sides: Sequence[str] = _SIDES
+    ) -> None:
         self.words: Lengths = collections.Counter()
         self.tokens: Lengths = collections.Counter()
         self._encoders = encoders
         self._ids = {side: np.zeros(e.vocab_size, np.int64) for side, e in encoders.items()}
         self._unknown: collections.Counter[str] = collections.Counter()
         self._unknown_in_all = 0
-        # A language model has no inputs.
-        self._sides = [s for s in _SIDES if not encoders or encoders[s].vocab_size]
+        self._sides = sides
 
     def add(self, block: Sequence[Sample]) -> None:
         """Counts some pairs."""

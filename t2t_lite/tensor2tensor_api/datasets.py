@@ -134,10 +134,10 @@ def corpora(entry: Entry, tmp_dir: str) -> list[Corpus]:
 
 def files(entry: Entry, tmp_dir: str) -> list[RemoteFile]:
     """Returns the files that an entry is read from, as far as they are known without reading."""
-    url, content = entry
-    if kind_of(entry) == _TABLE:
+    kind, (url, content) = kind_of(entry), entry
+    if kind == _TABLE:
         return _local(content[3], tmp_dir) or [remote_file(url)]
-    members = content[kind_of(entry) == _MEMORY :]
+    members = content[kind == _MEMORY :]
     return list(dict.fromkeys(text(url, member, tmp_dir).file for member in members))
 
 

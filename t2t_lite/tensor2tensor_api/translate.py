@@ -81,7 +81,8 @@ class TranslateProblem(Text2TextProblem):
         del data_dir
         entries = list(self.vocab_data_files())
         compiled = f"{self.base_name}-compiled-train"
-        if any(str(member).startswith(compiled) for _, members in entries for member in members):
+        members = (name for entry in entries if data_sets.kind_of(entry) for name in entry[1])
+        if any(str(member).startswith(compiled) for member in members):
             self._compiled(tmp_dir, DatasetSplit.TRAIN)
         return generator_utils.generate_lines_for_vocab(tmp_dir, entries)
 

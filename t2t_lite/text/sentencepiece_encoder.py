@@ -267,6 +267,8 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
     except RuntimeError as error:
         if failures:
             raise failures[0] from None
+        if "sentences_.empty()" in str(error):
+            raise DataError(f"cannot build {path}: the training text is only line ends") from None
         too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
         if not too_small:
             raise

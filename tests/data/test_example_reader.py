@@ -194,3 +194,24 @@ def test_reads_what_t2t_wrote(golden):
     expected = [(example["inputs"], example["targets"]) for example in recorded["dev"]]
     assert expected
     assert pairs == expected
+
+
+@pytest.mark.parametrize(
+    ("feature", "kind"),
+    [
+        (tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"a cat"])), "bytes"),
+        (tf.train.Feature(float_list=tf.train.FloatList(value=[2.5, 1.0])), "floats"),
+    ],
+)
+def test_features_that_are_no_ids_are_named(tmp_path, feature, kind):
+    ids = tf.train.Feature(int64_list=tf.train.Int64List(value=[2, 1]))
+    path = str(tmp_path / "x")
+    with tf.io.TFRecordWriter(path) as writer:
+        for inputs in (ids, feature):
+            features = tf.train.Features(feature={"inputs": inputs, "targets": ids})
+            writer.write(tf.train.Example(features=features).SerializeToString())
+    message = rf"x, record 2: inputs are {kind}, not ids \(int64\)"
+    with pytest.raises(DataError, match=message):
+        eval_examples([path], ExampleReader())
+    with pytest.raises(DataError, match=message):
+        count_examples([path], batching_scheme(64, 16, 8, 1.1), ExampleReader())

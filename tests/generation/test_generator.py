@@ -519,3 +519,13 @@ def test_one_dictionary_may_hold_all_samples_in_turn(data, undisturbed, cls, dig
 def test_samples_can_be_collected():
     found = list(Refilling(train=3).text_samples("", "", "train"))
     assert [sample["inputs"] for sample in found] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("returned", [None, 3])
+def test_a_problem_that_returns_no_samples_is_an_error(data, returned):
+    class Forgetful(Small):
+        def generate_samples(self, data_dir, tmp_dir, dataset_split):
+            return returned
+
+    with pytest.raises(DataError, match=f"small: generate_samples returned {returned}: expected"):
+        generate(Forgetful(), data)

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, three_splits
-from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.errors import UsageError
 from t2t_lite.generation import report as report_module
 from t2t_lite.generation.cleaning import CleaningRules
@@ -259,3 +259,32 @@ def test_a_split_of_which_cleaning_leaves_nothing(monkeypatch: pytest.MonkeyPatc
     text = full_report(Zoo(), rules="identical", hparams=BasicHParams())
     assert row(text, "zoo") == ["1", "1", "0"]
     assert row(text, "pairs in an epoch") == ["0"]
+
+
+class Alone(Text2SelfProblem):
+    """A language model."""
+
+    vocab_type = VocabType.CHARACTER
+    dataset_splits = three_splits(1)
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        yield {"targets": "a b"}
+        yield {"targets": "ä"}
+
+
+def test_a_language_model_has_one_side():
+    text = full_report(Alone(), hparams=BasicHParams())
+    assert row(text, "words of targets") == ["1.5", "1", "2", "2"]
+    assert row(text, "tokens of targets") == ["3.5", "3", "4", "4"]
+    assert row(text, "targets ") == ["258", "2.3%", "0.0%", "0.0%"]
+    assert row(text, "pairs in an epoch") == ["2"]
+    assert "of inputs" not in text
+
+
+def test_without_a_vocabulary_a_language_model_has_one_side(tmp_path: pathlib.Path):
+    class Unbuilt(Alone):
+        vocab_type = VocabType.SUBWORD
+
+    text = full_report(Unbuilt(), tmp_path)
+    assert row(text, "words of targets") == ["1.5", "1", "2", "2"]
+    assert "of inputs" not in text

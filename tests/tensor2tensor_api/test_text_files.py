@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.tensor2tensor_api import (
     cleaner_en_xx,
     datasets,
@@ -40,6 +40,20 @@ def test_a_custom_iterator_reads_compiled_files(upstream, folders):
     read = found.generate_samples("", folders[1], "train", custom_iterator=lambda *paths: paths)
     stem = f"{folders[1]}/usr_custom-compiled-train"
     assert read == (f"{stem}.lang1", f"{stem}.lang2")
+
+
+@pytest.mark.parametrize("entries", [["own.en", "own.de"], ["ab"], [None], [("", "own.en")]])
+def test_names_are_no_data_sets(upstream, folders, entries):
+    class Names(translate.TranslateProblem):
+        def source_data_files(self, dataset_split):
+            return entries
+
+    registry.register_problem("usr_names")(Names)
+    found = registry.problem("usr_names")
+    with pytest.raises(UsageError, match=r"^data set .*: expected an address and \(file, file\), "):
+        found.fetch_sources(folders[1], "train")
+    with pytest.raises(UsageError, match=r"^data set .*: expected an address and \(file, file\), "):
+        list(found.generate_text_for_vocab("", folders[1]))
 
 
 def test_iterators(tmp_path):

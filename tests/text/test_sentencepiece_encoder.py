@@ -200,3 +200,10 @@ class TestDamagedFile:
         )
         with pytest.raises(DataError, match=r"expected pad 0 and EOS 1, got -1 and 2"):
             SentencePieceEncoder(tmp_path / "vocab.model")
+
+
+@pytest.mark.parametrize("lines", [["\r"], ["\r\r", "\n"]])
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_line_ends_alone_are_no_text(tmp_path, model_type, lines):
+    with pytest.raises(DataError, match="model: the training text is only line ends"):
+        sentencepiece_encoder.train(model_type, tmp_path / "model", lines, 300)
