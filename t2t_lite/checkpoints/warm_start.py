@@ -40,6 +40,8 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     """
     path = pathlib.Path(source)
     checkpoint = None if path.is_dir() else source
+    if not path.parent.is_dir():
+        raise UserError(f"--warm_start_from={source}: no such run folder, nor a checkpoint in one")
     other_run = run_folder.open_run(str(path.parent if checkpoint else path))
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)

@@ -163,7 +163,11 @@ def _members(path: str) -> Generator[_Member, None, None]:
     elif path.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
-                yield entry.filename, functools.partial(_open_zipped, archive, entry)
+                if entry.is_dir():
+                    continue
+                # Windows' own archives may have backslashes.
+                name = posixpath.normpath(entry.filename.replace("\\", "/"))
+                yield name, functools.partial(_open_zipped, archive, entry)
     else:
         raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
 

@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import struct
 import tarfile
 import zipfile
@@ -24,6 +25,9 @@ from t2t_lite.text.bad_input import STRICT, BadInput
 
 # Bytes of the longest line, and of what is held of a file without line ends, even if compressed.
 MAX_LINE_BYTES = 2**24
+
+# How compressed files start.
+_PACKED = {".gz": re.compile(rb"\x1f\x8b\x08"), ".bz2": re.compile(rb"BZh[1-9]1AY&SY")}
 
 # Bytes of the longest piece of `raw_pieces`. Parsers rescan unfinished markup at each piece.
 _PIECE = 2**16
@@ -49,7 +53,8 @@ def iterate_lines(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Itera
     Raises:
         UserError: the file does not exist.
         DataError: an error that `bad` does not skip, with file and line; also a damaged file,
-            UTF-16, or a line of more than `MAX_LINE_BYTES`.
+            UTF-16, a compressed file of another name, lines that end in CR alone, or a line of more
+            than `MAX_LINE_BYTES`.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -102,14 +107,26 @@ def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
 
     Raises:
         DataError: a line has more than `MAX_LINE_BYTES`; never skipped, since the file is probably
-            not text.
+            not text. Or the file is compressed, or its lines end in CR alone.
     """
     # Binary files split lines at b"\n" only; no other UTF-8 character contains that byte.
     lines = iter(functools.partial(file.readline, MAX_LINE_BYTES + 1), b"")
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE_BYTES:
             raise overlong_line(name, number)
+        if number == 1:
+            _check_start(line, name)
         yield line
+
+
+def _check_start(line: bytes, name: str) -> None:
+    """Raises DataError if the first line shows that a file is not text with one line at each LF."""
+    if suffix := next((suffix for suffix, start in _PACKED.items() if start.match(line)), None):
+        raise DataError(f"{name}: compressed; rename it, so that its name ends in {suffix}")
+    if b"\r" in line.rstrip(b"\r") and not line.endswith(b"\n"):  # the whole file
+        raise DataError(
+            f"{name}: its lines end in CR alone; convert it, for example with tr '\\r' '\\n'"
+        )
 
 
 def overlong_line(name: str, number: int) -> DataError:

@@ -134,7 +134,11 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [("none", "is not a run folder"), ("other/model.ckpt-7", "model.ckpt-7 does not exist")],
+    [
+        ("none", "is not a run folder"),
+        ("no/where", "no/where: no such run folder"),
+        ("other/model.ckpt-7", "model.ckpt-7 does not exist"),
+    ],
 )
 def test_a_wrong_source_is_named(other, tmp_path, source, message):
     with pytest.raises(UserError, match=message):

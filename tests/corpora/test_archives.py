@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_lite.corpora.archives import iterate_member_lines, iterate_members, open_member
+from t2t_lite.corpora.archives import iterate_member_lines, iterate_members, members, open_member
 from t2t_lite.errors import DataError, UserError
 
 ARCHIVES = ["a.tar", "a.tgz", "a.tar.gz", "a.tar.bz2", "a.zip"]
@@ -191,3 +191,10 @@ def test_reading_is_lazy_and_leaves_no_file_open(tmp_path):
 
 def open_files() -> set[str]:
     return {os.path.realpath(link) for link in pathlib.Path("/proc/self/fd").iterdir()}
+
+
+@pytest.mark.parametrize("stored", ["./x/a", "x\\a", "x//a", ".\\x\\a"])
+def test_a_zip_archives_names_are_paths(tmp_path, stored):
+    path = make_archive(tmp_path / "a.zip", {"x/": b"", stored: TEXT})
+    assert list(iterate_member_lines(path, "x/a")) == LINES
+    assert members(path) == ["x/a"]

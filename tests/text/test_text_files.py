@@ -1,5 +1,6 @@
 """Lines end only at a line feed; errors in damaged files name file and line."""
 
+import bz2
 import gzip
 import pathlib
 
@@ -74,3 +75,26 @@ def test_reading_is_lazy(tmp_path: pathlib.Path):
     path = tmp_path / "text"
     path.write_bytes(b"first\n\xff\n")
     assert next(iterate_lines(path)) == "first"
+
+
+@pytest.mark.parametrize(("compress", "suffix"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
+def test_a_compressed_file_of_another_name_is_named(tmp_path, compress, suffix):
+    path = tmp_path / "text"
+    path.write_bytes(compress(b"one\ntwo\n"))
+    with pytest.raises(DataError, match=rf"text: compressed; rename it, .* ends in \{suffix}$"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("contents", [b"one\rtwo\r", b"one\rtwo", b"\ra\r\rb"])
+def test_cr_alone_ends_no_line(tmp_path, contents):
+    path = tmp_path / "text"
+    path.write_bytes(contents)
+    with pytest.raises(DataError, match="text: its lines end in CR alone; convert it"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("contents", [b"one\r", b"one\rtwo\n", b"one\nt\rwo"])
+def test_a_cr_may_be_in_a_line(tmp_path, contents):
+    path = tmp_path / "text"
+    path.write_bytes(contents)
+    assert read_lines(path) == contents.decode().removesuffix("\n").split("\n")
