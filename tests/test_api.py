@@ -105,6 +105,13 @@ def test_a_model_has_the_weights_of_its_checkpoint(run):
     assert sorted(one.tobytes() for one in weights) == sorted(one.tobytes() for one in values)
 
 
+def test_a_model_is_loaded_under_a_strategy(run, strategy_over):
+    with strategy_over(2).scope():
+        model = run.model()
+    for found, wanted in zip(model.weights, run.model().weights, strict=True):
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
 @pytest.mark.parametrize("name", ["newest", 7, "7", "model.ckpt-7"])
 def test_a_checkpoint_has_many_names(run, name):
     path = f"{run.folder}/model.ckpt-7"

@@ -50,6 +50,7 @@ class Embedding(Layer):
 
     def call(self, ids: keras.KerasTensor) -> keras.KerasTensor:
         """Looks up `ids` [B, N]; the result [B, N, D] is zero at padding (0) and at DROPPED_ID."""
+        ids = ops.cast(ids, "int32")  # Keras turns ids into floats, in `fit` on several replicas
         rows = ops.take(ops.convert_to_tensor(self.matrix), ids, axis=0)  # [B, N, D]
         rows = ops.cast(rows, self.variable_dtype)  # float32, even if the matrix is narrow
         present = ops.cast(ops.greater(ids, 0), rows.dtype) * self.scale

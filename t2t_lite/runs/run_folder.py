@@ -197,7 +197,7 @@ class RunFolder:
             )
         elif reason := checkpoint_files.unreadable(checkpoint, read):
             raise UserError(f"checkpoint {checkpoint} cannot be read: {reason}")
-        return int(step), checkpoint
+        return int(step.numpy()), checkpoint  # `int(step)` fails under a strategy
 
     def own_files(self) -> list[pathlib.Path]:
         """Returns the files of the run, which no command's output may replace."""
