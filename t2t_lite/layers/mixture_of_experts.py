@@ -246,6 +246,7 @@ class MixtureOfExperts(AuxiliaryLayer):
         training: bool = False,
         mask: keras.KerasTensor | None = None,
         counted: keras.KerasTensor | None = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [..., D] to [..., D].
 
@@ -255,7 +256,9 @@ class MixtureOfExperts(AuxiliaryLayer):
             mask: [...], False at padding; Keras passes the mask of `x`.
             counted: [...], False where the losses do not count a token (default: `mask`). For a
                 decoder, whose outputs must not depend on whether a position will be padding.
+            x_mask: replaces `mask`; so Keras calls the mask of `x` if there is `counted`.
         """
+        mask = x_mask if mask is None else mask
         tokens = ops.reshape(ops.cast(x, self.compute_dtype), (-1, self.channels))  # [N, D]
         routes: Routes = self.gating(tokens, training=training)
         if training:

@@ -324,6 +324,7 @@ class Recurrent(Layer):
         x: keras.KerasTensor,
         mask: keras.KerasTensor | None = None,
         initial_state: Any = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> tuple[keras.KerasTensor, Any]:
         """Reads `x` [B, N, inputs].
 
@@ -331,11 +332,13 @@ class Recurrent(Layer):
             x: the inputs.
             mask: [B, N], False at padding (default: no padding).
             initial_state: the state before the first token read, [B, D] (default: zeros).
+            x_mask: replaces `mask`; so Keras calls the mask of `x` if there is `initial_state`.
 
         Returns:
             The outputs [B, N, D], each at the position of its input and zero at padding, and the
             state after the last token read, [B, D].
         """
+        mask = x_mask if mask is None else mask
         return run_cell(self.cell, x, mask, initial_state, self.backward)
 
     def step(self, x: keras.KerasTensor, state: Any) -> Any:

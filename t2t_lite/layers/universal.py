@@ -54,6 +54,7 @@ class UniversalSteps(Layer):
         transform: Transformation,
         training: bool = False,
         mask: keras.KerasTensor | None = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D].
 
@@ -63,6 +64,7 @@ class UniversalSteps(Layer):
             transform: the transformation.
             training: whether to pass on statistics for auxiliary losses, if the layer has any.
             mask: [B, N], False at padding, which statistics leave out; Keras passes that of `x`.
+            x_mask: replaces `mask`; so Keras calls the mask of `x` if there are `positions`.
         """
         for step in range(self.steps):
             x = transform(self.with_signals(x, step, positions), step)
@@ -153,10 +155,12 @@ class AdaptiveSteps(UniversalSteps, AuxiliaryLayer):
         transform: Transformation,
         training: bool = False,
         mask: keras.KerasTensor | None = None,
+        x_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
         """Maps `x` [B, N, D] to [B, N, D]; see `UniversalSteps.call`."""
         output, (times, remainders) = self.ponder(x, positions, transform=transform)
         if training:
+            mask = x_mask if mask is None else mask
             real = ops.ones_like(times) if mask is None else ops.cast(mask, "float32")
             cost = ops.sum((times + remainders) * real)
             self.add_statistics({"cost": cost, "tokens": ops.sum(real)})

@@ -77,6 +77,16 @@ def test_the_state_passes_through_padding(backward):
         assert not np.any(ops.convert_to_numpy(outputs)[~_tokens(before)])
 
 
+def test_a_mask_from_keras_hides_padding_also_with_an_initial_state():
+    layer, state = make(), LSTMState(*random(2, len(MASK), D))
+    masked = keras.layers.Masking()(np.where(MASK[..., None], X, 0.0).astype(np.float32))
+    for given in (None, state):
+        wanted, final = layer(X, mask=MASK, initial_state=given)
+        outputs, found = layer(masked, initial_state=given)
+        np.testing.assert_array_equal(outputs, wanted)
+        np.testing.assert_array_equal(found.cell, final.cell)
+
+
 def _tokens(before):
     return (np.arange(5)[None] >= before) & (np.arange(5)[None] < before + 2)
 
