@@ -133,7 +133,16 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # ---- training
 
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns logits [B, T, V]; those at position t depend only on targets before t."""
+        """Returns logits [B, T, V]; those at position t depend only on targets before t.
+
+        Raises:
+            UsageError: `features` is not a dict.
+        """
+        if not isinstance(features, Mapping):
+            raise UsageError(
+                f"{type(self).__name__} was called with a {type(features).__name__}: expected "
+                '{"inputs": ids [B, S], "targets": ids [B, T]}'
+            )
         hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
         return self.output_projection(hidden)
 

@@ -39,6 +39,12 @@ def test_inputs_without_a_dtype(model, features):
     assert_close(functional(features), numpy_of(model(features)), terms_of(model, LENGTH))
 
 
+def test_a_call_without_a_dict_says_what_is_expected(model, features):
+    for given in ([*features.values()], tuple(features.values()), features["inputs"]):
+        with pytest.raises(Exception, match=r'expected \{"inputs": ids'):
+            model(given)
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", FITTED)
 def test_fit_and_evaluate_on_two_replicas(make_untrained, dropouts, features):
