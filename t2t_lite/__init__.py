@@ -18,7 +18,7 @@ from t2t_lite.version import __version__
 
 if TYPE_CHECKING:
     from t2t_lite import registry
-    from t2t_lite.api import Run, dataset, evaluate, generate_data, open_run, train
+    from t2t_lite.api import Run, dataset, evaluate, generate_data, load_model, open_run, train
     from t2t_lite.decoding.translator import Translation, Translator
     from t2t_lite.evaluation.metric import OutputMetric
     from t2t_lite.models.byte_net import ByteNet
@@ -74,6 +74,7 @@ _MODULES = {
     "dataset": "api",
     "evaluate": "api",
     "generate_data": "api",
+    "load_model": "api",
     "open_run": "api",
     "register_hparams": "registry",
     "register_metric": "registry",
@@ -110,6 +111,7 @@ __all__ = [
     "dataset",
     "evaluate",
     "generate_data",
+    "load_model",
     "open_run",
     "register_hparams",
     "register_metric",

@@ -21,6 +21,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig
 
 if TYPE_CHECKING:
+    import keras
     import tensorflow as tf
 
     from t2t_lite.decoding.translator import Translator
@@ -90,6 +91,22 @@ def open_run(output_dir: str | pathlib.Path) -> Run:
         UserError: the folder is not a run folder, or one of its files cannot be read.
     """
     return Run.open(_expanded(output_dir))
+
+
+def load_model(path: str | pathlib.Path, **arguments: Any) -> "keras.Model":
+    """Loads a `.keras` file, whichever of this package's models and layers are in it.
+
+    `keras.models.load_model` finds only classes whose modules are imported.
+
+    Args:
+        path: the file.
+        **arguments: see `keras.models.load_model`.
+    """
+    import keras
+
+    for name in registry.list_models():
+        registry.model(name)
+    return keras.saving.load_model(_expanded(path), **arguments)
 
 
 def generate_data(

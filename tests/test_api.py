@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import os
 import pathlib
 import subprocess
 import sys
@@ -110,6 +111,28 @@ def test_a_model_is_loaded_under_a_strategy(run, strategy_over):
         model = run.model()
     for found, wanted in zip(model.weights, run.model().weights, strict=True):
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_a_keras_file_is_loaded_in_a_new_process(backend, tmp_path):
+    pytest.importorskip(backend)
+    ids = keras.Input((None,), dtype="int32")
+    encoder = t2t.TransformerEncoder(
+        "transformer_base", 13, hidden_size=8, filter_size=12, num_heads=2, num_hidden_layers=1
+    )
+    mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))
+    path = tmp_path / "classifier.keras"
+    keras.Model(ids, keras.layers.Dense(3)(mean)).save(path)
+    script = "import keras, sys, t2t_lite; print(t2t_lite.load_model(sys.argv[1]).output_shape)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert done.stdout == "(None, 3)\n"
 
 
 @pytest.mark.parametrize("name", ["newest", 7, "7", "model.ckpt-7"])
