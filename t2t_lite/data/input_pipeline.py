@@ -79,14 +79,19 @@ def train_dataset(
     chunks = (tf.data.Dataset.counter() if epochs is None else epochs).flat_map(epoch)
     if rewriter:
         chunks, reader = chunks.map(rewriter), rewriter.reader
-    batches = _bucketed(chunks, scheme, reader, parts)
+    batches = _grouped(_bucketed(chunks, scheme, reader), scheme, parts)
     if batch_shuffle_size:
         batches = batches.shuffle(max(1, batch_shuffle_size // parts), seed=seed)
     return _padded(batches, reader, parts)
 
 
 def eval_dataset(
-    paths: Sequence[str], scheme: BatchingScheme, reader: ExampleReader, *, parts: int
+    paths: Sequence[str],
+    scheme: BatchingScheme,
+    reader: ExampleReader,
+    *,
+    parts: int,
+    limit: int | None = None,
 ) -> tf.data.Dataset:
     """Returns every example that `scheme` keeps, once, grouped by length, in a fixed order.
 
@@ -95,6 +100,7 @@ def eval_dataset(
         scheme: lengths to keep, and the greatest B for each.
         reader: parses the examples.
         parts: W, the number of equal parts of every batch.
+        limit: stops after the examples of so many batches of one part, whatever W is; None: all.
 
     Returns:
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. The
@@ -102,7 +108,10 @@ def eval_dataset(
     """
     records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
     chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
-    return _padded(_bucketed(chunks, scheme, reader, parts), reader, parts)
+    examples = _bucketed(chunks, scheme, reader)
+    if limit is not None:
+        examples = _grouped(examples, scheme, parts=1).take(limit).unbatch()
+    return _padded(_grouped(examples, scheme, parts), reader, parts)
 
 
 def padding_share(features: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -172,22 +181,19 @@ def _file_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]
 
 
 def _bucketed(
-    chunks: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader, parts: int
+    chunks: tf.data.Dataset, scheme: BatchingScheme, reader: ExampleReader
 ) -> tf.data.Dataset:
-    """Drops and groups records by length.
+    """Drops records by length and finds the buckets of the others.
 
     Args:
         chunks: a dataset of (epoch, (example numbers `[n]`, records `[n]`)).
-        scheme: lengths to keep, and B for each.
+        scheme: lengths to keep.
         reader: parses the examples.
-        parts: W, the number of equal parts of every batch.
 
     Returns:
-        A dataset of (origins `[n]`, records `[n]`, their bucket `[n]`), where n is at most W times
-        the bucket's batch size.
+        A dataset of (origin, record, bucket).
     """
     boundaries = tf.constant(scheme.boundaries, tf.int64)
-    sizes = tf.constant(scheme.batch_sizes, tf.int64) * parts
 
     def assign(
         epoch: tf.Tensor, chunk: tuple[tf.Tensor, tf.Tensor]
@@ -201,20 +207,31 @@ def _bucketed(
 
     # `Dataset.bucket_by_sequence_length` does the same at a fifth of the speed: it finds the
     # bucket of one example at a time.
-    return (
-        chunks.map(assign)
-        .prefetch(1)  # parsed in a separate thread
-        .unbatch()
-        .group_by_window(
-            key_func=lambda origin, record, bucket: bucket,
-            reduce_func=lambda bucket, group: group.batch(sizes[bucket]),
-            window_size_func=lambda bucket: sizes[bucket],
-        )
+    return chunks.map(assign).prefetch(1).unbatch()  # parsed in a separate thread
+
+
+def _grouped(examples: tf.data.Dataset, scheme: BatchingScheme, parts: int) -> tf.data.Dataset:
+    """Groups the examples of `_bucketed`.
+
+    Args:
+        examples: a dataset of (origin, record, bucket).
+        scheme: B for each bucket.
+        parts: W, the number of equal parts of every batch.
+
+    Returns:
+        A dataset of (origins `[n]`, records `[n]`, their bucket `[n]`), where n is at most W times
+        the bucket's batch size.
+    """
+    sizes = tf.constant(scheme.batch_sizes, tf.int64) * parts
+    return examples.group_by_window(
+        key_func=lambda origin, record, bucket: bucket,
+        reduce_func=lambda bucket, group: group.batch(sizes[bucket]),
+        window_size_func=lambda bucket: sizes[bucket],
     )
 
 
 def _padded(batches: tf.data.Dataset, reader: ExampleReader, parts: int) -> tf.data.Dataset:
-    """Converts the batches of `_bucketed` to padded ids `[W, ceil(n / W), L]`."""
+    """Converts the batches of `_grouped` to padded ids `[W, ceil(n / W), L]`."""
 
     def split(ids: tf.RaggedTensor) -> tf.Tensor:
         dense = tf.cast(ids, tf.int32).to_tensor()  # [n, L]

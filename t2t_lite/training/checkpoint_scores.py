@@ -152,7 +152,7 @@ class _Scorer:
             parts=self._strategy.num_replicas_in_sync,
         )
         with naming_bad_file(paths):
-            values = self._evaluation(batches, limit=None)
+            values = self._evaluation(batches)
             self._decoder.names = [checkpoint]
             decodes = decode_examples(self._decoder, paths, f"{split} example")
         by_metric = decodes.score(metrics)

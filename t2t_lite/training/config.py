@@ -86,7 +86,10 @@ class TrainerConfig(Config):
         None, "Lower is better (default: as registered for the metric)."
     )
     eval_steps: int = option(
-        100, "Maximum number of batches per evaluation; fewer if the data ends.", minimum=1
+        100,
+        "Maximum number of batches per evaluation, of one device's size however many there are; "
+        "fewer if the data ends.",
+        minimum=1,
     )
     eval_use_test_set: bool = option(False, "Evaluate on the test split instead of dev.")
     decode_hparams: str = option(

@@ -1,6 +1,5 @@
 """Teacher-forced evaluation: loss and accuracy given reference prefixes."""
 
-import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -38,12 +37,10 @@ class Evaluation:
         spec = features_spec(strategy.num_replicas_in_sync)
         self._compiled = tf.function(self._sums, input_signature=(spec,))
 
-    def __call__(
-        self, batches: Iterable[Features], limit: int | None
-    ) -> dict[str, float | int | str]:
-        """Returns the registered scores of at most `limit` batches [R, B, L]; None: all."""
+    def __call__(self, batches: Iterable[Features]) -> dict[str, float | int | str]:
+        """Returns the registered scores of batches [R, B, L]."""
         sums = [0.0] * len(_Sums._fields)
-        for batch in itertools.islice(batches, limit):
+        for batch in batches:
             more = self._compiled(batch)
             sums = [total + float(value) for total, value in zip(sums, more, strict=True)]
         totals = TeacherForcedTotals(*sums)

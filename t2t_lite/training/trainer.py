@@ -294,14 +294,15 @@ class Trainer:
         split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
         paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
         scheme = BatchingScheme.from_hparams(self.hparams, training=False)
-        return split, paths, eval_dataset(paths, scheme, self.reader, parts=self.replicas)
+        batches = eval_dataset(
+            paths, scheme, self.reader, parts=self.replicas, limit=self.config.eval_steps
+        )
+        return split, paths, batches
 
     def _evaluate(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
         split, paths, batches = self._eval_data
         with naming_bad_file(paths), self.stop.at_once():
-            values = self.evaluation(
-                self.detector.collective_steps(batches), self.config.eval_steps
-            )
+            values = self.evaluation(self.detector.collective_steps(batches))
             try:
                 decodes = decode_examples(self.decoder, paths, f"{split} example")
             except DivergedError as error:

@@ -208,6 +208,20 @@ def test_evaluation_has_every_example_once(corpus, parts):
             assert ids.shape[1] == 1 or ids.shape[1] * ids.shape[2] <= 60
 
 
+@pytest.mark.parametrize("limit", [1, 3, 6, 1000])
+def test_a_limited_evaluation_has_the_same_examples_in_any_number_of_parts(corpus, limit):
+    paths, examples = corpus
+
+    def seen(parts):
+        batches = eval_dataset(paths, KEEP_ALL, ExampleReader(), parts=parts, limit=limit)
+        return sorted(pair for batch in take(batches, None) for pair in pairs(batch))
+
+    unlimited = take(eval_dataset(paths, KEEP_ALL, ExampleReader(), parts=1), limit)
+    wanted = sorted(pair for batch in unlimited for pair in pairs(batch))
+    assert (len(wanted) < len(examples)) == (limit < 1000)
+    assert [seen(parts) for parts in (1, 2, 5)] == [wanted] * 3
+
+
 def test_evaluation_can_drop_long_examples(corpus):
     paths, examples = corpus
     batches = take(eval_dataset(paths, SCHEME, ExampleReader(), parts=1), None)

@@ -239,10 +239,9 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
 def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
     records = []
     trainer = types.SimpleNamespace(
-        _eval_data=("eval", ["shard"], None),
+        _eval_data=("eval", ["shard"], []),
         stop=types.SimpleNamespace(at_once=contextlib.nullcontext),
-        evaluation=lambda batches, steps: {"loss": math.nan},
-        config=types.SimpleNamespace(eval_steps=None),
+        evaluation=lambda batches: {"loss": math.nan},
         decoder=asking(["the model"]),
         detector=DetectorClient(),
         run=types.SimpleNamespace(problem=types.SimpleNamespace(metrics=["bleu"])),

@@ -62,7 +62,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
         def __init__(self, strategy, model):
             evaluated.append(model)
 
-        def __call__(self, batches, limit):
+        def __call__(self, batches):
             return {"loss": 1.0}
 
     def decode_examples(decoder, paths, name):
