@@ -118,7 +118,11 @@ class BeamSearch(SearchLoop):
         alive_log_probs, (alive_ids, survivors) = best_of(
             tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
         )
-        scores = self._penalty.score(log_probs, step + 1, self._log_coverage(state, parents))
+        uncounted = self._constraints.uncounted(sentences)  # [B] or []
+        length = step + 1 - uncounted
+        scores = self._penalty.score(
+            log_probs, length[..., None], self._log_coverage(state, parents)
+        )
         finished_scores, finished_ids = best_of(
             # A continuation of a dead hypothesis may end, but does not count.
             tf.concat(
@@ -132,7 +136,8 @@ class BeamSearch(SearchLoop):
             alive_log_probs=alive_log_probs,
             finished_ids=finished_ids,
             finished_scores=tf.where(is_nan[:, None], float("nan"), finished_scores),
-            done=self._done(step + 1, alive_log_probs, finished_scores, sentences.limits) | is_nan,
+            done=self._done(length, alive_log_probs, finished_scores, sentences.limits - uncounted)
+            | is_nan,
         )
         hypothesis = state.hypothesis
         if self._beam_size > 1:
@@ -173,7 +178,14 @@ class BeamSearch(SearchLoop):
         finished_scores: tf.Tensor,
         limits: tf.Tensor,
     ) -> tf.Tensor:
-        """Returns which sentences [B] are at their limit or cannot improve."""
+        """Returns which sentences [B] are at their limit or cannot improve.
+
+        Args:
+            length: of the alive hypotheses, [B] or a scalar.
+            alive_log_probs: [B, K].
+            finished_scores: [B, K].
+            limits: [B], the greatest length.
+        """
         attainable = self._penalty.attainable(alive_log_probs[:, 0], length, limits)
         to_beat = finished_scores[:, 0 if self._stop_early else -1]
         return (to_beat > attainable) | (length >= limits)

@@ -23,7 +23,7 @@ class Constraints:
             it.
         no_repeat_ngram_size: n: no n-gram occurs twice; 0: n-grams may repeat.
         force_length: whether outputs are as long as their limits, with EOS only at the end.
-        is_prompt: whether prefixes are prompts, whose log-probability does not count.
+        is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
     """
 
     min_length: int = 0
@@ -67,15 +67,18 @@ class Constraints:
         shortest = self.min_length + (longest if self.is_prompt else 0)
         return tf.cond(step < tf.maximum(shortest, longest), constrained, free)
 
+    def uncounted(self, sentences: Sentences) -> tf.Tensor:
+        """Returns how many tokens no length counts: those of prompts, [B], or the scalar 0."""
+        if not self.is_prompt:
+            return tf.constant(0)
+        return tf.math.count_nonzero(sentences.prefixes, axis=1, dtype=tf.int32)
+
     def _allowed(
         self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
     ) -> tf.Tensor:
         """Returns which tokens may come at `step`: [B, K, V], or a shape that broadcasts to it."""
         vocabulary = tf.range(vocab_size)
-        shortest: tf.Tensor | int = self.min_length
-        if self.is_prompt:
-            sizes = tf.math.count_nonzero(sentences.prefixes, axis=1, dtype=tf.int32)  # [B]
-            shortest += sizes[:, None, None]
+        shortest = self.min_length + self.uncounted(sentences)[..., None, None]
         allowed = (vocabulary != EOS_ID) | (step >= shortest)
         if self.no_repeat_ngram_size:
             allowed &= ~self._repeated(ids, step, vocab_size)

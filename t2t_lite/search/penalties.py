@@ -74,7 +74,8 @@ class Penalty:
         return log_probs / tf.maximum(self._divisor(length + 1), self._divisor(limit))
 
     def _divisor(self, length: tf.Tensor) -> tf.Tensor:
-        return LENGTH_PENALTIES[self.length_penalty](tf.cast(length, tf.float32)) ** self.alpha
+        length = tf.cast(tf.maximum(length, 1), tf.float32)  # nothing ends within a prompt
+        return LENGTH_PENALTIES[self.length_penalty](length) ** self.alpha
 
 
 NO_PENALTY = Penalty()

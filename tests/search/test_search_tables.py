@@ -107,6 +107,28 @@ def test_least_length_after_a_prompt(table):
     assert found.scores[0, 1] == DEAD
 
 
+@pytest.mark.parametrize(
+    ("penalty", "divisor"),
+    [
+        (Penalty(2.0, "average"), lambda n: n**2),
+        (Penalty(-1.5, "average"), lambda n: n**-1.5),
+        (Penalty(1.0), lambda n: (5 + n) / 6),
+    ],
+)
+def test_the_length_penalty_leaves_prompts_out(table, penalty, divisor):
+    """Whatever the prompts of the other sentences."""
+    prompts = [[B, 0, 0], [A, B, 0], [A, B, A]]
+    outputs = [(B_, BA, BAB), (AB, ABA), (ABA,)]
+    search = compiled(table, penalty, Constraints(is_prompt=True))
+    found = search(np.array([[1, 5]] * 3), [4] * 3, np.array(prompts))
+    for row, (prompt, all_outputs) in enumerate(zip(prompts, outputs, strict=True)):
+        start = np.count_nonzero(prompt)
+        scored = [(log(p[start:]) / divisor(len(ids) - start), ids) for ids, p in all_outputs]
+        for k, (score, ids) in enumerate(sorted(scored, reverse=True)[:2]):
+            assert found.ids[row, k, : len(ids)].tolist() == ids
+            assert_close(found.scores[row, k], score, len(ids) * len(NEVER))
+
+
 def test_exact_length(table):
     """EOS at the end alone; its probability counts."""
     exact = Constraints(force_length=True)
