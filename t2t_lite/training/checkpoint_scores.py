@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
-from t2t_lite.decoding.dataset_decoding import decode_examples
+from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
 from t2t_lite.errors import UserError
@@ -155,7 +155,9 @@ class _Scorer:
             values = self._evaluation(batches)
             self._decoder.names = [checkpoint]
             decodes = decode_examples(self._decoder, paths, f"{split} example")
+            # A language model's texts are not decoded, but its loss is of them.
+            references = decodes.references or read_examples(self._decoder, paths)[1]
         by_metric = decodes.score(metrics)
         for score in by_metric.values():
             values |= score.values
-        return _Scored(CheckpointScores(checkpoint, step, values), by_metric, decodes.references)
+        return _Scored(CheckpointScores(checkpoint, step, values), by_metric, references)

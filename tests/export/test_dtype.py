@@ -67,7 +67,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
 
     def decode_examples(decoder, paths, name):
         decoded.append(decoder.model.get_weights())
-        return types.SimpleNamespace(score=lambda metrics: {}, references=[])
+        return types.SimpleNamespace(score=lambda metrics: {}, references=["text"])
 
     for function in (Evaluation, decode_examples):
         monkeypatch.setattr(checkpoint_scores, function.__name__, function)

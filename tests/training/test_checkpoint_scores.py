@@ -1,0 +1,51 @@
+"""Comparing the checkpoints of several runs: only on the same texts."""
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data import records
+from t2t_lite.data.text_problems import Text2SelfProblem, VocabType
+from t2t_lite.errors import UserError
+from t2t_lite.runs import run_folder
+from t2t_lite.training import checkpoint_scores, devices
+
+
+@registry.register_problem("checkpoint_scores_test_bytes")
+class BytesAlone(Text2SelfProblem):
+    vocab_type = VocabType.CHARACTER
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        raise NotImplementedError
+
+
+def make_run(folder, texts) -> str:
+    """Returns a checkpoint's name in the folder of a run without weights."""
+    flags = {"problem": "checkpoint_scores_test_bytes", "model": "transformer"}
+    flags |= {"hparams_set": "transformer_test", "data_dir": str(folder), "output_dir": str(folder)}
+    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
+    run = run_folder.create_run(flags, hparams.freeze(), str(folder))
+    encode = run.encoders["targets"].encode
+    (path, *_) = run.problem.filepaths(str(folder), "eval")
+    records.write_examples(path, [{"targets": [*encode(text), 1]} for text in texts])
+    return str(folder / "model.ckpt-1")
+
+
+@pytest.mark.parametrize(
+    ("texts", "fits"),
+    [(["ab", "cde"], True), (["ab", "cdf"], False), (["ab"], False), (["cde", "ab"], False)],
+)
+def test_language_models_are_compared_on_the_same_texts(texts, fits, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder.RunFolder, "restore_weights", lambda *args: 1)
+    monkeypatch.setattr(
+        checkpoint_scores, "Evaluation", lambda *args: lambda *args, **kwargs: {"loss": 1.0}
+    )
+    names = [make_run(tmp_path / name, t) for name, t in (("a", ["ab", "cde"]), ("b", texts))]
+
+    def compare():
+        return checkpoint_scores.score_checkpoints(names, devices.make_strategy(0), "eval")
+
+    if fits:
+        assert [one.values for one in compare()] == [{"loss": 1.0}] * 2
+    else:
+        with pytest.raises(UserError, match=r"the eval sets of .*a, .*b differ: name one"):
+            compare()
