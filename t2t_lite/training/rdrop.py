@@ -17,6 +17,7 @@ part), whose first half belongs to the first pass.
 
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
@@ -25,6 +26,10 @@ from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.bucket_padding import real_tokens
 from t2t_lite.training.losses import cross_entropy_of, sum_over_chunks
+
+# A small rate may drop nothing at once.
+_TRIED_LENGTH = 8
+_TRIED_MASKS = 8
 
 
 def refuse_without_dropout(hparams: BasicHParams) -> None:
@@ -39,6 +44,29 @@ def refuse_without_dropout(hparams: BasicHParams) -> None:
             f"to agree, but {', '.join(names)} are 0: give one of them a rate, such as 0.1, or "
             "set rdrop_alpha=0"
         )
+
+
+def refuse_equal_passes(model: Seq2Seq) -> None:
+    """Raises `UsageError` where R-Drop is asked for, and two passes of `model` do not differ.
+
+    Some rates have no effect in some models: running the model tells.
+    """
+    if not model.hparams.rdrop_alpha:
+        return
+    ids = tf.ones([1, _TRIED_LENGTH], tf.int32)
+    features = twice({"inputs": ids, "targets": ids})
+    seeds = model.seeds.state
+    for number in range(_TRIED_MASKS):
+        with keras.StatelessScope([(seeds, tf.constant([number, 0], seeds.dtype))]):
+            hidden, _ = model.hidden_and_statistics(features, training=True)
+        first, second = tf.split(hidden, 2)
+        if tf.reduce_any(first != second):
+            return
+    raise UsageError(
+        f"hparam rdrop_alpha={model.hparams.rdrop_alpha:g} trains two passes with different "
+        f"dropout to agree, but those of this {type(model).__name__} are the same: raise another "
+        "rate, such as layer_prepostprocess_dropout=0.1, or set rdrop_alpha=0"
+    )
 
 
 def twice(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

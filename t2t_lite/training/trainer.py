@@ -163,6 +163,7 @@ class Trainer:
         optimizer = self.optimizer
         with self.strategy.scope():
             optimizer.build(self.model.trainable_variables)
+        rdrop.refuse_equal_passes(self.model)
         train_step = TrainStep(self.strategy, self.model, optimizer, self.parts, self.seed)
         paths = self.run.problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN)
         scheme = BatchingScheme.from_hparams(self.hparams, training=True)

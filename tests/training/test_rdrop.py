@@ -16,7 +16,7 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.losses import smoothed_cross_entropy
 from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.rdrop import summed_rdrop_loss
+from t2t_lite.training.rdrop import refuse_equal_passes, summed_rdrop_loss
 from t2t_lite.training.train_step import TrainStep
 
 VOCAB, PARTS, ALPHA = 30, 4, 5.0
@@ -228,6 +228,26 @@ def test_without_it_a_step_takes_one_pass(ragged_batch):
     assert step._hidden(part, tf.constant(0, tf.int64)).shape[0] == 3
     assert list(step.state) == ["window"]
     assert step.auxiliary_totals() == {}
+
+
+@pytest.mark.parametrize(
+    ("model", "base", "rates", "differs"),
+    [
+        ("evolved_transformer", "evolved_transformer_tiny", "relu_dropout=0.4", False),
+        ("evolved_transformer", "evolved_transformer_tiny", "attention_dropout=0.3", True),
+        ("transformer", "transformer_tiny", "relu_dropout=0.4", True),
+        ("transformer", "transformer_tiny", "symbol_dropout=0.2", True),
+    ],
+)
+def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs, strategy_over):
+    hparams = registry.hparams(base).override(f"{SMALL},{DRY}").override(rates)
+    with strategy_over(2).scope():
+        network = registry.model(model)(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
+    if differs:
+        refuse_equal_passes(network)
+    else:
+        with pytest.raises(UsageError, match="those of this EvolvedTransformer are the same"):
+            refuse_equal_passes(network)
 
 
 def test_fit_refuses_what_it_would_leave_out(ragged_batch):

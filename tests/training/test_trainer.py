@@ -175,6 +175,13 @@ def test_contradictions_are_refused(trained, data_dir, changes, error, message, 
     assert message in str(raised.value)
 
 
+def test_rdrop_is_refused_where_the_dropout_has_no_effect(data_dir, tmp_path, config):
+    changes = {"model": "evolved_transformer", "hparams_set": "evolved_transformer_tiny"}
+    changes["hparams"] = f"rdrop_alpha=5,hidden_size=16,num_heads=2,{DRY[:-1]}0.2"
+    with pytest.raises(UsageError, match="those of this EvolvedTransformer are the same"):
+        trainer.run(config(data_dir, tmp_path / "run", **changes))
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_settings_that_were_refused_do_not_stand_in_the_way(data_dir, tmp_path, config):
     """Nor do those of a run that was killed before its first checkpoint."""
