@@ -69,6 +69,16 @@ def test_a_text_gives_a_text_and_a_list_a_list(run):
     assert translate(["A cat.", "", "So."]) == [text, "", translate("So.")]
 
 
+def test_a_text_of_several_lines_gives_as_many(run):
+    translate = run.translator(beam_size=2, extra_length=3)
+    lines = ["A cat.", "", "It sleeps."]
+    outputs = translate(lines)
+    assert translate(["\n".join(lines), "\r\n".join(lines)]) == ["\n".join(outputs)] * 2
+    (one,) = translate("\r".join(lines), n_best=1)
+    assert one.text == "\n".join(outputs)
+    assert one.source_tokens.count("<EOS>") == 2
+
+
 def test_n_best_explains_each_output(run):
     translate = run.translator("newest", beam_size=3, alpha=0.0, extra_length=3)
     found = translate("A cat.", n_best=3)

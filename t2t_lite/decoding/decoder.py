@@ -18,6 +18,7 @@ from t2t_lite.decoding.piece_joining import (
     HypothesesByIndex,
     PieceJoiner,
     collect,
+    join_lines,
 )
 from t2t_lite.decoding.scoring import Scorer, padded
 from t2t_lite.decoding.text_codec import TextCodec
@@ -163,7 +164,7 @@ class Decoder:
         )
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """Returns the best output for each line, itself one line; "" for an empty line."""
+        """Returns the best output for each text: as many lines as it has; "" for an empty one."""
         return [best_output(beams).text for beams in self.decode(self.text.encode(lines))]
 
     # ---- all sources at once
@@ -176,11 +177,15 @@ class Decoder:
     ) -> list[list[Hypothesis]]:
         """Searches for the outputs of texts of any length; arguments as in `search`.
 
-        A source that is too long is split (see `long_lines.split`) if the decoder's `long_input`
-        and the problem allow it. The outputs of its pieces are joined, best with best, and their
-        scores added; a prefix applies to the first piece.
+        A source of several lines is decoded line by line, and one that is too long is split (see
+        `long_lines.split`) if the decoder's `long_input` allows it; neither unless the problem
+        does. The outputs of its pieces are joined, best with best, and their scores added; a prefix
+        applies to the first piece.
         """
-        return collect(self.decode_batches(sources, name), len(sources), advance)
+        texts = [self.text.lines(source, name) for source in sources]
+        lines = list(itertools.chain.from_iterable(texts))
+        found = iter(collect(self.decode_batches(lines, name), len(lines), advance))
+        return [join_lines(list(itertools.islice(found, len(text)))) for text in texts]
 
     def search(
         self,

@@ -18,7 +18,7 @@ class Source(NamedTuple):
     ids: Sequence[int]  # EOS included; empty if there is nothing to decode, or in a language model
     number: int = 1  # of its line or example, from 1: for messages, and to seed sampling
     prefix: Sequence[int] = ()  # how every output begins, without EOS; a language model's prompt
-    piece: int = 0  # of a line that was split, from 0
+    piece: int = 0  # of a text that was split: no other of its pieces has the same
 
     @property
     def draws(self) -> int:

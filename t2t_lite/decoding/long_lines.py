@@ -10,6 +10,7 @@ _BREAKS = (
     re.compile(r"\s+"),
 )
 
+_OTHER_BREAKS = re.compile(r"\r\n?")
 
 # Characters with no space after them: Chinese and Japanese ones, full-width punctuation.
 _NO_SPACE_AFTER = re.compile(
@@ -36,6 +37,11 @@ def split(text: str, fits: Callable[[str], bool]) -> list[str]:
     at = _nearest_break(text)
     halves = (text[:at].strip(), text[at:].strip())
     return [piece for half in halves if half for piece in split(half, fits)]
+
+
+def with_plain_breaks(text: str) -> str:
+    r"""Writes every line break of a text, "\r\n" or "\r", as "\n"."""
+    return _OTHER_BREAKS.sub("\n", text)
 
 
 def join(outputs: Iterable[str]) -> str:

@@ -17,6 +17,8 @@ _MOST_ATTENTION = 2**22
 # The hypotheses, best first, of some sentences or pieces, by their index.
 HypothesesByIndex = Mapping[int, list[Hypothesis]]
 
+_EMPTY = Hypothesis(Output(""), [], 0.0)
+
 NO_BATCHES: Mapping[int, HypothesesByIndex] = {}
 
 
@@ -102,17 +104,26 @@ def _join_attention(pieces: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return joined
 
 
+def join_lines(lines: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    """Joins the hypotheses of a text's lines by rank; a line without any is an empty line."""
+    if len(lines) == 1 or not any(lines):
+        return list(lines[0])
+    ranks = zip(*(line or itertools.repeat(_EMPTY) for line in lines), strict=False)
+    return [_join_rank(rank, "\n".join) for rank in ranks]
+
+
 def _join(pieces: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     """Joins the hypotheses of a source's pieces by rank: best with best, second with second."""
     if len(pieces) == 1:
         return list(pieces[0])
-    return [_join_rank(rank) for rank in zip(*filter(None, pieces), strict=False)]
+    ranks = zip(*filter(None, pieces), strict=False)
+    return [_join_rank(rank, long_lines.join) for rank in ranks]
 
 
-def _join_rank(rank: Sequence[Hypothesis]) -> Hypothesis:
+def _join_rank(rank: Sequence[Hypothesis], join: Callable[[Iterable[str]], str]) -> Hypothesis:
     details = [piece.details for piece in rank if piece.details]
     return Hypothesis(
-        Output(long_lines.join(piece.output.text for piece in rank)),
+        Output(join(piece.output.text for piece in rank)),
         list(itertools.chain.from_iterable(piece.ids for piece in rank)),
         sum(piece.score for piece in rank),
         join_details(details) if details else None,

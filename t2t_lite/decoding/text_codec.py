@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 # An output is one line of a file, and one column where all beams are written.
 _SEPARATORS = str.maketrans("\n\r\t", "   ")
 
+# By how much the numbers of two lines' pieces differ, so that sampling draws others for each line.
+_LINE_STRIDE = 1 << 16
+
 
 class TextCodec:
     """Encodes the text that a model reads, and decodes the ids that it outputs.
@@ -137,6 +140,21 @@ class TextCodec:
             attended = int(np.argmax(weights[: len(source.ids) - 1]))
             yield sources[attended] if id_ == self.unknown_id else token
 
+    def lines(self, source: Source, name: str) -> list[Source]:
+        r"""Splits a source at each "\n", if the problem's sources may be split."""
+        texts = source.text.split("\n")
+        if len(texts) == 1 or not self._problem.can_split_sources:
+            return [source]
+        first, *others = (text.strip() for text in texts)
+        place = f"{name} {source.number}"
+        return [
+            source._replace(text=first, ids=self._source_ids(first, place)),
+            *(
+                Source(text, self._source_ids(text, place), source.number, (), line * _LINE_STRIDE)
+                for line, text in enumerate(others, 1)
+            ),
+        ]
+
     def pieces(self, source: Source, name: str) -> list[Source]:
         """Splits a source into pieces that are short enough, if it may be split."""
         if not self._splits or not self._is_too_long(source.ids):
@@ -151,7 +169,7 @@ class TextCodec:
             source._replace(text=first, ids=self._source_ids(first, place)),
             *(
                 Source(text, self._source_ids(text, place), source.number, piece=piece)
-                for piece, text in enumerate(others, 1)
+                for piece, text in enumerate(others, source.piece + 1)
             ),
         ]
 

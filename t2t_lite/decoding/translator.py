@@ -9,6 +9,7 @@ import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.errors import UsageError
 
 
@@ -17,7 +18,7 @@ class Translation:
     """One output of a model for one text.
 
     Attributes:
-        text: the output, one line.
+        text: the output, with as many lines as the text.
         score: its log-probability over the length penalty.
         tokens: its T subwords as text, EOS included.
         log_probs: [T], of each token, by the model alone, whatever the search forbids.
@@ -65,20 +66,22 @@ class Translator:
         """Translates one text or several.
 
         Args:
-            texts: a text, or a list of texts, one line each.
+            texts: a text, or a list of texts. A text of several lines is translated line by line;
+                where an output is for a whole text (labels, trees, summaries, what follows a
+                prompt), a line break is white space.
             n_best: how many outputs to return for each text, at most `beam_size`, as
                 `Translation` objects; None: the text of the best one.
 
         Returns:
             For one text its output or outputs; for several texts, a list of these. An empty text
-            has the output "", and no `Translation`.
+            has the output "", and no `Translation`. A translation has the lines of its text.
 
         Raises:
             DataError: a text has a token that is not in the vocabulary.
             DivergedError: the model outputs NaN.
             UsageError: `n_best` is below 1 or above `beam_size`.
         """
-        lines = [texts] if isinstance(texts, str) else texts
+        lines = [with_plain_breaks(text) for text in ([texts] if isinstance(texts, str) else texts)]
         found: list[Any] = (
             self._decoder.translate(lines) if n_best is None else self._n_best(lines, n_best)
         )

@@ -55,8 +55,8 @@ _IMPORT_TEXT = "\nimport tensorflow_text  # provides the operations of SentenceP
 _DETAILS = {
     TRANSLATE: {
         "example": '["A line of text."]',
-        "details": "Text is UTF-8. White space around a line is dropped; an empty line has an "
-        "empty output.",
+        "details": "Text is UTF-8, one line each: a line break within it is white space. White "
+        "space around a line is dropped; an empty line has an empty output.",
     },
     IDS: {
         "example": "[[5, 6, 7, 1]]",

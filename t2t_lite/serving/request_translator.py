@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
+from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
 from t2t_lite.errors import DataError
 from t2t_lite.runs import run_folder
@@ -109,7 +110,8 @@ class RequestTranslator:
             message = f"n_best is {request.n_best}, but the search keeps {beams}"
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
         try:
-            sources = self._plain.text.encode(request.texts, "text")
+            texts = [with_plain_breaks(text) for text in request.texts]
+            sources = self._plain.text.encode(texts, "text")
         except DataError as error:
             raise HTTPException(422, str(error)) from error
         subwords, maximum = self._subwords(sources), self._limits.max_subwords

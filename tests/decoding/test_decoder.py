@@ -105,6 +105,32 @@ def test_every_line_gives_one_line_in_its_place():
     assert outputs == [one_line(text) for text in texts]
 
 
+def test_a_text_of_several_lines_is_decoded_line_by_line():
+    decoder = copier(extra_length=5, return_beams=True)
+    text = "\n one line \nand another\n \t\n\u2028three\n"
+    expected = "one line\nand another\n\nthree"
+    assert decoder.translate([text, "one"]) == [expected, "one"]
+    lines = [decoder.decode(decoder.text.encode([line]))[0] for line in expected.split("\n")]
+    for rank, joined in enumerate(decoder.decode(decoder.text.encode([text]))[0]):
+        assert joined.output.text.count("\n") == 3
+        assert_close(joined.score, sum(beams[rank].score for beams in lines if beams), terms=3)
+
+
+def test_the_pieces_of_all_lines_draw_other_random_numbers():
+    text = copier(max_input_size=6).text
+    (source,) = text.encode(["abcd efgh ijkl\nabcd efgh ijkl"])
+    pieces = [piece for line in text.lines(source, "text") for piece in text.pieces(line, "text")]
+    assert [piece.text for piece in pieces] == ["abcd", "efgh", "ijkl"] * 2
+    assert len({piece.draws for piece in pieces}) == 6
+
+
+def test_a_text_that_may_not_be_split_keeps_its_line_breaks(monkeypatch):
+    monkeypatch.setattr(Bytes, "can_split_sources", False)
+    text = copier().text
+    (source,) = text.encode(["one\ntwo"])
+    assert text.lines(source, "text") == [source]
+
+
 def test_lines_without_text_do_not_reach_the_model():
     decoder = copier()
     assert decoder.translate(["", " ", "\u0085"]) == ["", "", ""]

@@ -58,6 +58,13 @@ def test_answers_are_the_decoders_line_by_line(server, decoder):
     assert [line["source"] for line in singles] == [text.strip() for text in TEXTS]
 
 
+def test_a_text_of_several_lines_is_translated_line_by_line(server):
+    lines = ["a dog", "", "barks", "loudly"]
+    expected = [best(server.translate(texts=[line])[1]["translations"])[0] for line in lines]
+    for text in ("a dog\n\nbarks\nloudly", "a dog\r\n\r\nbarks\rloudly\r\n"):
+        assert best([server.translate(text=text)[1]]) == ["\n".join(expected)]
+
+
 @pytest.mark.integration
 def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
     hparams = decoder.hparams.copy(return_beams=True)
