@@ -96,6 +96,23 @@ def test_n_best_explains_each_output(run):
             assert_close(one.score, one.log_probs.sum(), terms)
 
 
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([None], "text 1 is None: expected a str"),
+        (["A cat.", 7.5], "text 2 is 7.5: expected a str"),
+        (b"A cat.", r"text 1 is b'A cat.': expected a str; use its \.decode\(\)"),
+        (["A", bytearray(b"A")], "text 2 is bytearray"),
+        (None, "got None: expected a text, or a list of texts"),
+        ("A \ud83d cat", "text 1 holds a lone surrogate"),
+    ],
+)
+@pytest.mark.parametrize("n_best", [None, 1])
+def test_what_is_not_text_is_refused(run, texts, message, n_best):
+    with pytest.raises(UsageError, match=message):
+        run.translator(beam_size=3)(texts, n_best)
+
+
 @pytest.mark.parametrize("count", [0, 4])
 def test_n_best_is_bounded_by_the_beam(run, count):
     with pytest.raises(UsageError, match=rf"n_best={count}: expected 1 to beam_size=3"):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.decoding.long_lines import with_plain_breaks
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, quoted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,9 +79,9 @@ class Translator:
         Raises:
             DataError: a text has a token that is not in the vocabulary.
             DivergedError: the model outputs NaN.
-            UsageError: `n_best` is below 1 or above `beam_size`.
+            UsageError: a text is not a string, or `n_best` is below 1 or above `beam_size`.
         """
-        lines = [with_plain_breaks(text) for text in ([texts] if isinstance(texts, str) else texts)]
+        lines = _checked([texts] if isinstance(texts, (str, bytes)) else texts)
         found: list[Any] = (
             self._decoder.translate(lines) if n_best is None else self._n_best(lines, n_best)
         )
@@ -99,6 +99,25 @@ class Translator:
     def _detailed(self) -> Decoder:
         """A decoder that searches until all hypotheses are final, and returns their details."""
         return self._decoder.variant(return_beams=True, with_details=True)
+
+
+def _checked(texts: Any) -> list[str]:
+    """Returns texts with plain line breaks; raises UsageError unless all are valid strings."""
+    if not isinstance(texts, Iterable):
+        raise UsageError(f"translator: got {quoted(texts)}: expected a text, or a list of texts")
+    checked = []
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            remedy = "; use its .decode()" if isinstance(text, bytes) else ""
+            raise UsageError(f"text {number} is {quoted(text)}: expected a str{remedy}")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"text {number} holds a lone surrogate, which is not a character: {quoted(text)}"
+            ) from None
+        checked.append(with_plain_breaks(text))
+    return checked
 
 
 def _translation(hypothesis: Hypothesis) -> Translation:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite import files
+from t2t_lite import files, json_files
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import run_folder
 
@@ -54,6 +54,7 @@ class Queue:
 
     Raises:
         UsageError: the results are from other settings.
+        UserError: the file is damaged. The results raise it when a missing field is read.
     """
 
     def __init__(
@@ -87,7 +88,13 @@ def _read_results(
     """Returns the existing results, or empty ones."""
     if not path.is_file():
         return {"settings": dict(settings), **{section: {} for section in sections}}
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    results = json_files.read_object(path)
+    results.check(dict.fromkeys(["settings", *sections], dict))
+    for section in sections:
+        found = json_files.Fields(path, results[section])
+        found.check(dict.fromkeys(found, dict))
+        found.update({name: json_files.Fields(path, entry) for name, entry in found.items()})
+        results[section] = found
     for name, value in settings.items():
         there = results["settings"].get(name)
         if there != value:

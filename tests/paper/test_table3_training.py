@@ -1,5 +1,6 @@
 """Table 3 trained small: ratios to base, a queue that survives kills, intervals."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -28,6 +29,33 @@ TINY = Table3Settings("algorithmic_reverse_decimal40", "tiny", 50)
 def resolved(row: str, settings: Table3Settings = TINY):
     hparams_set, changes = hparams_flags(row, settings)
     return registry.hparams(hparams_set).override(changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"settings": ', r"is damaged: not JSON"),
+        ("", r"is damaged: not JSON"),
+        ("[1]", r"expected a JSON object, got \[1\]"),
+        ('{"settings": 3, "cells": {}}', r"expected an object as 'settings', got 3"),
+        ('{"cells": {}}', r"has no field 'settings'"),
+        ('{"settings": {}}', r"has no field 'cells'"),
+        ('{"settings": {}, "cells": {"base-1": null}}', r"expected an object as 'base-1', got Non"),
+        ('{"settings": {}, "cells": []}', r"expected an object as 'cells', got \[\]"),
+    ],
+)
+def test_a_damaged_file_of_results_is_named(tmp_path, text, message):
+    (tmp_path / "table3.json").write_text(text)
+    with pytest.raises(UserError, match=rf"table3\.json.*{message}"):
+        train(["base"], 1, TINY, Folders("data", str(tmp_path)))
+
+
+def test_a_result_without_a_figure_is_named(tmp_path):
+    path = tmp_path / "table3.json"
+    done = {"base-seed1": {"row": "base", "seed": 1}}
+    path.write_text(json.dumps({"settings": dataclasses.asdict(TINY), "cells": done}))
+    with pytest.raises(UserError, match=r"table3\.json has no field 'parameters'"):
+        table(train(["base"], 1, TINY, Folders("data", str(tmp_path))))
 
 
 @pytest.mark.parametrize("row", [row.name for row in TABLE_3])
