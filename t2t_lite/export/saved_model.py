@@ -61,7 +61,7 @@ _DETAILS = {
     IDS: {
         "example": "[[5, 6, 7, 1]]",
         "details": "Ids are those of the vocabulary beside this file: 1 ends a source, 0 is "
-        "padding after it.\nOutputs have no final 1; a row of zeros has an empty output.",
+        "padding before or after it.\nOutputs have no final 1; a row of zeros has an empty output.",
     },
 }
 _PROMPT_DETAILS = {
@@ -72,8 +72,9 @@ _PROMPT_DETAILS = {
     },
     IDS: {
         "example": "[[5, 6, 7]]",
-        "details": "Ids are those of the vocabulary beside this file: a prompt, 0 is padding after "
-        "it.\nOutputs are what follows it, without the final 1; a row of zeros is an empty prompt.",
+        "details": "Ids are those of the vocabulary beside this file: a prompt, 0 is padding "
+        "before or after it.\nOutputs are what follows it, without the final 1; a row of zeros is "
+        "an empty prompt.",
     },
 }
 
@@ -102,14 +103,15 @@ class IdsModule(tf.Module):
         """Searches for the outputs of any number of sentences.
 
         Args:
-            inputs: [N, S] ids, EOS included, 0 after it; a row of zeros has an empty output. For a
-                language model prompts without EOS, and a row of zeros is an empty prompt.
+            inputs: [N, S] ids, EOS included, and 0 anywhere, which is dropped; a row of zeros has
+                an empty output. For a language model prompts without EOS, and a row of zeros is an
+                empty prompt.
 
         Returns:
             `outputs` [N, T], ids without EOS, 0 after them, and `scores` [N]; with return_beams
             [N, K, T] and [N, K], best first.
         """
-        inputs = _truncated(inputs, self.max_input_size)
+        inputs = _truncated(_padded_at_end(inputs), self.max_input_size)
         ids, scores = self._in_batches(inputs)
         ids = _trimmed(tf.where(ids == EOS_ID, PAD_ID, ids))
         if not self._hparams.return_beams:
@@ -298,6 +300,12 @@ def _with_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
     is_full = tf.cast(ids.row_lengths() > 0, tf.int64)
     ends = tf.fill([tf.reduce_sum(is_full)], EOS_ID)
     return tf.concat([ids, tf.RaggedTensor.from_row_lengths(ends, is_full)], axis=1)
+
+
+def _padded_at_end(inputs: tf.Tensor) -> tf.Tensor:
+    """Moves the padding of [N, S] ids to the end; `pad_sequences` of Keras puts it first."""
+    order = tf.argsort(tf.cast(inputs == PAD_ID, tf.int32), axis=1, stable=True)
+    return tf.gather(inputs, order, axis=1, batch_dims=1)
 
 
 def _truncated(inputs: tf.Tensor, limit: int) -> tf.Tensor:

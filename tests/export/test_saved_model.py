@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -16,6 +18,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import greedy_search
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.search_loop import Hypotheses
 from t2t_lite.search.tree_grammar import TreeGrammar
 
 LINES = [
@@ -124,6 +127,35 @@ def test_another_process_gives_what_the_decoder_gives(
         assert [without_padding(i) for i in ids[:count]] == [beam.ids for beam in beams]
         assert texts[:count] == [beam.output.text for beam in beams]
         assert not any(texts[count:])
+
+
+class Echo:
+    """A search whose outputs are its inputs, or its prompts."""
+
+    def __init__(self, has_inputs: bool = True) -> None:
+        self.has_inputs = has_inputs
+        self.weights = ()
+        self.hparams = TransformerHParams(max_length=4)
+
+    def in_graph(self, inputs, limits, prefixes=None):
+        ids = inputs if prefixes is None else tf.concat([prefixes, prefixes], axis=1)
+        return Hypotheses(ids[:, None], tf.ones([tf.shape(inputs)[0], 1]))
+
+
+@pytest.mark.parametrize("has_inputs", [True, False])
+def test_padding_may_be_anywhere(has_inputs):
+    model = Echo(has_inputs)
+    module = saved_model.IdsModule(model, model, DecodeHParams(beam_size=1))
+    rows = [[5, 6, 7], [8], [], [9, 5, 6, 7, 8]]
+    if has_inputs:
+        rows = [[*row, 1] if row else [] for row in rows]
+    after, before = (
+        keras.utils.pad_sequences(rows, maxlen=9, padding=side) for side in ("post", "pre")
+    )
+    between = np.insert(after, [1, 3], 0, axis=1)
+    for inputs in (before, between):
+        for name, expected in module(after).items():
+            assert np.array_equal(module(inputs)[name], expected), name
 
 
 @pytest.mark.integration
