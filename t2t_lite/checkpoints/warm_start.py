@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,12 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     """
     path = pathlib.Path(source)
     checkpoint = None if path.is_dir() else source
-    if not path.parent.is_dir():
-        raise UserError(f"--warm_start_from={source}: no such run folder, nor a checkpoint in one")
+    if checkpoint and not run_folder.is_run(path.parent):
+        there = checkpoint_files.is_whole(checkpoint)
+        raise UserError(
+            f"--warm_start_from={source} {'is in no run folder' if there else 'does not exist'}: "
+            "name a run folder, or a checkpoint in one"
+        )
     other_run = run_folder.open_run(str(path.parent if checkpoint else path))
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)

@@ -135,12 +135,16 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("none", "is not a run folder"),
-        ("no/where", "no/where: no such run folder"),
+        (".", r"is not a run folder: .*/flags\.json is missing"),
+        ("none", r"--warm_start_from=\S*/none does not exist: name a run folder, or a checkpoint"),
+        ("none/model.ckpt-30", r"=\S*/none/model\.ckpt-30 does not exist: name a run folder"),
         ("other/model.ckpt-7", "model.ckpt-7 does not exist"),
+        ("loose.ckpt-1", r"=\S*/loose\.ckpt-1 is in no run folder: name a run folder, or a check"),
     ],
 )
 def test_a_wrong_source_is_named(other, tmp_path, source, message):
+    (tmp_path / "loose.ckpt-1.index").touch()
+    (tmp_path / "loose.ckpt-1.data-00000-of-00001").touch()
     with pytest.raises(UserError, match=message):
         warm_start(other[0].build_model(), str(tmp_path / source))
 
