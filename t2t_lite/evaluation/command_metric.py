@@ -44,6 +44,7 @@ class CommandMetric(OutputMetric):
     needs = Needs.SOURCES
     form = ".6g"
     program: ClassVar[str] = ""  # empty: the name's argument
+    time_limit: ClassVar[float] = 6 * 3600.0  # seconds; a program that hangs must not stop a run
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -57,7 +58,8 @@ class CommandMetric(OutputMetric):
         """Returns each segment's number and 1, or one row if the program prints a single number.
 
         Raises:
-            ProgramError: the program is missing, failed, or did not print numbers.
+            ProgramError: the program is missing, failed, did not end in time, or did not print
+                numbers.
         """
         words = self._words()
         columns = {
@@ -97,7 +99,7 @@ class CommandMetric(OutputMetric):
         return [found, *words[1:]]
 
     def _run(self, words: Sequence[str]) -> str:
-        """Runs the program and returns its output; an interruption ends it too."""
+        """Runs the program and returns its output; an interruption or its time limit ends it."""
         with tempfile.TemporaryFile() as errors:
             try:
                 process = subprocess.Popen(
@@ -110,12 +112,17 @@ class CommandMetric(OutputMetric):
             except OSError as error:  # such as a script without a #! line
                 raise ProgramError(f"metric {self.name!r}: {words[0]}: {error.strerror}") from None
             try:
-                printed, _ = process.communicate()
-            except BaseException:
+                printed, _ = process.communicate(timeout=self.time_limit)
+            except BaseException as error:
                 with contextlib.suppress(ProcessLookupError):  # it has just ended
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                raise
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                raise ProgramError(
+                    f"metric {self.name!r}: {words[0]} has not ended after {self.time_limit:g} "
+                    "seconds; register a subclass of CommandMetric with another time_limit"
+                ) from None
             if process.returncode:
                 errors.seek(0)
                 said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]

@@ -1,5 +1,6 @@
 """The devices of all workers: GPUs, one CPU each, or a CPU split into logical devices."""
 
+import logging
 import signal
 import threading
 from typing import Any
@@ -8,6 +9,8 @@ import tensorflow as tf
 
 from t2t_lite.cluster.cluster import ALONE, Cluster
 from t2t_lite.errors import UsageError, UserError, first_line
+
+log = logging.getLogger(__name__)
 
 
 def make_strategy(
@@ -50,7 +53,11 @@ def make_strategy(
             "omit the flag to use all GPUs"
         )
     for gpu in gpus[:wanted]:
-        tf.config.experimental.set_memory_growth(gpu, True)
+        try:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        except (RuntimeError, ValueError) as error:
+            # This process has already computed, as a translator does, or divided the GPU.
+            log.info("the memory of %s does not grow with its use: %s", gpu.name, error)
     if not cluster.is_alone:
         return _workers_strategy(cluster, wanted)
     return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(wanted)] or ["CPU:0"])

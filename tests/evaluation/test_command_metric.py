@@ -72,6 +72,15 @@ def test_a_program_that_fails_is_named(program, body, message):
         score(program(body))
 
 
+def test_a_program_that_does_not_end_is_ended_with_its_children(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(CommandMetric, "time_limit", 0.5)
+    with pytest.raises(ProgramError, match=r"program\.sh has not ended after 0\.5 seconds; regi"):
+        score(program(f"echo 1; sleep 60 & echo $! > {tmp_path}/child; wait"))
+    state = pathlib.Path(f"/proc/{int((tmp_path / 'child').read_text())}/stat")
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+
+
 def test_programs_that_cannot_be_run(program, tmp_path):
     for name, message in (
         ("command:./no_such_program --x", r"program './no_such_program' is not found; give its"),

@@ -1,5 +1,7 @@
 """The selection of devices, and sums over them."""
 
+import logging
+
 import pytest
 import tensorflow as tf
 
@@ -15,6 +17,20 @@ def test_without_gpus_the_cpu_trains():
 def test_more_gpus_than_there_are():
     with pytest.raises(UserError, match=r"--worker_gpu=999, but TensorFlow sees \d+ GPUs"):
         make_strategy(999)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+def test_a_gpu_that_is_already_in_use_is_taken_as_it_is(monkeypatch, caplog, error):
+    def set_memory_growth(gpu, enable):
+        raise error("Physical devices cannot be modified after being initialized")
+
+    gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{n}", "GPU") for n in range(2)]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", set_memory_growth)
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda devices: devices)
+    caplog.set_level(logging.INFO)
+    assert make_strategy(None) == ["GPU:0", "GPU:1"]
+    assert "GPU:1 does not grow with its use: Physical devices cannot be modified" in caplog.text
 
 
 def test_several_workers_have_no_logical_devices():
