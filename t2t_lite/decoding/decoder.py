@@ -10,7 +10,14 @@ import numpy as np
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding.batching import batches_by_length
 from t2t_lite.decoding.devices import Replicas, require_xla_decodes_on
-from t2t_lite.decoding.divergence import NotANumberError, diverged, require_numbers
+from t2t_lite.decoding.divergence import (
+    NoOutputError,
+    NotANumberError,
+    NothingPermittedError,
+    diverged,
+    require_numbers,
+    require_outputs,
+)
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, best_output
 from t2t_lite.decoding.piece_joining import (
     NO_BATCHES,
@@ -208,6 +215,7 @@ class Decoder:
 
         Raises:
             DivergedError: a model outputs NaN for a sentence.
+            NoOutputError: the search settings permit no output for a sentence.
         """
         return collect(self.search_batches(sources, name), len(sources), advance)
 
@@ -322,6 +330,8 @@ class Decoder:
         except NotANumberError as error:
             place = f"{name} {error.source.number}"
             raise diverged(self._models, self.names, error.source, place) from None
+        except NothingPermittedError as error:
+            raise NoOutputError(f"{name} {error.source.number}") from None
 
     # ---- one batch
 
@@ -343,17 +353,16 @@ class Decoder:
             np.array([s.draws for s in sources]),
         )
         require_numbers(sources, found.scores)
-        return self._hypotheses(
-            compiled,
+        scored = [
             [
-                [
-                    _ScoredTarget(source, _through_eos(beam), score)
-                    for beam, score in zip(ids[:, :limit].tolist(), scores.tolist(), strict=True)
-                    if score > DEAD
-                ]
-                for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
-            ],
-        )
+                _ScoredTarget(source, _through_eos(beam), score)
+                for beam, score in zip(ids[:, :limit].tolist(), scores.tolist(), strict=True)
+                if score > DEAD
+            ]
+            for source, limit, ids, scores in zip(sources, limits, *found, strict=True)
+        ]
+        require_outputs(sources, scored)
+        return self._hypotheses(compiled, scored)
 
     def _score(self, compiled: _Compiled, pairs: Sequence[_ScoredTarget]) -> list[list[Hypothesis]]:
         """Scores the targets of one batch."""

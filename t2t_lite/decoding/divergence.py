@@ -1,4 +1,4 @@
-"""Errors for models that output NaN instead of probabilities, as diverged ones do."""
+"""Errors for sentences without an output: the model diverged, or the search permits none."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,29 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.text.text_encoder import EOS_ID
 
 
-class DivergedError(UserError):
+class NoOutputError(UserError):
+    """There is no output to return for a sentence: here, since the search permits none.
+
+    Args:
+        place: of the sentence, for the message.
+        reason: what is wrong, in short.
+        remedy: the cause, and the remedy.
+
+    Attributes:
+        summary: place and reason.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        reason: str = "the search settings permit no output",
+        remedy: str = ": loosen min_length, no_repeat_ngram_size, well_formed or extra_length",
+    ) -> None:
+        self.summary = f"{place}: {reason}"
+        super().__init__(self.summary + remedy)
+
+
+class DivergedError(NoOutputError):
     """A model outputs NaN instead of probabilities, so that there is no output to return.
 
     Args:
@@ -22,8 +44,8 @@ class DivergedError(UserError):
     """
 
     def __init__(self, place: str, model: str, reason: str) -> None:
-        super().__init__(f"{place}: {model} outputs NaN instead of probabilities{reason}")
-        self.place = place
+        super().__init__(place, f"{model} outputs NaN instead of probabilities", reason)
+        self.summary = f"{place}: the model outputs NaN instead of probabilities"
 
 
 class NotANumberError(Exception):
@@ -32,6 +54,21 @@ class NotANumberError(Exception):
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.source = source
+
+
+class NothingPermittedError(Exception):
+    """A search permits no output for `source`; `Decoder` raises a `NoOutputError` instead."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+
+
+def require_outputs(sources: Sequence[Source], found: Sequence[Sequence[object]]) -> None:
+    """Raises NothingPermittedError if a search found no hypothesis of a source."""
+    for source, hypotheses in zip(sources, found, strict=True):
+        if not hypotheses:
+            raise NothingPermittedError(source)
 
 
 def require_numbers(sources: Sequence[Source], scores: np.ndarray) -> None:

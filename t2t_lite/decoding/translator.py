@@ -79,6 +79,7 @@ class Translator:
         Raises:
             DataError: a text has a token that is not in the vocabulary.
             DivergedError: the model outputs NaN.
+            NoOutputError: the search settings permit no output.
             UsageError: a text is not a string, or `n_best` is below 1 or above `beam_size`.
         """
         lines = _checked([texts] if isinstance(texts, (str, bytes)) else texts)

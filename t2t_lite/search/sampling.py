@@ -106,7 +106,9 @@ class Sampler(SearchLoop):
 
     def _candidates(self, log_probs: tf.Tensor) -> tf.Tensor:
         """Returns the probabilities [B, K, V] to draw from, up to a factor; 0 is never drawn."""
-        logits = log_probs / self._temperature
+        # At the lowest temperatures only the likeliest tokens are left, without overflow.
+        below = log_probs - tf.reduce_max(log_probs, axis=-1, keepdims=True)
+        logits = tf.where(below == 0.0, 0.0, below / self._temperature)
         if self._top_k:
             count = min(self._top_k, logits.shape[-1])
             logits = _cut(logits, tf.math.top_k(logits, count)[0][..., -1:])

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from starlette.exceptions import HTTPException
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.divergence import DivergedError
+from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
@@ -94,11 +94,11 @@ class RequestTranslator:
         """Decodes the texts of some requests together; requests that fail get an error."""
         try:
             found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
-        except DivergedError as error:
+        except NoOutputError as error:
             if len(group) == 1:
                 log.error("a request failed: %s", error)
-                message = f"{error.place}: the model outputs NaN instead of probabilities"
-                return dict.fromkeys(group, HTTPException(500, f"{message}: see the server's log"))
+                message = f"{error.summary}: see the server's log"
+                return dict.fromkeys(group, HTTPException(500, message))
             alone = [self._decode_group(decoder, {n: s}, end) for n, s in group.items()]
             return {number: answer for one in alone for number, answer in one.items()}
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}

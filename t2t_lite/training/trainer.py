@@ -29,7 +29,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.divergence import DivergedError
+from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.evaluation.command_metric import ProgramError
 from t2t_lite.evaluation.metric import Score
@@ -306,7 +306,7 @@ class Trainer:
             values = self.evaluation(self.detector.collective_steps(batches))
             try:
                 decodes = decode_examples(self.decoder, paths, f"{split} example")
-            except DivergedError as error:
+            except NoOutputError as error:
                 self._record_diverged(step, writer, kind, values, error)
                 return
             images = attention_images(self.model, paths, self.reader)
@@ -336,7 +336,7 @@ class Trainer:
         return scores
 
     def _record_diverged(
-        self, step: int, writer: MetricsWriter, kind: str, values: Values, error: DivergedError
+        self, step: int, writer: MetricsWriter, kind: str, values: Values, error: NoOutputError
     ) -> None:
         """Records the evaluation of a model that gives NaN in decoding; training continues."""
         names = output_metrics(self.run.problem.metrics)

@@ -17,6 +17,7 @@ from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import evaluate
 from t2t_lite.decoding.decoder import Decoder, best_output
+from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.piece_joining import join_details
@@ -129,6 +130,19 @@ def test_a_text_that_may_not_be_split_keeps_its_line_breaks(monkeypatch):
     text = copier().text
     (source,) = text.encode(["one\ntwo"])
     assert text.lines(source, "text") == [source]
+
+
+@pytest.mark.parametrize("settings", [{"sampling_method": "random"}, {"beam_size": 1}, {}])
+def test_a_line_for_which_nothing_is_permitted_is_named(settings):
+    decoder = copier(no_repeat_ngram_size=1, min_length=400, extra_length=400, **settings)
+    with pytest.raises(NoOutputError, match=r"^line 2: the search settings permit no output: loos"):
+        decoder.translate(["", "a"])
+
+
+@pytest.mark.parametrize("temperature", [1e-38, 1e-45, 1e-300])
+def test_the_lowest_temperatures_draw_the_likeliest(temperature):
+    decoder = copier(sampling_method="random", sampling_temp=temperature, extra_length=3)
+    assert decoder.translate(["so cold", "as this"]) == ["so cold", "as this"]
 
 
 def test_lines_without_text_do_not_reach_the_model():
