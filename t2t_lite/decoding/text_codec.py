@@ -60,6 +60,14 @@ class TextCodec:
         if not self.has_inputs:
             prompts = [self._problem.source(line) for line in lines]
             prefixes = self.encode_targets(prompts, name, first)
+            for number, prefix in enumerate(prefixes, first):
+                if self._is_too_long(prefix):
+                    size, limit = len(prefix), self._max_input_size
+                    log.warning(
+                        "%s %d: the prompt has %d subwords, more than max_input_size=%d, and is "
+                        "read whole: what follows may be poor",
+                        *(name, number, size, limit),
+                    )
             numbered = enumerate(zip(prompts, prefixes, strict=True), first)
             return [Source(text, (), number, prefix) for number, (text, prefix) in numbered]
         encoded = []

@@ -21,6 +21,7 @@ from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
 from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.piece_joining import join_details
+from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
@@ -143,6 +144,13 @@ def test_a_line_for_which_nothing_is_permitted_is_named(settings):
 def test_the_lowest_temperatures_draw_the_likeliest(temperature):
     decoder = copier(sampling_method="random", sampling_temp=temperature, extra_length=3)
     assert decoder.translate(["so cold", "as this"]) == ["so cold", "as this"]
+
+
+def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
+    text = TextCodec(BytesAlone(), BYTES, max_input_size=4)
+    text.encode(["abcd", "", "abcde"], first=7)
+    (message,) = caplog.messages
+    assert message.startswith("line 9: the prompt has 5 subwords, more than max_input_size=4")
 
 
 def test_lines_without_text_do_not_reach_the_model():
