@@ -28,6 +28,7 @@ from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, VocabType, W
 log = logging.getLogger(__name__)
 
 _UNKNOWN_ID = 2
+_SPACE = "\u2581"
 
 # sentencepiece_model.proto, as far as needed.
 _SCHEMA = """
@@ -35,6 +36,7 @@ name: "t2t_lite/sentencepiece_model.proto" package: "t2t_lite"
 message_type {
   name: "TrainerSpec"
   field { name: "model_type" number: 3 label: LABEL_OPTIONAL type: TYPE_INT32 }
+  field { name: "required_chars" number: 36 label: LABEL_OPTIONAL type: TYPE_STRING }
 }
 message_type {
   name: "NormalizerSpec"
@@ -240,7 +242,7 @@ def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProces
         proto.trainer_spec.model_type == _BPE
         and hashlib.sha256(rules.precompiled_charsmap).hexdigest() == _ESCAPE_CHARSMAP
         and not (rules.add_dummy_prefix or rules.remove_extra_whitespaces)
-        and not any("\u2581" in processor.id_to_piece(i)[1:] for i in range(len(processor)))
+        and not any(_SPACE in processor.id_to_piece(i)[1:] for i in range(len(processor)))
     )
 
 
@@ -248,7 +250,7 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
     """Trains a model and writes it atomically; the same lines give the same bytes.
 
     If the text has too few distinct pieces, the vocabulary is smaller and a warning is logged. The
-    vocabulary contains the 256 bytes and nearly all characters of the text.
+    vocabulary contains the 256 bytes, the space, and nearly all characters of the text.
 
     Args:
         model_type: "bpe" or "unigram".
@@ -279,6 +281,8 @@ def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size:
     # The model contains the compiled rules; the names of the rule files differ each time.
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     model.denormalizer_spec.ClearField("normalization_rule_tsv")
+    # Models are the same to the byte as those of releases that did not require the space.
+    model.trainer_spec.ClearField("required_chars")
     if len(model.pieces) < vocab_size:
         log.warning("%s: the text yields %d ids, not %d", path, len(model.pieces), vocab_size)
     with files.whole_file(path) as temporary:
@@ -312,6 +316,7 @@ def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
             unk_id=_UNKNOWN_ID,
             bos_id=-1,
             byte_fallback=True,
+            required_chars=_SPACE,  # too rare to be covered in Chinese; as bytes it stays U+2581
             normalization_rule_tsv=rules,
             denormalization_rule_tsv=inverse_rules,
             add_dummy_prefix=False,

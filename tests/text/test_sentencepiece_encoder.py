@@ -1,5 +1,6 @@
 import itertools
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -106,6 +107,43 @@ class TestGraph:
         assert [line.decode() for line in tokenizer.detokenize(ids).numpy()] == lines
 
 
+@pytest.fixture(
+    scope="module",
+    params=["กขคงจฉชซญฐณดตถทนบปผ", "あいうえおかがきぎくぐけ", "カタ\u3000。", "ACGT", "▂▁"],
+    ids=["Thai", "hiragana", "katakana", "genes", "escapes"],
+)
+def encoders_of_few_spaces(request, tmp_path_factory):
+    letters = request.param
+    text = [(letters * 40)[k : k + 30 + k % 7] for k in range(120)]
+    paths = [tmp_path_factory.mktemp(f"model_{name}") / name for name in TYPES]
+    for path in paths:
+        sentencepiece_encoder.train(path.name, path, [*text, f"{letters} {letters}"], 300)
+    return [SentencePieceEncoder(path) for path in paths]
+
+
+class TestTextWithFewSpaces:
+    """With fewer than one space in 2,000 characters, the others alone are enough coverage."""
+
+    def test_a_space_is_a_piece(self, encoders_of_few_spaces):
+        for encoder in encoders_of_few_spaces:
+            [piece] = [piece for piece in encoder.pieces() if piece.text == "▁"]
+            assert math.isfinite(piece.score)
+            assert encoder.unknown(" ") == []
+
+    @settings(deadline=None, max_examples=20)
+    @given(st.lists(st.text("กขあいカ。ACGTក្▁▂b \u3000"), min_size=1, max_size=20))
+    @example(["กข ฉช", " A C ", "カタ。 カ", "▁ ▂"])
+    def test_every_line_comes_back(self, encoders_of_few_spaces, lines):
+        for encoder in encoders_of_few_spaces:
+            ids = encoder.encode_lines(lines)
+            assert [encoder.decode(line) for line in ids] == lines
+            assert encoder.pack_lines(lines) == [pack(line) for line in ids]
+            tokenizer = encoder.graph_tokenizer()
+            in_graph = tokenizer.tokenize([line.encode() for line in lines])
+            assert in_graph.to_list() == ids
+            assert [line.decode() for line in tokenizer.detokenize(in_graph).numpy()] == lines
+
+
 class TestWordByWord:
     @given(st.lists(st.text("ab▁▂ é\u0301klein"), max_size=20))
     def test_lines_are_encoded_as_one_by_one(self, encoder, lines):
@@ -145,6 +183,13 @@ class TestTraining:
         for name in "ab":
             sentencepiece_encoder.train(model_type, tmp_path / name, TEXT, 310)
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+    @pytest.mark.parametrize("model_type", TYPES)
+    def test_requiring_the_space_changes_no_byte(self, tmp_path, monkeypatch, model_type):
+        sentencepiece_encoder.train(model_type, tmp_path / "with", TEXT, 310)
+        monkeypatch.setattr(sentencepiece_encoder, "_SPACE", "")
+        sentencepiece_encoder.train(model_type, tmp_path / "without", TEXT, 310)
+        assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
 
     @pytest.mark.parametrize("model_type", TYPES)
     def test_small_text_gives_a_smaller_vocabulary(self, tmp_path, caplog, model_type):
