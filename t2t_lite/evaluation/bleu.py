@@ -1,6 +1,7 @@
 """BLEU as sacreBLEU counts it (Post 2018): exponential smoothing, tokenization 13a, or zh."""
 
 import dataclasses
+import logging
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -12,6 +13,8 @@ from t2t_lite.evaluation.sacrebleu_metric import SacrebleuMetric
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
+
+log = logging.getLogger(__name__)
 
 # 13a splits off only ASCII quotation marks.
 _QUOTATION_MARKS = str.maketrans("„“”«»‚‘’", '"""""\'\'\'')
@@ -39,6 +42,10 @@ class Bleu(SacrebleuMetric):
             for score in self.segment_scores(segments)
         ]
 
+    def caution(self, segments: Sequence[Segment]) -> str:
+        """Returns that the references are too short, if they are."""
+        return _caution(cast("BLEU", self._counter), [segment.reference for segment in segments])
+
     def score(self, totals: Sequence[float]) -> float:
         """Returns the BLEU of summed counts."""
         counter = cast("BLEU", self._counter)
@@ -60,6 +67,8 @@ class Bleu(SacrebleuMetric):
 class BleuZh(Bleu):
     """Case-sensitive BLEU of Chinese text, whose characters count as words."""
 
+    title = "BLEU (zh)"
+    label = "BLEU_zh_cased"
     tokenize = "zh"
 
 
@@ -126,8 +135,22 @@ def _score(metric: "BLEU", hypotheses: Sequence[str], references: Sequence[str])
     from t2t_lite.evaluation import _private_api
 
     score = metric.corpus_score(hypotheses, [references]).score
+    if caution := _caution(metric, references):
+        log.warning("BLEU: %s", caution)
     _private_api.forget_lines()
     return BleuScore(score, str(metric.get_signature()))
+
+
+def _caution(metric: "BLEU", references: Sequence[str]) -> str:
+    order = metric.max_ngram_order
+    if any(len(text.split()) >= order for text in references) or not any(references):
+        return ""
+    if metric.corpus_score(references, [references]).score:
+        return ""
+    return (
+        f"no reference has {order} words as this score counts them, so that even equal outputs "
+        "score 0; use chrf or exact_match, for Chinese bleu_zh"
+    )
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:

@@ -15,11 +15,14 @@ This module imports neither TensorFlow nor sacreBLEU, so that looking up metrics
 import abc
 import dataclasses
 import enum
+import logging
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from t2t_lite.errors import UsageError
 from t2t_lite.version import __version__
+
+log = logging.getLogger(__name__)
 
 # One row per segment, all of the same width; the score is computed from the column sums.
 Statistics = Sequence[Sequence[float]]
@@ -149,11 +152,17 @@ class OutputMetric(Metric, abc.ABC):
         """Returns the score for summed statistics."""
         return 100.0 * totals[0] / totals[1] if totals[1] else 0.0
 
+    def caution(self, segments: Sequence[Segment]) -> str:
+        """Returns why the score says little about these segments, and the remedy; empty if not."""
+        return ""
+
     def evaluate(self, segments: Sequence[Segment]) -> Score:
-        """Scores one or more segments."""
+        """Scores one or more segments; a caution is logged."""
         rows = self.statistics(segments)
         score = float(self.score(add_up(rows)))
         label = self.label or self.title
+        if caution := self.caution(segments):
+            log.warning("%s: %s", label, caution)
         lines = [f"{label} = {score:{self.form}}"]
         summary = f"{self.title} {f'{score:{self.form}}'.strip()}"
         signatures = self.signature_values

@@ -46,6 +46,22 @@ class Rouge(OutputMetric):
             for segment in segments
         ]
 
+    def caution(self, segments: Sequence[Segment]) -> str:
+        """Returns that references are in other than Latin letters, if some are."""
+        counted = [_is_counted(segment.reference) for segment in segments]
+        if all(counted):
+            return ""
+        return (
+            f"{counted.count(False)} of {len(counted)} references are mostly in other letters than "
+            "a to z, which rouge-score passes over; use chrf"
+        )
+
+
+def _is_counted(text: str) -> bool:
+    """Whether rouge-score counts at least half of the letters and digits."""
+    ours = [character.isascii() for character in text if character.isalnum()]
+    return 2 * sum(ours) >= len(ours)
+
 
 @registry.register_metric("rouge_1")
 class Rouge1(Rouge):

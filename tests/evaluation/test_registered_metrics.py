@@ -16,7 +16,8 @@ from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.evaluation.metric import Segment, TeacherForcedTotals, add_up
+from t2t_lite.evaluation.bleu import corpus_bleu
+from t2t_lite.evaluation.metric import OutputMetric, Segment, TeacherForcedTotals, add_up
 from t2t_lite.evaluation.metrics import (
     evaluation_values,
     output_metric,
@@ -138,6 +139,41 @@ def test_chinese_characters_count_as_words():
     assert scores["bleu"].values["bleu"] == 0
     assert scores["bleu_zh"].values["bleu_zh"] > 30
     assert "|tok:zh|" in scores["bleu_zh"].report
+
+
+def test_every_metric_has_labels_of_its_own():
+    names = [name for name, cls in registry.metrics().items() if issubclass(cls, OutputMetric)]
+    found = [output_metric(name) for name in names if not name.startswith("command")]
+    assert len({metric.title for metric in found}) == len(found)
+    assert len({metric.label or metric.title for metric in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("metric", "references", "caution"),
+    [
+        ("bleu", ["dog", "", "two cats."], "no reference has 4 words as this score counts"),
+        (
+            "bleu",
+            ["สวัสดีชาวโลก", "これは、とても長い文です"],
+            "even equal outputs score 0; use chrf",
+        ),
+        ("bleu_zh", ["你好", "谢"], "no reference has 4 words"),
+        ("bleu", ["dog", "two, cats"], "no reference has 4 words"),
+        ("bleu", ["dog", "two cats, no dog"], ""),
+        ("bleu", ["two,cats,"], ""),  # 4 tokens
+        ("bleu_zh", ["这本书。"], ""),
+        ("bleu", [""], ""),
+    ],
+)
+@pytest.mark.parametrize("is_right", [True, False])
+def test_references_too_short_for_bleu_are_said(metric, references, caution, is_right, caplog):
+    outputs = [Output(text if is_right else "one two three four") for text in references]
+    score_outputs(metric, outputs, references)
+    if metric == "bleu":
+        corpus_bleu([output.text for output in outputs], references)
+    found = [record.getMessage() for record in caplog.records]
+    assert len(found) == (0 if not caution else 2 if metric == "bleu" else 1)
+    assert all(caution in message for message in found)
 
 
 def test_exact_match_and_token_accuracy_by_hand():

@@ -49,3 +49,16 @@ def test_the_extra_is_named_if_it_is_missing(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"^metric 'rouge_2' needs .*'t2t_lite\[rouge\]'$"):
         registry.metric("rouge_2").check()
+
+
+def test_references_in_other_than_latin_letters_are_said(caplog):
+    references = ["Кот сидит на ковре, 2024.", "ഇത് ഒരു പൂച്ച", "Le café est fermé.", ""]
+    score_by_metrics(["rouge_2"], [Output(text) for text in references], references)
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "ROUGE-2: 2 of 4 references are mostly in other letters than a to z, which rouge-score "
+        "passes over; use chrf"
+    )
+    caplog.clear()
+    score_by_metrics(NAMES, [Output("कुत्ता")], ["The dog of 京都"])
+    assert not caplog.records

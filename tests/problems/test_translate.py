@@ -352,5 +352,5 @@ def test_english_to_chinese_from_archives_to_scored_output(
         )
     assert not end.value.code
     printed = capsys.readouterr().out
-    assert "BLEU_cased = 100.00" in printed
+    assert "BLEU_zh_cased = 100.00" in printed
     assert signature in printed
