@@ -196,17 +196,24 @@ class TokenTextEncoder(TextEncoder):
         return " ".join(self._tokens[i] for i in self._text_ids(ids))
 
     def unknown(self, text: str) -> list[str]:
-        """Returns the tokens that the file does not list."""
-        return [token for token in text.split() if token not in self._ids]
+        """Returns the tokens that the file does not list, and the names of pad and EOS."""
+        return [token for token in text.split() if self._ids.get(token, PAD_ID) <= EOS_ID]
 
     def _id(self, token: str) -> int:
-        id_ = self._ids.get(token, self.oov_id)
-        if id_ is None:
+        id_ = self._ids.get(token, PAD_ID)
+        if id_ > EOS_ID:  # in a text, "<EOS>" is a word like any other
+            return id_
+        if self.oov_id is not None:
+            return self.oov_id
+        if token in RESERVED_TOKENS:
             raise DataError(
-                f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
-                "add it, or give the problem an oov_token"
+                f"token {quoted(token)} has no id in a text, since {self._path} reserves it; "
+                "remove it from the text, or give the problem an oov_token"
             )
-        return id_
+        raise DataError(
+            f"token {quoted(token)} is not in {self._path}{did_you_mean(token, self._tokens)}; "
+            "add it, or give the problem an oov_token"
+        )
 
 
 class ClassLabelEncoder(TextEncoder):

@@ -71,6 +71,14 @@ class TestTokens:
         encoder = text_encoder.TokenTextEncoder(write_tokens("haus\nUNK\n"), oov_token="UNK")
         assert encoder.encode("haus maus") == [2, 3]
 
+    def test_pad_and_eos_in_a_text_are_unknown_words(self, write_tokens):
+        path = write_tokens("<EOS>\nhaus\nUNK\n")
+        encoder = text_encoder.TokenTextEncoder(path, oov_token="UNK")
+        assert encoder.encode("haus <pad> <EOS> haus") == [2, 3, 3, 2]
+        assert encoder.unknown("haus <pad> <EOS> haus") == ["<pad>", "<EOS>"]
+        with pytest.raises(DataError, match=r"token '<pad>' has no id .*vocab\.tokens reserves it"):
+            text_encoder.TokenTextEncoder(path).encode("haus <pad>")
+
     @pytest.mark.parametrize(
         ("text", "message"),
         [
