@@ -202,6 +202,10 @@ class TokenTextEncoder(_ReservedIds, text_encoder.TokenTextEncoder):
         else:
             self._read("vocab_list", vocab_list or (), replace_oov)
 
+    def _id(self, token: str) -> int:
+        # T2T's problems write "<EOS>" into text and mean the id.
+        return self._ids[token] if token in text_encoder.RESERVED_TOKENS else super()._id(token)
+
     def decode(self, ids: Sequence[int], strip_extraneous: bool = False) -> str:
         """Returns the text."""
         del strip_extraneous

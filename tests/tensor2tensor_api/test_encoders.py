@@ -207,6 +207,11 @@ def test_an_encoder_that_returns_no_ids_is_an_error(ids):
         text_encoder.AdaptedEncoder(Own(), 10).encode("cat")
 
 
+def test_the_names_of_pad_and_eos_in_a_text_are_their_ids():
+    encoder = text_encoder.TokenTextEncoder(None, vocab_list=["a", "UNK"], replace_oov="UNK")
+    assert encoder.encode("a <EOS> b <pad>") == [2, 1, 3, 0]
+
+
 def test_names_of_files():
     names = generator_utils.combined_data_filenames("x", "data", 2)
     assert names == [
