@@ -59,8 +59,8 @@ def lstm_terms(hparams, length: int, vocab: int) -> int:
 def step_terms(forward: int, tokens: int) -> int:
     """Returns the terms of one update by SGD: there, back, and the sum over the batch's tokens.
 
-    Adam is no use in a comparison: it makes as large a step of a gradient that is 0 but for
-    rounding as of any other.
+    Do not compare updates by Adam: a gradient that is only rounding moves a weight as far as any
+    other gradient.
     """
     return 2 * forward + tokens
 

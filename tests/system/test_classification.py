@@ -160,7 +160,7 @@ def test_n_best_lists_are_distributions(each, is_encoder):
         assert_close(found[0].log_probs, [found[0].score, 0.0], terms, scale=gap)
         assert found[0].attention.tolist() == [[1 / len(found[0].source_tokens)] * 4] * 2
     else:
-        assert 0.8 < total <= 1.0 + gap * relative_bound(terms), "few outputs are no labels"
+        assert 0.8 < total <= 1.0 + gap * relative_bound(terms), "few outputs are not labels"
     pairs = [f"good great bad\t{label}" for label in scores]
     written = decode(each, f"--score_file={each}/in.txt", text=pairs)
     assert_close([float(line) for line in written], [*scores.values()], terms, scale=gap)
