@@ -6,29 +6,24 @@ import pathlib
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import UserError
-from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.models.seq2seq import Seq2Seq, VocabularyRows
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.text_encoder import RESERVED_TOKENS
 
 log = logging.getLogger(__name__)
-
-
-# The weights that have a row for each subword, by the side whose vocabulary it is of.
-_ROWS_OF_SUBWORDS = {
-    "inputs": ("inputs_embedding/",),
-    "targets": ("targets_embedding/", "softmax_embedding/", "output_projection/"),
-}
 
 
 def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> None:
     """Copies the weights of another run that have the same names and shapes to a model.
 
-    Logs how many there are, and which weights keep their initial values: those of another shape,
-    and embeddings where the vocabulary differs. Only weights are copied: no optimizer state, no
-    step.
+    Weights with a row for each id of a vocabulary get the rows of the ids that stand for the same
+    there. Logs how many weights there are, and which keep their initial values. Only weights are
+    copied: no optimizer state, no step.
 
     Args:
         model: the model of the new run.
@@ -38,6 +33,56 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     Raises:
         UserError: it is neither, it cannot be read, or no weight fits.
     """
+    other_run, checkpoint = _opened(source)
+    other, step, _ = other_run.load_model(checkpoint)
+    theirs, ours = _by_name(other), _by_name(model)
+    vocabularies = _Vocabularies(run, other_run)
+    values: dict[str, np.ndarray] = {}
+    partly, reshaped = [], []
+    used = set()
+    for name, weight in ours.items():
+        rows = [declared for declared in model.vocabulary_rows() if declared.weight is weight]
+        pairs = _pairs(rows, other) if rows else []
+        there = pairs[0][1].weight if pairs else None if rows else theirs.get(name)
+        if there is None:
+            continue
+        used.add(id(there))
+        if pairs and (run or there.shape == weight.shape):
+            matched = vocabularies.match(pairs)
+            value = _gathered(pairs[0], matched)
+            if value is not None and (matched < 0).any():
+                partly.append(f"{name} ({(matched >= 0).sum()} of {len(matched)} rows copied)")
+        else:
+            value = there.numpy() if there.shape == weight.shape else None
+        if value is None:
+            reshaped.append(f"{name} {tuple(weight.shape)}, there {tuple(there.shape)}")
+            continue
+        values[name] = value
+    if not values:
+        raise UserError(
+            f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
+            f"of this {type(model).__name__}"
+        )
+    for name, value in values.items():
+        ours[name].assign(value)
+    log.info(
+        "warm start from %s (step %d): copied %d of %d weights",
+        source,
+        step,
+        len(values),
+        len(ours),
+    )
+    _report("have another shape there and keep their initial values", reshaped)
+    _report("are of another vocabulary there; rows that it lacks keep their initial values", partly)
+    shapes = {entry.split(" ")[0] for entry in reshaped}
+    missing = [name for name in ours if name not in values and name not in shapes]
+    _report("are missing there and keep their initial values", missing)
+    unused = [name for name, weight in theirs.items() if id(weight) not in used]
+    _report("exist there, but not in this model", unused)
+
+
+def _opened(source: str) -> tuple[RunFolder, str | None]:
+    """Returns the run that `source` names, and the checkpoint if it names one."""
     path = pathlib.Path(source)
     checkpoint = None if path.is_dir() else source
     if checkpoint and not run_folder.is_run(path.parent):
@@ -46,57 +91,103 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
             f"--warm_start_from={source} {'is in no run folder' if there else 'does not exist'}: "
             "name a run folder, or a checkpoint in one"
         )
-    other_run = run_folder.open_run(str(path.parent if checkpoint else path))
-    other, step, _ = other_run.load_model(checkpoint)
-    theirs, ours = _by_name(other), _by_name(model)
-    same_shape = [n for n in ours if n in theirs and ours[n].shape == theirs[n].shape]
-    other_subwords = _rows_of_other_subwords(run, other_run) if run else ()
-    fitting = [name for name in same_shape if not name.startswith(other_subwords)]
-    if not fitting:
-        raise UserError(
-            f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
-            f"of this {type(model).__name__}"
-        )
-    for name in fitting:
-        ours[name].assign(theirs[name].numpy())
-    log.info(
-        "warm start from %s (step %d): copied %d of %d weights",
-        source,
-        step,
-        len(fitting),
-        len(ours),
-    )
-    shared = ours.keys() & theirs.keys()
-    _report(
-        "have another shape there and keep their initial values",
-        [
-            f"{name} {tuple(ours[name].shape)}, there {tuple(theirs[name].shape)}"
-            for name in ours
-            if name in shared and name not in same_shape
-        ],
-    )
-    _report(
-        "are of another vocabulary there and keep their initial values",
-        [name for name in same_shape if name not in fitting],
-    )
-    _report("are missing there and keep their initial values", [n for n in ours if n not in shared])
-    _report("exist there, but not in this model", [n for n in theirs if n not in shared])
+    return run_folder.open_run(str(path.parent if checkpoint else path)), checkpoint
 
 
-def _rows_of_other_subwords(run: RunFolder, other: RunFolder) -> tuple[str, ...]:
-    """Returns how the names of the weights begin whose rows stand for other subwords."""
-    return tuple(
-        start
-        for side, starts in _ROWS_OF_SUBWORDS.items()
-        if _subwords(run, side) != _subwords(other, side)
-        for start in starts
-    )
+def _pairs(
+    rows: Sequence[VocabularyRows], other: Seq2Seq
+) -> list[tuple[VocabularyRows, VocabularyRows]]:
+    """Returns a weight's declarations, each with that of the weight there that has its role.
+
+    A matrix that both sides share here may be several there: the first role decides.
+    """
+    theirs = {declared.role: declared for declared in other.vocabulary_rows()}
+    pairs = [(ours, theirs[ours.role]) for ours in rows if ours.role in theirs]
+    return [pair for pair in pairs if pair[1].weight is pairs[0][1].weight]
 
 
-def _subwords(run: RunFolder, side: str) -> list[str]:
+def _gathered(
+    pair: tuple[VocabularyRows, VocabularyRows], matched: np.ndarray
+) -> np.ndarray | None:
+    """Returns the new value of a weight; None where a row has another shape there.
+
+    Args:
+        pair: the declarations here and there.
+        matched: for each row here, the row there; -1: none.
+    """
+    ours, theirs = pair
+    value = np.moveaxis(ours.weight.numpy(), ours.axis, 0)
+    there = np.moveaxis(theirs.weight.numpy(), theirs.axis, 0)
+    if value.shape[1:] != there.shape[1:]:
+        return None
+    value = value.copy()
+    value[matched >= 0] = there[matched[matched >= 0]]
+    return np.moveaxis(value, 0, ours.axis)
+
+
+class _Vocabularies:
+    """Matches the ids of two runs by what they stand for.
+
+    Args:
+        run: the new run; None: its vocabularies are those of the other.
+        other: the other run.
+    """
+
+    def __init__(self, run: RunFolder | None, other: RunFolder) -> None:
+        self._run = run
+        self._other = other
+
+    def match(self, pairs: Sequence[tuple[VocabularyRows, VocabularyRows]]) -> np.ndarray:
+        """Returns, for each row of a weight, the row of the weight there; -1: none.
+
+        Args:
+            pairs: the declarations of the weight here and there; where there are several, as for
+                a matrix that both sides share, a row must be the same for all of them.
+        """
+        found = [self._rows(ours, theirs) for ours, theirs in pairs]
+        agreed = np.all(np.equal(found, found[0]), axis=0)
+        return np.where(agreed, found[0], -1)
+
+    def _rows(self, ours: VocabularyRows, theirs: VocabularyRows) -> np.ndarray:
+        """Returns the matching rows for one side."""
+        size = ours.weight.shape[ours.axis]
+        there = theirs.weight.shape[theirs.axis]
+        ids = self._ids(ours.side, theirs.side)
+        rows = np.full(size, -1)
+        for row in range(size):
+            id_ = row + ours.first_id
+            other_id = id_ if ids is None else ids.get(id_, -1)
+            if 0 <= other_id - theirs.first_id < there:
+                rows[row] = other_id - theirs.first_id
+        return rows
+
+    def _ids(self, side: str, other_side: str) -> dict[int, int] | None:
+        """Returns the ids there of ids here; None: they are the same."""
+        if self._run is None:
+            return None
+        ours, theirs = _symbols(self._run, side), _symbols(self._other, other_side)
+        if ours == theirs and ours:
+            return None
+        ids = {symbol: id_ for id_, symbol in enumerate(theirs)}
+        repeated = {
+            symbol
+            for symbols in (ours, theirs)
+            for symbol, count in collections.Counter(symbols).items()
+            if count > 1
+        }
+        found = {
+            id_: ids[symbol]
+            for id_, symbol in enumerate(ours)
+            if symbol in ids and symbol not in repeated
+        }
+        reserved = {id_: id_ for id_ in range(len(RESERVED_TOKENS))}
+        return {i: j for i, j in found.items() if min(i, j) >= len(reserved)} | reserved
+
+
+def _symbols(run: RunFolder, side: str) -> list[str]:
     """Returns what each id of a side stands for; none where the run has no such side."""
     encoder = run.encoders.get(side)
-    return [encoder.decode([id_]) for id_ in range(encoder.vocab_size)] if encoder else []
+    return [encoder.symbol(id_) for id_ in range(encoder.vocab_size)] if encoder else []
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:

@@ -93,7 +93,7 @@ class _NormedProjection(OutputProjection):
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """The variables that a call reads."""
+        """See `OutputProjection.variables`."""
         scale = [] if self._scale is None else [self._scale]
         return [*super().variables, *scale]
 

@@ -52,7 +52,7 @@ class OutputProjection:
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """The variables that a call reads."""
+        """The variables that a call reads; each has a row for each id of the targets."""
         matrix = self._embedding.matrix
         return [matrix] if self._bias is None else [matrix, self._bias]
 

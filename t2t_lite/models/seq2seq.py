@@ -6,7 +6,7 @@ takes one step of all hypotheses at a time. Search uses only this protocol.
 
 import abc
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -42,6 +42,16 @@ class AttentionLayer(Protocol):
     """A layer whose attention can be hooked."""
 
     attention_hook: AttentionHook | None  # receives the weights [B, H, Q, N] of every call
+
+
+class VocabularyRows(NamedTuple):
+    """Declares a weight with a row for each id of a vocabulary, as `warm_start` needs to know."""
+
+    role: str  # weights with the same role in two models have the same purpose
+    weight: keras.Variable
+    side: str  # `inputs` or `targets`, whose vocabulary it is
+    axis: int = 0  # that of the rows
+    first_id: int = 0  # the id of the first row
 
 
 class DecodeState(NamedTuple):
@@ -122,6 +132,14 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def _make_softmax_embedding(self) -> Embedding:
         """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
         return make_embedding(self.hparams, self.targets_vocab_size)
+
+    def vocabulary_rows(self) -> Iterator[VocabularyRows]:
+        """Yields the weights with a row for each id of a vocabulary; a shared one several times."""
+        yield VocabularyRows("targets_embedding", self.targets_embedding.matrix, "targets")
+        if self.has_inputs:
+            yield VocabularyRows("inputs_embedding", self.inputs_embedding.matrix, "inputs")
+        for weight in self.output_projection.variables:
+            yield VocabularyRows(f"output_projection/{weight.name}", weight, "targets")
 
     def make_layers(self) -> None:
         """Checks the hparams and creates the other layers, as attributes; by default, none.

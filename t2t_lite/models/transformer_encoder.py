@@ -15,7 +15,7 @@ from t2t_lite.layers.dense import Projection
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_embedding
 from t2t_lite.models.output_projection import EXCLUDED, GivenLogits
-from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
+from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, VocabularyRows
 from t2t_lite.models.transformer_parts import TransformerEncoder
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 
@@ -68,6 +68,14 @@ class TransformerClassifier(Seq2Seq):
         """Creates one matrix: labels are not embedded."""
         self.inputs_embedding = make_embedding(self.hparams, self.inputs_vocab_size)
         self.targets_embedding = self.softmax_embedding = self.inputs_embedding
+
+    def vocabulary_rows(self) -> Iterator[VocabularyRows]:
+        """See `Seq2Seq.vocabulary_rows`; a class is a column of the kernel."""
+        yield VocabularyRows("inputs_embedding", self.inputs_embedding.matrix, "inputs")
+        projection, first = self.class_projection, len(RESERVED_TOKENS)
+        axis = 0 if projection.is_transposed else 1
+        yield VocabularyRows("class_projection/kernel", projection.kernel, "targets", axis, first)
+        yield VocabularyRows("class_projection/bias", projection.bias, "targets", 0, first)
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the logits [B, T, V], which `output_projection` leaves as they are."""

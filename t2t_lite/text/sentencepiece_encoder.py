@@ -171,6 +171,10 @@ class SentencePieceEncoder(TextEncoder):
         """The pieces by id, with pad, EOS and unknown."""
         return self._tokens
 
+    def symbol(self, id_: int) -> str:
+        """Returns a piece: unlike its text, it says whether a word begins with it."""
+        return self._tokens[id_]
+
     @property
     def model_type(self) -> str:
         """A `VocabType`; "" for a model whose pieces are words or characters."""

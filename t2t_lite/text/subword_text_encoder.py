@@ -73,6 +73,10 @@ class SubwordTextEncoder(TextEncoder):
         """Number of subtokens."""
         return len(self._subtokens)
 
+    def symbol(self, id_: int) -> str:
+        """Returns a subtoken: unlike its text, it says whether a word ends with it."""
+        return self._subtokens[id_]
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of the subtokens of a line."""
         return [i for token in tokenizer.encode(text) for i in self._token_ids(token)]

@@ -43,6 +43,10 @@ class TextEncoder(abc.ABC):
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; skips pad, EOS and ids outside the vocabulary."""
 
+    def symbol(self, id_: int) -> str:
+        """Returns what an id stands for; ids of two vocabularies with the same one match."""
+        return self.decode([id_])
+
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line, as `encode` does."""
         return [self.encode(line) for line in lines]
@@ -122,6 +126,10 @@ class ByteTextEncoder(TextEncoder):
     def encode(self, text: str) -> list[int]:
         """Returns the bytes of a line as ids."""
         return [byte + self._OFFSET for byte in text.encode("utf-8")]
+
+    def symbol(self, id_: int) -> str:
+        """Returns the number of an id: most bytes are no text by themselves."""
+        return str(id_)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD."""
@@ -288,6 +296,10 @@ class TabEncoder(TextEncoder):
         for other in others:
             ids = [*ids, *self._separator, *self._encoder.encode(other)]
         return ids
+
+    def symbol(self, id_: int) -> str:
+        """Returns what an id stands for in the encoder of a text."""
+        return self._encoder.symbol(id_)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the texts, with the separator's text between them."""

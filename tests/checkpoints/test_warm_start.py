@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
-from t2t_lite.problems.algorithmic import NumberTextEncoder
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.text_encoder import ClassLabelEncoder, TokenTextEncoder
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 HPARAMS = "num_hidden_layers=1,hidden_size=8"
@@ -88,28 +91,106 @@ def test_another_vocabulary_keeps_its_new_embeddings(other, caplog):
     assert "layer_0" not in report
 
 
-class Letters(NumberTextEncoder):
-    """As many ids, which stand for letters."""
+UNSHARED = "shared_embedding_and_softmax_weights=false"
+WORDS = ("naught", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class LowerCase(TokenTextEncoder):
+    """Several ids may have the same text."""
 
     def decode(self, ids):
-        return " ".join(chr(97 + int(number)) for number in super().decode(ids).split())
+        return super().decode(ids).lower()
 
 
-def test_a_vocabulary_of_the_same_size_keeps_its_new_embeddings(tmp_path, caplog):
-    unshared = f"{HPARAMS},shared_embedding_and_softmax_weights=false"
-    run, trained, checkpoint = make_run(tmp_path / "other", hparams=unshared)
-    model = run.build_model()
-    ours = model.inputs_embedding.matrix.numpy()
-    sources = Letters(run.encoders["inputs"].vocab_size - 2)
-    assert sources.vocab_size == run.encoders["inputs"].vocab_size
-    warm_start(model, checkpoint, SimpleNamespace(encoders=run.encoders | {"inputs": sources}))
-    assert np.array_equal(model.inputs_embedding.matrix, ours)
+def encoder_of(folder, *words):
+    """A vocabulary of words, with padding and EOS."""
+    path = folder / f"{'-'.join(words)}.txt"
+    path.write_text("".join(f"{word}\n" for word in ("<pad>", "<EOS>", *words)))
+    return LowerCase(path)
+
+
+@pytest.fixture
+def other_of(tmp_path, monkeypatch):
+    """Makes a run whose vocabularies are given."""
+
+    def make(encoders, model="transformer", hparams_set="transformer_test", hparams=HPARAMS):
+        monkeypatch.setattr(RunFolder, "encoders", property(lambda run: encoders))
+        return make_run(tmp_path / "other", model, hparams_set, hparams)
+
+    return make
+
+
+def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of, caplog):
+    theirs = encoder_of(tmp_path, *WORDS[:6], "Two")  # no match: a text that occurs twice
+    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
+    ours = {"inputs": encoder_of(tmp_path, "five", "seven", "one", "two"), "targets": theirs}
+    model = registry.model("transformer")(run.hparams, 6, theirs.vocab_size)
+    before = model.inputs_embedding.matrix.numpy()
+    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    found, there = model.inputs_embedding.matrix.numpy(), trained.inputs_embedding.matrix.numpy()
+    assert np.array_equal(found[[0, 1, 2, 4]], there[[0, 1, 7, 3]])
+    assert np.array_equal(found[[3, 5]], before[[3, 5]])
     assert np.array_equal(model.targets_embedding.matrix, trained.targets_embedding.matrix)
     (report,) = warnings_of(caplog)
     assert report == (
-        "1 weights are of another vocabulary there and keep their initial values: "
-        "inputs_embedding/matrix"
+        "1 weights are of another vocabulary there; rows that it lacks keep their initial values: "
+        "inputs_embedding/matrix (4 of 6 rows copied)"
     )
+
+
+def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_of, caplog):
+    theirs = {side: encoder_of(tmp_path, *WORDS[:6]) for side in ("inputs", "targets")}
+    run, trained, checkpoint = other_of(theirs)
+    ours = theirs | {"targets": encoder_of(tmp_path, *WORDS[:4], "five", "four")}
+    model = run.build_model()
+    assert model.softmax_embedding is model.inputs_embedding
+    before = model.inputs_embedding.matrix.numpy()
+    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    found = model.inputs_embedding.matrix.numpy()
+    assert np.array_equal(found[:6], trained.inputs_embedding.matrix.numpy()[:6])
+    assert np.array_equal(found[6:], before[6:])
+    assert "targets_embedding/matrix (6 of 8 rows copied)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "hparams_set", "hparams"),
+    [
+        ("transformer", "transformer_test", f"{HPARAMS},{UNSHARED}"),
+        ("transformer", "transformer_test", HPARAMS),
+        ("gnmt", "gnmt_8_layer", "num_hidden_layers=2,hidden_size=8,softmax_bias=true"),
+        ("conv_s2s", "conv_s2s_iwslt_de_en", "hidden_size=8"),
+        ("transformer_encoder", "transformer_test", HPARAMS),
+    ],
+)
+def test_the_order_of_a_vocabulary_changes_nothing(tmp_path, other_of, name, hparams_set, hparams):
+    theirs = encoder_of(tmp_path, *WORDS)
+    run, trained, checkpoint = other_of(
+        dict.fromkeys(("inputs", "targets"), theirs), name, hparams_set, hparams
+    )
+    ours = encoder_of(tmp_path, *WORDS[3:], *WORDS[:3])
+    model = run.build_model()
+    warm_start(
+        model, checkpoint, SimpleNamespace(encoders=dict.fromkeys(("inputs", "targets"), ours))
+    )
+    ids = np.array([[2, 5, 11, 1], [9, 1, 0, 0]])
+    there = np.array(
+        [theirs.encode(ours.decode([id_]))[0] if id_ > 1 else id_ for id_ in range(12)]
+    )
+    found = model({"inputs": ids, "targets": ids})
+    wanted = trained({"inputs": there[ids], "targets": there[ids]}).numpy()[..., there]
+    assert_close(found, wanted, terms_of(model, 4))
+
+
+def test_a_classifier_takes_the_embedding_of_a_translator(tmp_path, other_of, caplog):
+    theirs = encoder_of(tmp_path, *WORDS)
+    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs})
+    ours = {"inputs": theirs, "targets": ClassLabelEncoder(["bad", "good"])}
+    model = registry.model("transformer_encoder")(run.hparams, theirs.vocab_size, 4)
+    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    assert np.array_equal(model.inputs_embedding.matrix, trained.inputs_embedding.matrix)
+    missing, _ = warnings_of(caplog)
+    assert "missing there" in missing
+    assert "embedding" not in missing
 
 
 @pytest.mark.parametrize(("layers", "message"), [(2, "are missing there"), (1, "")])

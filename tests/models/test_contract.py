@@ -80,6 +80,22 @@ def test_a_model_is_made_by_the_name_of_a_set(kind, kinds, model):
     assert [v.shape for v in made.variables] == [v.shape for v in model.variables]
 
 
+def test_the_weights_of_a_vocabulary_are_those_with_its_size(kind, kinds):
+    name, hparams_set, small = kinds[kind]
+    made = registry.model(name)(hparams_set, inputs_vocab_size=101, targets_vocab_size=109, **small)
+    # A classifier has no weights for padding and EOS.
+    sizes = {101: ("inputs", 0), 109: ("targets", 0), 107: ("targets", 2)}
+    wanted = {
+        (id(weight), axis, *sizes[size])
+        for weight in made.trainable_variables
+        for axis, size in enumerate(weight.shape)
+        if size in sizes
+    }
+    declared = list(made.vocabulary_rows())
+    assert {(id(rows.weight), rows.axis, rows.side, rows.first_id) for rows in declared} == wanted
+    assert len({rows.role for rows in declared}) == len(declared)
+
+
 def test_wrong_hparams_are_the_users_error(kind, kinds):
     name, hparams_set, _ = kinds[kind]
     cls = registry.model(name)
