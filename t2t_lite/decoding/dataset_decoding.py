@@ -1,5 +1,7 @@
 """Decodes and scores a split of a problem's data."""
 
+import functools
+import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -9,6 +11,9 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Source, best_output
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import score_by_metrics
+from t2t_lite.text.text_encoder import UNKNOWN_WORD
+
+log = logging.getLogger(__name__)
 
 
 class Decodes(NamedTuple):
@@ -54,14 +59,29 @@ def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
 
 
 def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
-    """Reads TFRecord files; returns all sources, and all targets as users see them, uncut."""
+    """Reads TFRecord files; returns all sources, and all targets as users see them, uncut.
+
+    The records have no text: a target's unknown words are `UNKNOWN_WORD`, which no output matches.
+    """
     problem = decoder.problem
     reader = ExampleReader.of_whole(problem)
     sources, references = [], []
+    unknown = words = 0
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
         source = Source(decoder.text.source_text(ids), ids, number)
         sources.append(source)
-        references.append(
-            problem.postprocess(source.text, decoder.text.target_text(target_ids)).text
-        )
+        text = decoder.text.reference_text(target_ids)
+        references.append(problem.postprocess(source.text, text).text)
+        unknown += text.count(UNKNOWN_WORD)
+        words += len(text.split())
+    if unknown:
+        _log_unknown(unknown, words, paths[0])
     return sources, references
+
+
+@functools.cache  # once, not in every evaluation of a training
+def _log_unknown(unknown: int, words: int, path: str) -> None:
+    log.info(
+        "%s of %s reference words are not in the vocabulary: they count as wrong (%s)",
+        *(f"{unknown:,}", f"{words:,}", path),
+    )

@@ -106,6 +106,10 @@ class TextCodec:
         """Returns target ids as one line of text."""
         return self._encoders["targets"].decode(ids).translate(_SEPARATORS)
 
+    def reference_text(self, ids: Sequence[int]) -> str:
+        """Returns target ids as one line of text in which no unknown word matches an output's."""
+        return self._encoders["targets"].decode_reference(ids).translate(_SEPARATORS)
+
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Returns each source id as text, EOS included."""
         return _token_texts(self._encoders["inputs"], ids)
@@ -133,8 +137,7 @@ class TextCodec:
     @property
     def unknown_id(self) -> int | None:
         """The target id of unknown tokens; None if the vocabulary has none."""
-        encoder = self._encoders["targets"]
-        return encoder.oov_id if isinstance(encoder, TokenTextEncoder) else None
+        return self._encoders["targets"].oov_id
 
     def _without_unknown(
         self, source: Source, ids: Sequence[int], attention: np.ndarray

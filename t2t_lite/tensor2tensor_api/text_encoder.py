@@ -388,6 +388,11 @@ class AdaptedEncoder(text_encoder.TextEncoder):
         """Number of ids, with padding and EOS."""
         return self._vocab_size
 
+    @property
+    def oov_id(self) -> int | None:
+        """The id that replaces unknown tokens, if the user's encoder has one."""
+        return getattr(self._encoder, "oov_id", None)
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a line; EOS is not appended.
 

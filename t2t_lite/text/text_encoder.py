@@ -5,6 +5,7 @@ EOS = 1. This module does not import TensorFlow.
 """
 
 import abc
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,6 +16,10 @@ from t2t_lite.text import text_files
 PAD_ID = 0
 EOS_ID = 1
 RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
+
+# Stands for each unknown word of a reference. The private-use characters keep every output from
+# matching it; the letters make ROUGE, which reads nothing else, count it as a word.
+UNKNOWN_WORD = "\ue000unknownword\ue000"
 
 
 class VocabType:
@@ -46,6 +51,20 @@ class TextEncoder(abc.ABC):
     def symbol(self, id_: int) -> str:
         """Returns what an id stands for; ids of two vocabularies with the same one match."""
         return self.decode([id_])
+    @property
+    def oov_id(self) -> int | None:
+        """The id that replaces unknown tokens, if there is one."""
+        return None
+
+    def decode_reference(self, ids: Sequence[int]) -> str:
+        """Returns the text as `decode` does, but with `UNKNOWN_WORD` for each `oov_id`."""
+        if self.oov_id is None or self.oov_id not in ids:
+            return self.decode(ids)
+        parts: list[str] = []
+        for is_unknown, group in itertools.groupby(ids, key=lambda id_: id_ == self.oov_id):
+            run = list(group)
+            parts += [UNKNOWN_WORD] * len(run) if is_unknown else [self.decode(run)]
+        return " ".join(filter(None, parts))
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line, as `encode` does."""
