@@ -10,11 +10,12 @@ from t2t_lite import files, registry
 from t2t_lite.corpora import corpora
 from t2t_lite.data.problem import DatasetSplit, Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, quoted
 from t2t_lite.text import text_encoder, trees
 from t2t_lite.text.lexicon import TagCounts, TreeSymbolEncoder
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
+from t2t_lite.text.text_files import iterate_lines
 from t2t_lite.text.trees import Tree
 
 
@@ -52,6 +53,22 @@ class ParsingProblem(Text2TextProblem):
             DataError: no words are left.
         """
         return trees.normalise(tree)
+
+    def learned(self, tree: Tree) -> Tree:
+        """Normalises a treebank's tree, which must then come back from its words and symbols.
+
+        Raises:
+            DataError: no words are left, or another tree would come back.
+        """
+        normal = self.normalise(tree)
+        found, repairs = trees.delinearize(*trees.linearize(normal))
+        if repairs or found != normal:
+            raise DataError(
+                f"another tree comes back from the tree's symbols: {quoted(str(normal))} becomes "
+                f"{quoted(str(found))}; put a phrase around a lone word, and rename labels and "
+                "tags that begin or end with a slash"
+            )
+        return normal
 
     @property
     def _writes_trees(self) -> bool:
@@ -95,7 +112,7 @@ class ParsingProblem(Text2TextProblem):
         words = trees.split_words(self.source(source))
         if not self._writes_trees or not (words or trees.split_words(line)):
             return super().reference(source, line)
-        tree = self.normalise(trees.parse_tree(line))
+        tree = self.normalise(trees.parse_full_tree(line))
         pairs = itertools.zip_longest(tree.words(), words, fillvalue="")
         for number, (right, word) in enumerate(pairs, 1):
             if right != word:
@@ -140,8 +157,10 @@ class WsjParsing(ParsingProblem):
         return [self._file(tmp_dir, dataset_split)]
 
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of a file, unchanged."""
-        return trees.read_trees(self._file(tmp_dir, dataset_split), self.bad_input)
+        """Yields the trees of a file, unchanged except for the outermost label."""
+        path = self._file(tmp_dir, dataset_split)
+        lines = iterate_lines(path, self.bad_input)
+        return trees.trees_of_lines(lines, str(path), self.bad_input, self.learned)
 
     def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
         path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]

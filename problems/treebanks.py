@@ -70,7 +70,7 @@ class WsjTreebankProblem(TreebankProblem):
                 if number in found:
                     raise UserError(f"{found[number]} and {name}: the same file twice; remove one")
                 found[number] = name
-                yield from trees.trees_of_lines(lines, name, self.bad_input, self.normalise)
+                yield from trees.trees_of_lines(lines, name, self.bad_input, self.learned)
         log.info("%s %s: %d files of trees", self.base_name, dataset_split, len(found))
         missing = {number // 100 for number in wanted} - {number // 100 for number in found}
         if missing:
@@ -158,10 +158,10 @@ class ParsingWsjSemi32k(ParsingWsj16k):
             lines = [iterate_lines(path, self.bad_input) for path in parts]
             names = " and ".join(map(str, parts))
             if len(parts) == 1:
-                yield from trees.trees_of_lines(lines[0], names, self.bad_input, self.normalise)
+                yield from trees.trees_of_lines(lines[0], names, self.bad_input, self.learned)
             else:
                 pairs = corpora.aligned(lines[0], lines[1], names, self.bad_input)
-                yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.normalise)
+                yield from trees.trees_of_pairs(pairs, names, self.bad_input, self.learned)
 
     def _extra_files(self, tmp_dir: str) -> list[list[pathlib.Path]]:
         """Returns single files of trees, and pairs of text and tags; names without .gz and .bz2."""
@@ -204,7 +204,7 @@ class ParsingTmpdir16k(TreebankProblem):
             _tmpdir_file(tmp_dir, dataset_split), "it should contain bracketed trees"
         )
         lines = iterate_lines(path, self.bad_input)
-        return trees.trees_of_lines(lines, str(path), self.bad_input, self.normalise)
+        return trees.trees_of_lines(lines, str(path), self.bad_input, self.learned)
 
 
 @registry.register_problem("parsing_tmpdir_32k")
@@ -330,7 +330,7 @@ class ParsingCraft(TreebankProblem):
                 "the articles that CRAFT lists for this split"
             )
         for member, lines in iterate_members(archive, (".tree",), self.bad_input):
-            yield from trees.trees_of_lines(lines, member, self.bad_input, self.normalise)
+            yield from trees.trees_of_lines(lines, member, self.bad_input, self.learned)
 
 
 @registry.register_problem

@@ -12,7 +12,7 @@ from t2t_lite import files
 from t2t_lite.errors import DataError
 from t2t_lite.text.text_encoder import TokenTextEncoder
 from t2t_lite.text.text_files import iterate_lines
-from t2t_lite.text.trees import Tree
+from t2t_lite.text.trees import Tree, linearize
 
 UNKNOWN = ""  # the entry of all unlisted words
 
@@ -31,8 +31,11 @@ class TagCounts:
         self._room = _MAX_WORDS
 
     def add(self, tree: Tree) -> None:
-        """Counts the words of a tree."""
-        for word, tag in zip(tree.words(), tree.tags(), strict=True):
+        """Counts the words of a tree, by the symbols of their tags."""
+        words, symbols = linearize(tree)
+        labels = {f"/{node.label}" for node, _ in tree.walk() if node.word is None}
+        tags = [s for s in symbols if s not in labels and f"/{s}" not in labels]
+        for word, tag in zip(words, tags, strict=True):
             self._tags.setdefault(word, collections.Counter())[tag] += 1
         if len(self._tags) > self._room:
             self._forget(seen_less_than=2)

@@ -10,7 +10,7 @@ import dataclasses
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.text.bad_input import STRICT, BadInput
@@ -146,6 +146,21 @@ def parse_tree(text: str) -> Tree:
     return tree
 
 
+def parse_full_tree(text: str) -> Tree:
+    """Parses one tree as `parse_tree` does; every bracket inside it contains a word.
+
+    Raises:
+        DataError: as in `parse_tree`, or a bracket inside the tree contains nothing.
+    """
+    tree = parse_tree(text)
+    empty = next((node.label for node, _ in tree.walk() if not node.children), None)
+    if empty is not None:
+        raise DataError(
+            f"bracket {quoted(f'({empty})')} lacks a word or a tag: write (TAG WORD), or remove it"
+        )
+    return tree
+
+
 def read_trees(path: str | os.PathLike[str], bad: BadInput = STRICT) -> Iterator[Tree]:
     """Yields the trees of a file, as a stream.
 
@@ -181,7 +196,7 @@ def trees_of_lines(
         if not bad.is_usable(text):
             continue  # counted when it was decoded
         try:
-            tree = form(parse_tree(text))
+            tree = form(parse_full_tree(text))
         except DataError as error:
             bad(DataError(f"{name}, line {number}: {error}"))
         else:
@@ -321,11 +336,30 @@ def linearize(tree: Tree) -> tuple[list[str], list[str]]:
     """Returns the words of a tree, and its symbols as T2T's `wsj_parsing` writes them.
 
     `(TOP (S (NP (PRP I)) (VP (VBP am))))` becomes `I am` and `S NP PRP /NP VP VBP /VP /S`. The
-    outermost bracket is omitted, whatever its label. `delinearize` inverts this for normalised
-    trees if no label begins with a slash and no phrase label is also a tag in the same tree.
+    outermost bracket is omitted, whatever its label. A tag that is also a phrase's label in the
+    tree gets a slash behind it, unlike in T2T: `(TOP (NP (NP dogs)))` becomes `NP NP/ /NP`.
+    `delinearize` inverts this for normalised trees if no label begins with a slash.
     """
-    symbols = [node.label if begins else f"/{node.label}" for node, begins in tree.walk()]
-    return tree.words(), symbols[1:-1]
+    inner = list(tree.walk())[1:-1]
+    labels = {node.label for node, _ in inner if node.word is None}
+    symbols = [
+        f"/{node.label}"
+        if not begins
+        else f"{node.label}/"
+        if node.word is not None and _is_ambiguous(node.label, labels)
+        else node.label
+        for node, begins in inner
+    ]
+    return tree.words(), symbols
+
+
+def _is_ambiguous(tag: str, phrase_labels: Collection[str]) -> bool:
+    """Whether a tag is a phrase's label, or would be one without slashes behind it."""
+    stem = tag.rstrip("/")
+    return tag in phrase_labels or (
+        stem != tag
+        and any(stem == label.rstrip("/") and len(label) < len(tag) for label in phrase_labels)
+    )
 
 
 def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int]:
@@ -355,7 +389,8 @@ def delinearize(words: Sequence[str], symbols: Sequence[str]) -> tuple[Tree, int
             begun[symbol].append(len(stack))
             stack.append((symbol, []))
         elif (word := next(untagged, None)) is not None:
-            stack[-1][1].append(Tree(symbol, (word,)))
+            is_marked = symbol.endswith("/") and _is_ambiguous(symbol[:-1], phrase_labels)
+            stack[-1][1].append(Tree(symbol[:-1] if is_marked else symbol, (word,)))
         else:
             repairs += 1
     while len(stack) > 2:

@@ -7,6 +7,7 @@ from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.text import trees
+from t2t_lite.text.bad_input import BadInput
 
 TREE = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ runs))))"
 SYMBOLS = "S NP DT NN /NP VP VBZ /VP /S"
@@ -50,6 +51,34 @@ def test_a_bad_tree_is_named_by_file_and_line(tmp_path):
     (tmp_path / "wsjEval.trees").write_text(f"{TREE}\n{TREE[:-1]}\n")
     with pytest.raises(DataError, match=r"wsjEval\.trees, line 2: closing brackets missing"):
         samples("wsj_parsing", tmp_path, "eval")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "line"),
+    [
+        ("wsj_parsing", "wsjEval.trees", "(TOP (S (/S a) (B b)))"),
+        ("wsj_parsing", "wsjEval.trees", "(NN dogs)"),  # the outermost bracket is not learned
+        ("parsing_tmpdir_16k", "eval.trees", "(ROOT (S (/S a) (B b)))"),
+        ("parsing_tmpdir_16k", "eval.trees", "(ROOT (N (N/ (A a)) (N b)))"),
+    ],
+)
+def test_a_tree_that_does_not_come_back_is_named(tmp_path, name, file, line):
+    (tmp_path / file).write_text(f"{TREE}\n\n{line}\n")
+    with pytest.raises(DataError, match=rf"{file}, line 3: another tree comes back .*rename"):
+        samples(name, tmp_path, "eval")
+    problem = registry.problem(name)
+    problem.bad_input = BadInput(skip=True)
+    assert len(list(problem.trees(str(tmp_path), "eval"))) == 1
+
+
+@pytest.mark.parametrize("name", ["wsj_parsing", "parsing_tmpdir_16k"])
+def test_references_are_the_trees_where_tags_are_also_labels(tmp_path, name):
+    text = "(TOP (2 (3 (2 quite) (3 nice)) (2 .)))"
+    (tmp_path / f"{'wsjEval' if name == 'wsj_parsing' else 'eval'}.trees").write_text(f"{text}\n")
+    (sample,) = samples(name, tmp_path, "eval")
+    problem = registry.problem(name)
+    assert problem.postprocess(sample["inputs"], sample["targets"]) == (text, 0)
+    assert problem.reference("quite nice .", text) == text
 
 
 def test_wsj_parsing_misses_a_file_before_it_makes_anything(tmp_path):
@@ -109,6 +138,7 @@ def test_a_reference_is_normalised_as_the_problem_does():
         ("a dog runs", "", "expected one tree, got 0"),
         ("a dog runs", TREE[:-1], "closing brackets missing"),
         ("a dog runs", "(S (-NONE- *))", "without words"),
+        ("a dog runs", f"{TREE[:-1]} (NP))", r"bracket '\(NP\)' lacks a word or a tag"),
     ],
 )
 def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, message):

@@ -25,6 +25,14 @@ def test_words_keep_the_tags_they_are_often_seen_with(tmp_path):
     }
 
 
+def test_tags_are_listed_as_their_symbols(tmp_path):
+    counts = TagCounts()
+    for text in ["(TOP (S (S up) (/ /)))", "(TOP (X (S up) (/ /)))"] * 3:
+        counts.add(trees.parse_tree(text))
+    counts.write(tmp_path / "lexicon")
+    assert (tmp_path / "lexicon").read_text() == "\t/ S S/\n/\t/\nup\tS S/\n"
+
+
 def test_without_rare_words_unknown_ones_may_have_every_tag(tmp_path):
     assert written(tmp_path, *["a/DT"] * 3, *["cat/NN"] * 3)[""] == ["DT", "NN"]
 

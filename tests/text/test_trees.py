@@ -22,14 +22,14 @@ SYMBOLS = ["S", "NP", "NNP", "/NP", "VP", "VBZ", "NP", "DT", "NN", "/NP", "/VP",
 tokens = st.text(st.characters(exclude_characters=" \t\n\v\f\r", codec="utf-8"), min_size=1)
 leaves = st.builds(
     lambda tag, word: Tree(tag, (word,)),
-    st.sampled_from(["NN", "DT", "PRP$", "-LRB-", ".", "``", "/", "XX"]),
+    st.sampled_from(["NN", "DT", "PRP$", "-LRB-", ".", "``", "/", "XX", "NP", "NP/", "S", "4"]),
     tokens.filter(lambda word: not set("()") & set(word)),
 )
 phrases = st.recursive(
     leaves,
     lambda child: st.builds(
         lambda label, children: Tree(label, tuple(children)),
-        st.sampled_from(["S", "NP", "VP", "ADVP|PRT", "phrase"]),
+        st.sampled_from(["S", "NP", "VP", "ADVP|PRT", "phrase", "4"]),
         st.lists(child, min_size=1, max_size=4),
     ),
     max_leaves=20,
@@ -38,7 +38,9 @@ normalised_trees = st.lists(phrases, min_size=1, max_size=3).map(
     lambda children: Tree("TOP", tuple(children))
 )
 output_symbols = st.one_of(
-    st.sampled_from(["S", "/S", "NP", "/NP", "VP", "/VP", "NN", "DT", "/", "//", "TOP", "/TOP"]),
+    st.sampled_from(
+        ["S", "/S", "S/", "NP", "/NP", "NP/", "NP//", "VP", "/VP", "NN", "/", "//", "TOP", "/TOP"]
+    ),
     tokens,
 )
 
@@ -166,6 +168,8 @@ def test_reads_one_tree_a_line_and_the_form_of_the_ldc(tmp_path):
         (["(A a)", "", "(A (B b)))", "(A a)"], 3, "an extra closing bracket"),
         (["(A a)", "(A a) (A a)"], 2, "expected one tree, got 2"),
         (["(A a)", "(A)"], 2, "a tree without words"),
+        (["(A a)", "(A (B b) (C ))"], 2, r"bracket '\(C\)' lacks a word or a tag"),
+        (["(A a)", "", "(A (B b)", " (C (dog)))"], 3, r"bracket '\(dog\)' lacks a word or a tag"),
         (["(A a)", "a word"], 2, "text outside the tree: 'a'"),
         (["(A a)", "(A (B b)"], 2, "closing brackets missing at the end: 1"),
     ],
@@ -284,6 +288,23 @@ def test_linearizes_as_t2t(golden_trees):
 def test_symbols_and_words_give_the_tree_back(tree):
     assert trees.delinearize(*trees.linearize(tree)) == (tree, 0)
     assert trees.parse_tree(str(tree)) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("(TOP (2 (2 very) (3 (3 good) (2 .))))", "2 2/ 3 3/ 2/ /3 /2"),
+        ("(TOP (IP (IP (NN a) (VV b)) (IP c)))", "IP IP NN VV /IP IP/ /IP"),
+        ("(TOP (A (A (A a) (A/ b)) (A// c)) (D d))", "A A A/ A// /A A/// /A D"),
+        ("(TOP (S (A a)) (B (S/ b)))", "S A /S B S// /B"),
+        ("(TOP (S (A a)) (B (T/ b)))", "S A /S B T/ /B"),
+        (f"(TOP (S (S{'/' * DEEP} a)))", f"S S{'/' * DEEP}/ /S"),
+    ],
+)
+def test_a_tag_that_is_also_a_label_in_the_tree_gets_a_slash(text, symbols):
+    tree = trees.parse_tree(text)
+    assert trees.linearize(tree)[1] == symbols.split()
+    assert trees.delinearize(tree.words(), symbols.split()) == (tree, 0)
 
 
 @settings(deadline=None)
