@@ -18,6 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+# No longer substrings are tried once there are so many. Text in words stays far below; words of
+# 100,000 letters, of which each begins 200 substrings, would take minutes and gigabytes.
+_MOST_SUBSTRINGS = 2**23
+
 
 class _Text(NamedTuple):
     """Concatenated words.
@@ -114,7 +118,10 @@ def choose_subtokens(
 
 
 def _frequent_substrings(text: _Text, reserved: int, min_count: int, longest: int) -> _Substrings:
-    """Finds substrings that occur `min_count` times, characters, and prefixes of reserved words."""
+    """Finds substrings that occur `min_count` times, characters, and prefixes of reserved words.
+
+    If there are more than `_MOST_SUBSTRINGS`, only those up to a shorter length are found.
+    """
     needed = np.zeros(len(text.characters), np.int64)
     needed[text.starts[:reserved]] = 1  # a prefix has the same start
     longest_at = np.zeros_like(needed)
@@ -130,7 +137,7 @@ def _frequent_substrings(text: _Text, reserved: int, min_count: int, longest: in
         kept = np.bincount(group, needed[active], len(keys)) > 0
         if length == 1:
             kept[:] = True
-        elif length <= longest:
+        elif length <= longest and bounds[-1] <= _MOST_SUBSTRINGS:
             kept |= counts >= min_count
         if not kept.any():
             break

@@ -1,13 +1,14 @@
 import collections
 import itertools
 import json
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.errors import DataError
-from t2t_lite.text import subword_text_encoder, text_files
+from t2t_lite.text import subword_text_encoder, subword_vocabulary, text_files
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
 
 TEXT = [
@@ -231,6 +232,19 @@ class TestBuild:
             counts, min_count, 3, reserved_tokens=reserved, max_subtoken_length=length
         )
         assert encoder._subtokens == by_all_substrings(counts, min_count, 3, reserved, length)
+
+    def test_words_of_endless_letters_get_shorter_subtokens(self, monkeypatch):
+        letters = random.Random(3)
+        counts = {"".join(letters.choices("abcd", k=200)): 1 for _ in range(2)} | {"cabs": 9}
+        whole = SubwordTextEncoder.build_from_token_counts(counts, 1)._subtokens
+        assert max(map(len, whole)) > 100
+        monkeypatch.setattr(subword_vocabulary, "_MOST_SUBSTRINGS", 3000)
+        found = SubwordTextEncoder.build_from_token_counts(counts, 1)._subtokens
+        longest = max(map(len, found))
+        assert 8 <= longest < 20  # 400 places, where substrings of more than 5 letters differ
+        assert found == by_all_substrings(counts, 1, 4, [], longest + 1)
+        monkeypatch.setattr(subword_vocabulary, "_MOST_SUBSTRINGS", 10**7)
+        assert SubwordTextEncoder.build_from_token_counts(counts, 1)._subtokens == whole
 
     def test_target_below_the_alphabet_gives_the_alphabet(self):
         encoder = SubwordTextEncoder.build_to_target_size(5, count_tokens(TEXT))
