@@ -8,10 +8,13 @@
                     train_steps=2000)
     print(run.translator("best")("3 days ago"))
 
-Names are imported on first use: `import t2t_lite` alone loads neither Keras nor TensorFlow.
+Names are imported on first use: `import t2t_lite` alone loads neither Keras nor TensorFlow. Where
+Keras is loaded already, its classes are imported at once, so that `keras.models.load_model` knows
+them.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from t2t_lite.version import __version__
@@ -127,6 +130,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("t2t_lite.registry")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _MODULES[name].startswith("models."):
+        _import_models()
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
@@ -134,3 +139,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _import_models() -> None:
+    importlib.import_module("t2t_lite.registry").import_models()
+
+
+if "keras" in sys.modules:
+    _import_models()

@@ -96,7 +96,7 @@ def open_run(output_dir: str | pathlib.Path) -> Run:
 def load_model(path: str | pathlib.Path, **arguments: Any) -> "keras.Model":
     """Loads a `.keras` file, whichever of this package's models and layers are in it.
 
-    `keras.models.load_model` finds only classes whose modules are imported.
+    Unlike `keras.models.load_model`, it needs no class of this package to be imported before.
 
     Args:
         path: the file.
@@ -104,8 +104,7 @@ def load_model(path: str | pathlib.Path, **arguments: Any) -> "keras.Model":
     """
     import keras
 
-    for name in registry.list_models():
-        registry.model(name)
+    registry.import_models()
     return keras.saving.load_model(_expanded(path), **arguments)
 
 

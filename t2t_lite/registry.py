@@ -292,6 +292,12 @@ def model(name: str) -> "type[Seq2Seq]":
     return value
 
 
+def import_models() -> None:
+    """Imports all models, and with them their layers: Keras loads no class that it has not met."""
+    for name in list_models():
+        model(name)
+
+
 def require_model(name: str) -> None:
     """Raises UsageError unless a model with this name is registered; does not import it."""
     _models[name]

@@ -140,9 +140,26 @@ def test_a_model_is_loaded_under_a_strategy(run, strategy_over):
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
 
 
+# Each prints the shape, and whether TensorFlow was imported.
+_LOADERS = {
+    "keras first": """
+import sys, keras, t2t_lite
+print(keras.models.load_model(sys.argv[1]).output_shape, "tensorflow" in sys.modules)
+""",
+    "t2t_lite first": """
+import sys, t2t_lite
+assert not {"keras", "tensorflow"} & sys.modules.keys()
+import keras
+t2t_lite.GNMT  # any class brings the others
+print(keras.models.load_model(sys.argv[1]).output_shape, "tensorflow" in sys.modules)
+""",
+}
+
+
 @pytest.mark.integration
+@pytest.mark.parametrize("order", _LOADERS)
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_a_keras_file_is_loaded_in_a_new_process(backend, tmp_path):
+def test_a_keras_file_is_loaded_in_a_new_process(backend, order, tmp_path):
     pytest.importorskip(backend)
     ids = keras.Input((None,), dtype="int32")
     encoder = t2t.TransformerEncoder(
@@ -151,15 +168,15 @@ def test_a_keras_file_is_loaded_in_a_new_process(backend, tmp_path):
     mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))
     path = tmp_path / "classifier.keras"
     keras.Model(ids, keras.layers.Dense(3)(mean)).save(path)
-    script = "import keras, sys, t2t_lite; print(t2t_lite.load_model(sys.argv[1]).output_shape)"
+    assert t2t.load_model(path).output_shape == (None, 3)
     done = subprocess.run(
-        [sys.executable, "-c", script, str(path)],
+        [sys.executable, "-c", _LOADERS[order], str(path)],
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert done.stdout == "(None, 3)\n"
+    assert done.stdout == f"(None, 3) {backend == 'tensorflow'}\n"
 
 
 @pytest.mark.parametrize("name", ["newest", 7, "7", "model.ckpt-7"])

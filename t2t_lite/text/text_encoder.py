@@ -51,6 +51,7 @@ class TextEncoder(abc.ABC):
     def symbol(self, id_: int) -> str:
         """Returns what an id stands for; ids of two vocabularies with the same one match."""
         return self.decode([id_])
+
     @property
     def oov_id(self) -> int | None:
         """The id that replaces unknown tokens, if there is one."""
