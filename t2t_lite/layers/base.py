@@ -79,6 +79,7 @@ class Layer(keras.layers.Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True  # outputs keep the mask of the first argument
+        self.built = True  # constructors create the variables
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, and which parts are frozen."""

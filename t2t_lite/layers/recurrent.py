@@ -122,7 +122,7 @@ class Cell(Layer, abc.ABC):
         return self._cast(self.gates.bias)
 
     def _rows(self, start: int, stop: int | None = None) -> keras.KerasTensor:
-        kernel = self._cast(ops.convert_to_tensor(self.gates.kernel))
+        kernel = self._cast(self.gates.matrix())
         return kernel if start == 0 and stop is None else kernel[start:stop]
 
     def _cast(self, x: keras.KerasTensor) -> keras.KerasTensor:

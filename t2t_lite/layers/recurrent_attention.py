@@ -169,7 +169,7 @@ class NormedAdditiveAttention(AdditiveAttention):
 
     def scores(self, query: keras.KerasTensor, keys: keras.KerasTensor) -> keras.KerasTensor:
         """See `RecurrentAttention.scores`."""
-        norm = ops.sqrt(ops.sum(ops.square(ops.cast(self.score.kernel, "float32"))))
+        norm = ops.sqrt(ops.sum(ops.square(ops.cast(self.score.matrix(), "float32"))))
         pairs = self._pairs(query, keys) + ops.cast(self.bias, keys.dtype)
         scores = self.score(ops.tanh(pairs))[..., 0]
         return scores * ops.cast(self.scale / norm, scores.dtype)

@@ -1,5 +1,6 @@
 """A Keras model whose sizes and options are hparams."""
 
+import functools
 from typing import Any, ClassVar, Self
 
 import keras
@@ -76,6 +77,33 @@ class HParamsModel(keras.Model):
                 + type(found).__name__
             )
         return found.change(**changes) if changes else found.copy()
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces `call`: Keras would derive the spec from the shapes, and every dtype from one."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, ids_shape: Any, *others: tuple[int | None, ...]) -> Any:
+        """Returns the shape of the output.
+
+        Args:
+            ids_shape: of ids, [B, N], or of each in a dict.
+            *others: of the further tensors that `call` takes, such as an encoder's output.
+        """
+        dtypes = ["int32", *[self.compute_dtype] * len(others)]
+        tensors = [
+            keras.tree.map_shape_structure(functools.partial(keras.KerasTensor, dtype=dtype), shape)
+            for shape, dtype in zip((ids_shape, *others), dtypes, strict=True)
+        ]
+        return keras.tree.map_structure(lambda x: x.shape, self.compute_output_spec(*tensors))
+
+    def input_signature(self) -> list[Any]:
+        """Returns the specs of the arguments that `export` lets its callers pass."""
+        return [keras.InputSpec(shape=(None, None), dtype="int32")]
+
+    def export(self, *args: Any, input_signature: list[Any] | None = None, **kwargs: Any) -> None:
+        """Exports as Keras does; by default for any number of ids."""
+        signature = self.input_signature() if input_signature is None else input_signature
+        super().export(*args, input_signature=signature, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, including the hparams and which parts are frozen."""

@@ -19,6 +19,7 @@ class ModelPart(HParamsModel, abc.ABC):
         hparams: an object of `hparams_class`, or the name of a registered set.
         embedding: V, or a layer to share.
         layers_of: the model whose layers it shares (default: new layers).
+        has_inputs: whether there is a source; the decoder of a language model has none.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
@@ -30,9 +31,12 @@ class ModelPart(HParamsModel, abc.ABC):
         embedding: int | Embedding,
         *,
         layers_of: HParamsModel | None = None,
+        has_inputs: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(hparams, seeds=None if layers_of is None else layers_of.seeds, **kwargs)
+        if not (has_inputs if layers_of is None else layers_of.has_inputs):
+            self.inputs_vocab_size = 0
         if layers_of is None:
             with default_policy(self.dtype_policy):
                 if isinstance(embedding, numbers.Integral):
@@ -60,7 +64,7 @@ class ModelPart(HParamsModel, abc.ABC):
         # Keras restores a layer that encoder and decoder share by this key. Keras sets it, but
         # loses it when the second part of a model is saved after the first.
         serialized["shared_object_id"] = id(embedding)
-        return {**super().get_config(), "embedding": serialized}
+        return {**super().get_config(), "embedding": serialized, "has_inputs": self.has_inputs}
 
 
 class Encoder(ModelPart):

@@ -164,6 +164,11 @@ class Seq2Seq(HParamsModel, abc.ABC):
         hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
         return self.output_projection(hidden)
 
+    def input_signature(self) -> list[Any]:
+        """Returns the specs of the features that `export` lets its callers pass."""
+        sides = _SIDES if self.has_inputs else ("targets",)
+        return [{side: keras.InputSpec(shape=(None, None), dtype="int32") for side in sides}]
+
     def make_train_function(self, *args: Any, **kwargs: Any) -> Any:
         """Prepares `fit`, as Keras does.
 

@@ -274,7 +274,7 @@ class TransformerDecoder(_TransformerPart):
     def call(
         self,
         targets: keras.KerasTensor,
-        encoder_output: keras.KerasTensor,
+        encoder_output: keras.KerasTensor | None = None,
         training: bool = False,
         encoder_output_mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
@@ -282,17 +282,29 @@ class TransformerDecoder(_TransformerPart):
 
         Args:
             targets: ids, not shifted.
-            encoder_output: [B, S, D].
+            encoder_output: [B, S, D]; None for a language model.
             training: whether dropout is on.
             encoder_output_mask: [B, S], False at padding; Keras passes the mask of the
                 encoder's output.
+
+        Raises:
+            UsageError: `encoder_output` is missing.
         """
+        if encoder_output is None and self.has_inputs:
+            raise UsageError(f"{type(self).__name__} needs the encoder's output [B, S, D]")
         return self.decode(targets, encoder_output, mask_bias(encoder_output_mask), training)
+
+    def input_signature(self) -> list[Any]:
+        """Returns the specs of the arguments that `export` lets its callers pass."""
+        memory = keras.InputSpec(
+            shape=(None, None, self.hparams.hidden_size), dtype=self.compute_dtype
+        )
+        return [*super().input_signature(), memory][: 1 + self.has_inputs]
 
     def decode(
         self,
         targets: keras.KerasTensor,
-        encoder_output: keras.KerasTensor,
+        encoder_output: keras.KerasTensor | None,
         padding: keras.KerasTensor,
         training: bool = False,
     ) -> keras.KerasTensor:

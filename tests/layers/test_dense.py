@@ -28,3 +28,26 @@ def test_parts_are_initialised_as_kernels_of_their_own(gain):
         # The largest of n draws is further below with a probability of exp(-20); 5 standard errors.
         assert np.abs(part).max() == pytest.approx(limit, rel=20 / part.size)
         assert part.std() == pytest.approx(limit / np.sqrt(3), rel=5 * (0.2 / part.size) ** 0.5)
+
+
+def test_low_rank_adaptation_adds_a_product():
+    layer = Projection(3, (2, 5), use_bias=True)
+    x = np.random.RandomState(0).normal(size=(4, 3)).astype(np.float32)
+    before = layer(x)
+    layer.enable_lora(2)
+    np.testing.assert_array_equal(layer(x), before)
+    assert [v.name for v in layer.trainable_weights] == ["bias", "lora_a", "lora_b"]
+    layer.lora_b.assign(np.random.RandomState(1).normal(size=(2, 7)))
+    added = np.array(layer.lora_a) @ np.array(layer.lora_b)
+    assert_close(layer(x), x @ (np.array(layer.kernel) + added), terms=3 + 2)
+    store = {}
+    layer.save_own_variables(store)
+    loaded = Projection(3, (2, 5), use_bias=True)
+    loaded.load_own_variables(store)
+    np.testing.assert_array_equal(loaded(x), layer(x))
+    layer.load_own_variables(store)  # the product is in the kernel now
+    np.testing.assert_array_equal(layer(x), loaded(x))
+    with pytest.raises(ValueError, match="enabled already"):
+        layer.enable_lora(2)
+    with pytest.raises(ValueError, match="LoRA of rank 0: expected at least 1"):
+        loaded.enable_lora(0)

@@ -1,5 +1,7 @@
 """What Keras's users do with any model, through Keras alone."""
 
+import pickle
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,9 @@ from keras import ops
 
 from support.rounding import assert_close
 from support.terms import terms_of
+from t2t_lite.errors import UsageError
+from t2t_lite.layers.dense import Projection
+from t2t_lite.models.transformer import Transformer
 
 # For what takes seconds: attention, and recurrence.
 FITTED = ("post_norm", "luong")
@@ -65,3 +70,142 @@ def test_fit_and_evaluate_on_two_replicas(make_untrained, dropouts, features):
         model.fit(rows, rows["targets"], batch_size=4, shuffle=False, verbose=0)
         losses.append(model.evaluate(rows, rows["targets"], batch_size=4, verbose=0))
     assert_close(losses[1], losses[0], terms_of(model, LENGTH))
+
+
+# ---- shapes, exports and adaptation
+
+
+def test_the_shape_of_the_output_is_known(model, features):
+    shapes = {name: ids.shape for name, ids in features.items()}
+    assert model.compute_output_shape(shapes) == model(features).shape
+    unknown = model.encoder.compute_output_shape((None, LENGTH))
+    assert unknown == (None, *model.encoder(features["inputs"]).shape[1:])
+
+
+@pytest.mark.integration
+def test_an_encoder_within_time_distributed(model, features):
+    """Encodes several sentences of each example, such as those of a document."""
+    documents = np.stack([features["inputs"]] * 2, axis=1)  # [B, 2, S]
+    ids = keras.Input(documents.shape[1:], dtype="int32")
+    encoded = keras.Model(ids, keras.layers.TimeDistributed(model.encoder)(ids))(documents)
+    for sentence in (0, 1):
+        wanted = numpy_of(model.encoder(features["inputs"]))
+        assert_close(encoded[:, sentence], wanted, terms_of(model, LENGTH))
+
+
+@pytest.mark.integration
+def test_a_classifier_is_cloned_and_quantized(make_untrained, features):
+    """Keras quantizes its own layers, here the classes; ours keep their weights."""
+    model = make_untrained()
+    ids = keras.Input((None,), dtype="int32")
+    mean = keras.layers.GlobalAveragePooling1D()(model.encoder(ids))
+    classifier = keras.Model(ids, keras.layers.Dense(3)(mean))
+    clone = keras.models.clone_model(classifier)
+    clone.set_weights(classifier.get_weights())
+    wanted = numpy_of(classifier(features["inputs"]))
+    assert_close(clone(features["inputs"]), wanted, terms_of(model, LENGTH))
+    classifier.quantize("int8")
+    inputs = np.abs(numpy_of(keras.Model(ids, mean)(features["inputs"]))).max()
+    weights = np.abs(clone.layers[-1].get_weights()[0]).max()
+    # Each of 16 products errs by half a step of each factor, a 127th of the largest.
+    error = 16 * inputs * weights / 127
+    assert np.abs(numpy_of(classifier(features["inputs"])) - wanted).max() <= error
+    assert classifier.layers[-1].kernel.dtype == "int8"
+
+
+@pytest.mark.integration
+def test_low_rank_adaptation_of_every_projection(make_untrained, features, tmp_path):
+    model = make_untrained()
+    wanted = numpy_of(model(features))
+    projections = [part for part in model._flatten_layers() if isinstance(part, Projection)]
+    for projection in projections:
+        projection.enable_lora(2)
+        assert not projection.kernel.trainable
+    assert np.array_equal(numpy_of(model(features)), wanted)
+    for projection in projections:
+        projection.lora_b.assign(0.1 * np.ones(projection.lora_b.shape))
+    adapted = numpy_of(model(features))
+    assert bool(projections) == (not np.array_equal(adapted, wanted))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert_close(loaded(features), adapted, terms_of(model, LENGTH))
+
+
+def test_a_pickled_model_is_the_model(model, features):
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(numpy_of(loaded(features)), numpy_of(model(features)))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", FITTED)
+def test_an_export_without_a_signature(model, features, tmp_path):
+    """For batches and lengths of any size, though the model was never called with them."""
+    model.export(tmp_path / "model", verbose=False)
+    model.encoder.export(tmp_path / "encoder", verbose=False)
+    whole, encoder = (tf.saved_model.load(tmp_path / name) for name in ("model", "encoder"))
+    given = {name: tf.constant(ids[1:, :3]) for name, ids in features.items()}
+    terms = terms_of(model, LENGTH)
+    assert_close(whole.serve(given), numpy_of(model(given)), terms)
+    wanted = numpy_of(model.encoder(given["inputs"]))
+    assert_close(encoder.serve(given["inputs"]), wanted, terms)
+
+
+def test_the_decoder_of_a_language_model(features, tmp_path):
+    small = {"num_hidden_layers": 1, "hidden_size": 8, "filter_size": 12, "num_heads": 2}
+    decoder = Transformer("transformer_base", 0, 13, **small).decoder
+    wanted = numpy_of(decoder(features["targets"]))
+    decoder.save(tmp_path / "decoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "decoder.keras")
+    np.testing.assert_array_equal(numpy_of(loaded(features["targets"])), wanted)
+    assert decoder.compute_output_shape((None, 6)) == (None, 6, 8)
+    translator = Transformer("transformer_base", 13, 13, **small)
+    with pytest.raises(UsageError, match="needs the encoder's output"):
+        translator.decoder.call(features["targets"])
+    memory = (None, 7, 8)
+    assert translator.decoder.compute_output_shape((None, 6), memory) == (None, 6, 8)
+
+
+class Tagger(keras.Model):
+    """A model of a user's own, with an encoder inside."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder
+        self.tags = keras.layers.Dense(4)
+
+    def call(self, ids, training=False):
+        return self.tags(self.encoder(ids, training=training))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", FITTED)
+def test_a_subclass_learns_by_fit(make_untrained, dropouts, features, tmp_path):
+    """In steps of several batches, with gradients of several batches, and with callbacks."""
+    ids = np.concatenate([features["inputs"]] * 4)
+    losses = {}
+    for accumulated in (None, 2):
+        tagger = Tagger(make_untrained(**dict.fromkeys(dropouts, 0.0)).encoder)
+        tagger(ids[:1])
+        tagger.tags.set_weights([np.ones((16, 4)) * np.arange(4), np.zeros(4)])
+        tagger.compile(
+            keras.optimizers.SGD(0.1, gradient_accumulation_steps=accumulated),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            steps_per_execution=2,
+        )
+        path = tmp_path / "weights.weights.h5"
+        callbacks = [
+            keras.callbacks.ModelCheckpoint(path, save_weights_only=True),
+            keras.callbacks.EarlyStopping("loss", patience=3),
+        ]
+        # Equal batches: the mean gradient of two is that of each.
+        history = tagger.fit(
+            ids, ids % 4, batch_size=3, epochs=4, shuffle=False, verbose=0, callbacks=callbacks
+        )
+        losses[accumulated] = history.history["loss"]
+        found = numpy_of(tagger(ids[:3]))
+        tagger.tags.set_weights([np.zeros((16, 4)), np.zeros(4)])
+        tagger.load_weights(path)
+        np.testing.assert_array_equal(numpy_of(tagger(ids[:3])), found)
+    assert losses[None][-1] < losses[None][0]
+    assert losses[2][0] > losses[None][0]  # half as many updates
+    assert losses[2][-1] < losses[2][0]
