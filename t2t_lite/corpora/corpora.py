@@ -93,6 +93,12 @@ class Text:
     file: RemoteFile
     member: str | None = None
 
+    @property
+    def is_xml(self) -> bool:
+        """Whether this is a test set in XML."""
+        name = self.member or self.file.name or self.file.url
+        return name.removesuffix(".gz").endswith(".xml")
+
     def name(self, tmp_dir: str) -> str:
         """Returns the name of the text in messages."""
         path = self.file.path(tmp_dir)
@@ -108,8 +114,10 @@ class Text:
         return raw_pieces(self.open(tmp_dir), self.name(tmp_dir), bad)
 
     def lines(self, tmp_dir: str, bad: BadInput = STRICT) -> Iterator[str]:
-        """Yields the lines as text; for a `.sgm` file, the segments."""
+        """Yields the lines as text; for a `.sgm` or `.xml` file, the segments."""
         name = self.name(tmp_dir)
+        if self.is_xml:
+            return segments.xml_segments(self.pieces(tmp_dir, bad), name, bad)
         lines = decoded_lines(raw_lines(self.open(tmp_dir), name, bad), name, bad)
         is_sgm = name.removesuffix(".gz").endswith(".sgm")
         return segments.sgm_segments(lines, name, bad) if is_sgm else lines
@@ -164,7 +172,10 @@ class Corpus(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class AlignedCorpus(Corpus):
-    """Two texts, aligned line by line (or SGM segment by segment)."""
+    """Two texts, aligned line by line (or segment by segment, SGM and XML).
+
+    An XML test set with sources and references is both texts.
+    """
 
     inputs: Text
     targets: Text
@@ -175,6 +186,9 @@ class AlignedCorpus(Corpus):
         return self.inputs, self.targets
 
     def _raw_pairs(self, tmp_dir: str, bad: BadInput) -> Iterator[Pair]:
+        if self.inputs == self.targets and self.inputs.is_xml:
+            pieces = self.inputs.pieces(tmp_dir, bad)
+            return segments.xml_pairs(pieces, self.inputs.name(tmp_dir), bad)
         names = f"{self.inputs.name(tmp_dir)} and {self.targets.name(tmp_dir)}"
         return aligned(
             self.inputs.lines(tmp_dir, bad), self.targets.lines(tmp_dir, bad), names, bad

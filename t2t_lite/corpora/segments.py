@@ -1,11 +1,13 @@
-"""Text segments in marked-up files: SGM test sets, TMX translation memories and TSV tables.
+"""Text segments in marked-up files: SGM and XML test sets, TMX translation memories, TSV tables.
 
 All readers stream, in time linear in the size of the file even if it is malformed; a line break
 inside a segment becomes a space.
 """
 
+import abc
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from xml.etree import ElementTree
 
@@ -121,23 +123,64 @@ def tmx_pairs(
     Raises:
         DataError: an error that `bad` does not skip; names file and line.
     """
-    units = _TmxUnits(languages)
-    parser = ElementTree.XMLParser(target=units)
+    return _parsed(pieces, name, _TmxUnits(languages), bad)
+
+
+def xml_pairs(pieces: Iterable[bytes], name: str, bad: BadInput = STRICT) -> Iterator[Pair]:
+    """Yields the segments of a test set in XML, as WMT publishes them since 2021.
+
+    A `<doc>` has segments in `<src>`, in `<ref>`, or in both; they belong together if they have the
+    same id there. Only the first `<ref>` of a document is read, and no `<hyp>`.
+
+    Args:
+        pieces: as for `tmx_pairs`.
+        name: the file's name, for messages.
+        bad: as for `tmx_pairs`.
+
+    Yields:
+        Source and reference; "" for one that the document lacks.
+
+    Raises:
+        DataError: an error that `bad` does not skip; names file and line.
+    """
+    return _parsed(pieces, name, _XmlSegments(), bad)
+
+
+def xml_segments(pieces: Iterable[bytes], name: str, bad: BadInput = STRICT) -> Iterator[str]:
+    """Yields the segments of an XML file of sources, or of references; arguments as in `xml_pairs`.
+
+    Raises:
+        DataError: as in `xml_pairs`, or the file has both.
+    """
+    for source, reference in xml_pairs(pieces, name, bad):
+        if source and reference:
+            raise DataError(
+                f"{name}: has sources and references; give it as the inputs and as the targets of "
+                "the corpus"
+            )
+        yield source or reference
+
+
+def _parsed(
+    pieces: Iterable[bytes], name: str, target: "_XmlTarget", bad: BadInput
+) -> Iterator[Pair]:
+    """Yields what a target collects; arguments and errors as in `tmx_pairs`."""
+    parser = ElementTree.XMLParser(target=target)
     line, fault = 1, ""
     try:
         for piece in pieces:
             parser.feed(piece)
-            yield from units.take()
+            yield from target.take()
             line += piece.count(b"\n")
-            units.check_size(len(piece))
+            target.check_size(len(piece))
         parser.close()
     except ElementTree.ParseError as error:
         fault = f"line {error.position[0]}: not well-formed XML ({error})"
     except (ValueError, LookupError) as error:  # in its encoding
         fault = f"line {line}: not well-formed XML ({error})"
-    except _TmxError as error:  # somewhere in the piece that begins there
+    except _XmlError as error:  # somewhere in the piece that begins there
         fault = f"after line {line - 1}: {error}"
-    yield from units.take()
+    yield from target.take()
     if fault:
         bad.cut(DataError(f"{name}, {fault}"))
 
@@ -147,40 +190,32 @@ def _without_namespace(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-class _TmxError(Exception):
-    """Well-formed XML that is not a translation memory."""
+class _XmlError(Exception):
+    """Well-formed XML that cannot be read in bounded memory."""
 
 
-class _TmxUnits:
-    """Target of the XML parser that collects translation units, in memory for one unit.
+class _XmlTarget(abc.ABC):
+    """Target of the XML parser that collects pairs from the text of elements."""
 
-    Args:
-        languages: of the sources and of the targets.
-    """
-
-    def __init__(self, languages: Pair) -> None:
-        self._wanted = [f"{language.lower()}-" for language in languages]
+    def __init__(self) -> None:
         self._done: list[Pair] = []
         self._path: list[str] = []  # tags of the open elements
-        self._unit: list[str | None] = [None, None]
-        self._variant = ""  # the language of the <tuv>, followed by "-"
         self._segment: list[str] | None = None  # text of the open <seg> so far
-        self._codes = 0  # open elements within it that contain codes, not text
         self._unread = 0  # bytes fed since the last event
         self._length = 0
 
     def take(self) -> list[Pair]:
-        """Returns the units completed since the last call."""
+        """Returns the pairs completed since the last call."""
         done, self._done = self._done, []
         return done
 
     def check_size(self, fed: int) -> None:
-        """Counts the bytes fed; raises _TmxError if a tag, comment or segment is too long."""
+        """Counts the bytes fed; raises _XmlError if a tag, comment or segment is too long."""
         self._unread += fed
         if self._unread > _MAX_MARKUP:
-            raise _TmxError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
+            raise _XmlError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
         if self._length > _MAX_SEGMENT:
-            raise _TmxError(f"a segment of more than {_MAX_SEGMENT:,} characters")
+            raise _XmlError(f"a segment of more than {_MAX_SEGMENT:,} characters")
 
     def comment(self, _text: str) -> None:
         """Handles the end of a comment."""
@@ -190,10 +225,59 @@ class _TmxUnits:
         """Handles the start of an element."""
         self._unread = 0
         if len(self._path) >= _MAX_DEPTH:
-            raise _TmxError(f"elements nested more than {_MAX_DEPTH:,} deep")
+            raise _XmlError(f"elements nested more than {_MAX_DEPTH:,} deep")
         tag = _without_namespace(tag)
-        parent = self._path[-1] if self._path else ""
+        self.begun(tag, attributes)
         self._path.append(tag)
+
+    def end(self, _: str) -> None:
+        """Handles the end of an element."""
+        self._unread = 0
+        self.ended(self._path.pop())
+
+    def data(self, text: str) -> None:
+        """Handles text, or a part of it."""
+        self._unread = 0
+        if self._segment is not None and self.has_text():
+            self._segment.append(text)
+            self._length += len(text)
+
+    @abc.abstractmethod
+    def begun(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Handles the start of an element within `_path`."""
+
+    @abc.abstractmethod
+    def ended(self, tag: str) -> None:
+        """Handles the end of an element that was within `_path`."""
+
+    def has_text(self) -> bool:
+        """Whether the text here belongs to the open segment."""
+        return True
+
+    def _segment_text(self) -> str:
+        """Closes the open segment; returns its text on one line."""
+        text = "".join(self._segment or ())
+        self._segment, self._length = None, 0
+        return _one_line(text)
+
+
+class _TmxUnits(_XmlTarget):
+    """Collects translation units, in memory for one unit.
+
+    Args:
+        languages: of the sources and of the targets.
+    """
+
+    def __init__(self, languages: Pair) -> None:
+        super().__init__()
+        self._wanted = [f"{language.lower()}-" for language in languages]
+        self._unit: list[str | None] = [None, None]
+        self._variant = ""  # the language of the <tuv>, followed by "-"
+        self._codes = 0  # open elements within the segment that contain codes, not text
+
+    def begun(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Handles the start of an element."""
+        parent = self._path[-1] if self._path else ""
         if self._segment is not None:
             self._codes += bool(self._codes) or tag in _TMX_CODES
         elif tag == "tu":
@@ -204,31 +288,65 @@ class _TmxUnits:
         elif (parent, tag) == ("tuv", "seg") and self._variant:
             self._segment = []
 
-    def end(self, _: str) -> None:
+    def ended(self, tag: str) -> None:
         """Handles the end of an element."""
-        self._unread = 0
-        tag = self._path.pop()
         if self._codes:
             self._codes -= 1
         elif self._segment is not None and tag == "seg" and self._path[-1] == "tuv":
-            self._end_segment("".join(self._segment))
+            self._end_segment(self._segment_text())
         elif self._segment is None and tag == "tu":
             source, target = (text or "" for text in self._unit)
             self._done.append((source, target))
 
-    def data(self, text: str) -> None:
-        """Handles text, or a part of it."""
-        self._unread = 0
-        if self._segment is not None and not self._codes:
-            self._segment.append(text)
-            self._length += len(text)
+    def has_text(self) -> bool:
+        """Whether no element of codes is open."""
+        return not self._codes
 
     def _end_segment(self, text: str) -> None:
-        self._segment, self._length = None, 0
         for side, wanted in enumerate(self._wanted):
             if self._unit[side] is None and self._variant.startswith(wanted):
-                self._unit[side] = _one_line(text)
+                self._unit[side] = text
         self._variant = ""  # only the first segment of a variant counts
+
+
+# A segment of a document: its id, and how many with that id come before it in the same part.
+_SegmentKey = tuple[str, int]
+
+
+class _XmlSegments(_XmlTarget):
+    """Collects the segments of a test set, in memory for one document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sides: dict[str, dict[_SegmentKey, str]] = {}  # "src" and "ref" of the document
+        self._side = ""  # the one that is read
+        self._counts: Counter[tuple[str, str]] = Counter()  # segments by side and id
+        self._id = ""
+
+    def begun(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Handles the start of an element."""
+        if tag == "doc":
+            self._sides, self._side = {}, "src"  # in older forms, segments are in no other element
+            self._counts.clear()
+        elif tag in ("src", "ref", "hyp"):
+            self._side = "" if tag == "hyp" or tag in self._sides else tag
+            self._sides.setdefault(tag, {})
+        elif tag == "seg" and self._side:
+            self._segment, self._id = [], attributes.get("id", "")
+
+    def ended(self, tag: str) -> None:
+        """Handles the end of an element."""
+        if tag == "seg" and self._segment is not None:
+            counted = self._side, self._id
+            texts = self._sides.setdefault(self._side, {})
+            texts[self._id, self._counts[counted]] = self._segment_text()
+            self._counts[counted] += 1
+        elif tag in ("src", "ref", "hyp"):
+            self._side = ""
+        elif tag == "doc":
+            sources, references = (self._sides.get(side, {}) for side in ("src", "ref"))
+            for key in sources | references:
+                self._done.append((sources.get(key, ""), references.get(key, "")))
 
 
 def tsv_pairs(

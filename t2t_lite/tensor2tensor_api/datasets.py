@@ -2,7 +2,7 @@
 
 An entry is a list of an address and what it holds, one of
 
-    (member, member)                    two aligned texts, plain, compressed or SGM
+    (member, member)                    two aligned texts, plain, compressed, SGM or XML
     ("tsv", column, column, pattern)    tables: the columns, counted from 0
     ("tmx", member)                     a translation memory of two languages
 

@@ -148,15 +148,27 @@ def test_without_a_network_one_line_names_address_and_path(tmp_path):
 @pytest.fixture
 def archive(tmp_path) -> RemoteFile:
     seg = "<doc>\n<seg id='1'>A &amp; B</seg>\n<seg id='2'>\u0085C\u2028D</seg>\n</doc>\n"
+    src = "<src><p><seg id='1'>A &amp;</seg></p><p><seg id='2'>B</seg></p></src>"
     tmx = "<tmx><body>\n<tu><tuv lang='de'><seg>x</seg></tuv><tuv lang='en'><seg>y</seg></tuv></tu>"
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as file:
         file.writestr("test/src.en.sgm", seg)
         file.writestr("test/ref.de.sgm.gz", gzip.compress(seg.replace("A", "Ä").encode()))
+        file.writestr("news.all.xml", f"<set><doc>{src}{src.replace('src', 'ref')}</doc></set>")
+        file.writestr("news.src.xml.gz", gzip.compress(f"<set><doc>{src}</doc></set>".encode()))
         file.writestr("c.tsv", "id\tdrei\tthree\r\nid\tvier\tfour\r\n")
         file.writestr("c.tmx", f"{tmx}</body></tmx>")
         file.writestr("three.txt", "1\n2\n3\n")
         file.writestr("two.txt", "\n2\n")
     return local(tmp_path / "archive.zip")
+
+
+def test_xml_members(archive, tmp_path):
+    both, one = Text(archive, "news.all.xml"), Text(archive, "news.src.xml.gz")
+    assert pairs(AlignedCorpus("a", both, both), tmp_path) == [("A &", "A &"), ("B", "B")]
+    other = Text(archive, "two.txt")
+    assert pairs(AlignedCorpus("a", one, other), tmp_path) == [("B", "2")]
+    with pytest.raises(DataError, match=r"archive.zip:news.all.xml: has sources and references"):
+        pairs(AlignedCorpus("a", both, other), tmp_path)
 
 
 def test_sgm_tsv_and_tmx_members(archive, tmp_path):

@@ -2,13 +2,20 @@
 
 import io
 import tracemalloc
+from collections.abc import Sequence
 from xml.sax import saxutils
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.corpora.segments import sgm_segments, tmx_pairs, tsv_pairs
+from t2t_lite.corpora.segments import (
+    sgm_segments,
+    tmx_pairs,
+    tsv_pairs,
+    xml_pairs,
+    xml_segments,
+)
 from t2t_lite.errors import DataError
 
 HEAD = '<refset setid="newstest2014" srclang="any" trglang="de">\n<doc docid="1">\n<p>\n'
@@ -143,6 +150,64 @@ def test_tmx_memory_does_not_grow_with_the_file():
         return most
 
     assert peak(4000) < 1.5 * peak(400)
+
+
+# ---- XML test sets
+
+
+def xml(*documents: str) -> bytes:
+    inner = "\n".join(f"<doc id='{i}'>{text}</doc>" for i, text in enumerate(documents))
+    return (
+        f"<?xml version='1.0'?><dataset><collection id='n'>{inner}</collection></dataset>".encode()
+    )
+
+
+def part(tag: str, texts: Sequence[str], first: int = 1) -> str:
+    segs = (f'<seg id="{i}">{saxutils.escape(t)}</seg>\n' for i, t in enumerate(texts, first))
+    return f"<{tag} lang='x'><p>{''.join(segs)}</p></{tag}>"
+
+
+@given(st.lists(st.lists(st.tuples(words, words))), st.integers(1, 50))
+def test_an_xml_test_set_comes_back(documents, size):
+    sides = [([source for source, _ in doc], [target for _, target in doc]) for doc in documents]
+    data = xml(*(part("src", sources) + part("ref", targets) for sources, targets in sides))
+    pieces = (data[start : start + size] for start in range(0, len(data), size))
+    assert list(xml_pairs(pieces, "f.xml")) == [pair for doc in documents for pair in doc]
+
+
+@pytest.mark.parametrize(
+    ("document", "pairs"),
+    [
+        (part("ref", ["B"]) + part("src", ["A"]), [("A", "B")]),
+        (part("src", ["A"]) + part("ref", ["B"]) + part("ref", ["second"]), [("A", "B")]),
+        (part("hyp", ["no"]) + part("src", ["A"]) + part("ref", ["B"]), [("A", "B")]),
+        (part("src", ["A"]) + part("hyp", ["no"]), [("A", "")]),
+        (
+            part("src", ["1", "2", "3"]) + part("ref", ["II"], 2),
+            [("1", ""), ("2", "II"), ("3", "")],
+        ),
+        ("<src><seg>a</seg><seg>b</seg></src><ref><seg>A</seg><seg>B</seg></ref>", ["aA", "bB"]),
+        ("<src><seg>a\n <b>b</b></seg></src><ref><p><seg>&amp;</seg></p></ref>", [("a b", "&")]),
+        ("<p><seg id='1'>as in SGM</seg></p>", [("as in SGM", "")]),
+    ],
+)
+def test_segments_belong_together_by_their_ids(document, pairs):
+    found = list(xml_pairs([xml(document, part("src", ["next"]))], "f.xml"))
+    assert found == [*map(tuple, pairs), ("next", "")]
+
+
+def test_one_side_of_an_xml_test_set_has_a_file_of_its_own():
+    for tag in ("src", "ref"):
+        data = xml(part(tag, ["A", ""]), part("hyp", ["no"]), part(tag, ["B"]))
+        assert list(xml_segments([data], "f.xml")) == ["A", "", "B"]
+    both = xml(part("src", ["A"]) + part("ref", ["B"]))
+    with pytest.raises(DataError, match=r"f\.xml: has sources and references; give it as the inp"):
+        list(xml_segments([both], "f.xml"))
+
+
+def test_xml_that_is_not_well_formed_is_named_by_its_line():
+    with pytest.raises(DataError, match=r"f\.xml, line 2: not well-formed XML \(mismatched tag"):
+        list(xml_pairs([b"<dataset>\n<doc><src><seg>AT&amp;T</src></doc>"], "f.xml"))
 
 
 # ---- TSV

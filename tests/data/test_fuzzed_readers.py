@@ -34,6 +34,10 @@ from t2t_lite.text.bad_input import BadInput
 TEXT = "first\nsecond \U0001f600 line\n\n&amp; last\n".encode()
 TREES = b"(TOP (S (NP (PRP I)) (VP (VBP am))))\n( (S (A a)\n  (B b) ))\n"
 SGM = b"<doc>\n<seg id='1'>A &amp; B</seg>\n<seg>&#228;\nC</seg></doc>\n"
+XML = (
+    b"<dataset><doc><src><p><seg id='1'>A</seg></p></src>\n"
+    b"<ref><seg id='1'>B</seg></ref></doc></dataset>"
+)
 TMX = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE tmx [<!ENTITY e "f">]>\n<tmx><body>\n<tu>'
     b'<tuv xml:lang="en"><seg>A &e;<hi>b</hi></seg></tuv>\n<tuv lang="de"><seg>B<ph>x</ph></seg>'
@@ -85,6 +89,7 @@ def _pairs(kind: str) -> Callable[[pathlib.Path, BadInput], object]:
         text = corpora.Text(corpora.RemoteFile(f"https://example.invalid/{path.name}"))
         corpus = {
             "sgm": corpora.AlignedCorpus("c", text, text),
+            "xml": corpora.AlignedCorpus("c", text, text),
             "tmx": corpora.TmxCorpus("c", text, ("en", "de")),
             "tsv": corpora.TsvCorpus("c", text),
         }[kind]
@@ -119,6 +124,7 @@ READERS: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path, BadInput],
     "c.zip": (lambda: _zip(zipfile.ZIP_LZMA), _member),
     "d.zip": (lambda: _zip(zipfile.ZIP_BZIP2), _member),
     "a.sgm": (lambda: SGM, _pairs("sgm")),
+    "a.xml": (lambda: XML, _pairs("xml")),
     "a.tmx": (lambda: TMX, _pairs("tmx")),
     "a.tsv": (lambda: b"a\tb\n\nc\td\te\n", _pairs("tsv")),
     "a.trees": (
