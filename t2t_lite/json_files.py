@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from t2t_lite.errors import UserError, quoted
 
-_KINDS = {str: "text", int: "a whole number", dict: "an object"}
+_KINDS = {str: "text", int: "a whole number", float: "a number", dict: "an object"}
 _LARGEST = 2**63  # no count, seed or size is larger
 
 
@@ -31,7 +31,7 @@ class Fields(dict[str, Any]):
         """Checks the types of those fields that are present.
 
         Args:
-            kinds: str, int or dict for each name.
+            kinds: str, int, float (any number) or dict for each name.
 
         Raises:
             UserError: a field has another type, or a value that no file name or count can have.
@@ -84,6 +84,8 @@ def is_number(value: Any) -> bool:
 
 
 def _fits(value: Any, kind: type) -> bool:
+    if kind is float:
+        return is_number(value)
     if type(value) is not kind:  # True is an int, too
         return False
     if isinstance(value, int):

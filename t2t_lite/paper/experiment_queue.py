@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# The types of the figures that results have.
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(["row", "command"], str),
+    **dict.fromkeys(["seed", "parameters", "beam_size"], int),
+    **dict.fromkeys(["updates", "target_tokens", "operations", "seconds"], float),
+    **dict.fromkeys(["bleu", "half_width", "perplexity", "dropout", "learning_rate"], float),
+    **dict.fromkeys(["checkpoints", "scores"], dict),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Folders:
@@ -54,7 +63,8 @@ class Queue:
 
     Raises:
         UsageError: the results are from other settings.
-        UserError: the file is damaged. The results raise it when a missing field is read.
+        UserError: the file is damaged, or a figure has the wrong type. The results raise it when a
+            missing field is read.
     """
 
     def __init__(
@@ -93,8 +103,9 @@ def _read_results(
     for section in sections:
         found = json_files.Fields(path, results[section])
         found.check(dict.fromkeys(found, dict))
-        found.update({name: json_files.Fields(path, entry) for name, entry in found.items()})
         results[section] = found
+        for name, entry in found.items():
+            found[name] = _checked(path, entry)
     for name, value in settings.items():
         there = results["settings"].get(name)
         if there != value:
@@ -103,6 +114,16 @@ def _read_results(
                 "another --output_dir"
             )
     return results
+
+
+def _checked(path: pathlib.Path, entry: Mapping[str, Any]) -> json_files.Fields:
+    """Returns a result whose figures have the right types."""
+    fields = json_files.Fields(path, entry)
+    fields.check(_KINDS)
+    for name in {"checkpoints", "scores"} & fields.keys():
+        figures = fields[name] = json_files.Fields(path, fields[name])
+        figures.check({key: float for key in figures if not key.endswith("_signature")})
+    return fields
 
 
 def paper_command(use: str, settings: "DataclassInstance") -> str:

@@ -58,6 +58,27 @@ def test_a_result_without_a_figure_is_named(tmp_path):
         table(train(["base"], 1, TINY, Folders("data", str(tmp_path))))
 
 
+@pytest.mark.parametrize(
+    ("figures", "message"),
+    [
+        ({"parameters": "many"}, "a whole number as 'parameters', got 'many'"),
+        ({"perplexity": None}, "a number as 'perplexity', got None"),
+        ({"bleu": "27.3"}, r"a number as 'bleu', got '27\.3'"),
+        ({"seconds": [60.0]}, r"a number as 'seconds', got \[60\.0\]"),
+        ({"row": 1}, "text as 'row', got 1"),
+        ({"checkpoints": [5]}, r"an object as 'checkpoints', got \[5\]"),
+        ({"checkpoints": {"5": True}}, "a number as '5', got True"),
+        ({"scores": {"bracketing_f1": "90"}}, "a number as 'bracketing_f1', got '90'"),
+    ],
+)
+def test_a_figure_of_the_wrong_type_is_named(tmp_path, figures, message):
+    path = tmp_path / "table3.json"
+    done = {"base-seed1": {"row": "base", "seed": 1, **figures}}
+    path.write_text(json.dumps({"settings": dataclasses.asdict(TINY), "cells": done}))
+    with pytest.raises(UserError, match=rf"table3\.json: expected {message}; restore"):
+        train(["base"], 1, TINY, Folders("data", str(tmp_path)))
+
+
 @pytest.mark.parametrize("row", [row.name for row in TABLE_3])
 def test_tiny_rows_have_the_papers_ratios_to_base(row: str):
     ours, our_base = resolved(row), resolved("base")
