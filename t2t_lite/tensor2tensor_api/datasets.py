@@ -119,6 +119,20 @@ def kind_of(entry: Entry) -> str:
     )
 
 
+def listed(entries: Any) -> list[Entry]:
+    """Returns the data sets that a problem's method returned, as a list.
+
+    Raises:
+        UsageError: it returned something else.
+    """
+    if not isinstance(entries, Iterable) or isinstance(entries, str | bytes):
+        raise UsageError(
+            f"source_data_files or vocab_data_files returned {quoted(entries)}: expected a list of "
+            "data sets, each an address and its files; return [] for none"
+        )
+    return list(entries)
+
+
 def corpora(entry: Entry, tmp_dir: str) -> list[Corpus]:
     """Returns the corpora of an entry; for a table or translation memory, downloads it."""
     kind, (url, content) = kind_of(entry), entry
@@ -152,7 +166,7 @@ def pairs(
         bad: as for `Corpus.pairs`.
         clean: kinds of data set whose pairs are cleaned by `cleaner_en_xx`.
     """
-    for entry in entries:
+    for entry in listed(entries):
         for corpus in corpora(entry, tmp_dir):
             found = corpus.pairs(tmp_dir, bad)
             if kind_of(entry) not in clean:

@@ -79,7 +79,7 @@ class TranslateProblem(Text2TextProblem):
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields T2T's sample of `vocab_data_files`, which may name files of `compile_data`."""
         del data_dir
-        entries = list(self.vocab_data_files())
+        entries = data_sets.listed(self.vocab_data_files())
         compiled = f"{self.base_name}-compiled-train"
         members = (name for entry in entries if data_sets.kind_of(entry) for name in entry[1])
         if any(str(member).startswith(compiled) for member in members):
@@ -100,7 +100,9 @@ class TranslateProblem(Text2TextProblem):
         if type(self).source_data_files is TranslateProblem.source_data_files:
             return []
         entries = self.source_data_files(dataset_split)
-        found = [file for entry in entries for file in data_sets.files(entry, tmp_dir)]
+        found = [
+            file for entry in data_sets.listed(entries) for file in data_sets.files(entry, tmp_dir)
+        ]
         return list(dict.fromkeys(found))
 
 
@@ -122,7 +124,7 @@ def compile_data(
     sides = [pathlib.Path(f"{path}.lang{number}") for number in (1, 2)]
     record = pathlib.Path(f"{path}.datasets.json")
     clean = sorted(datatypes_to_clean or ())
-    now = json.dumps([list(datasets), clean])
+    now = json.dumps([data_sets.listed(datasets), clean])
     exist = all(side.is_file() for side in sides)
     if exist and (not record.is_file() or record.read_text(encoding="utf-8") == now):
         return path

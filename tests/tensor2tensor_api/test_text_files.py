@@ -56,6 +56,24 @@ def test_names_are_no_data_sets(upstream, folders, entries):
         list(found.generate_text_for_vocab("", folders[1]))
 
 
+@pytest.mark.parametrize("returned", [None, 3, "own.en", False])
+def test_what_is_no_list_of_data_sets_is_named(upstream, folders, returned):
+    class Nothing(translate.TranslateProblem):
+        def source_data_files(self, dataset_split):
+            return returned
+
+    registry.register_problem("usr_nothing")(Nothing)
+    found = registry.problem("usr_nothing")
+    for read in (
+        lambda: found.fetch_sources(folders[1], "train"),
+        lambda: list(found.generate_samples("", folders[1], "dev")),
+        lambda: list(found.generate_text_for_vocab("", folders[1])),
+        lambda: found.generate_samples("", folders[1], "dev", custom_iterator=lambda *paths: paths),
+    ):
+        with pytest.raises(UsageError, match=rf"source_data_files .*returned {returned!r}: expect"):
+            read()
+
+
 def test_iterators(tmp_path):
     one, other, labels, table = (str(tmp_path / name) for name in ("1", "2", "labels", "x.tsv"))
     pathlib.Path(one).write_text(" a \nb\n")
