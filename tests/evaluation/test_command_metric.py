@@ -65,6 +65,7 @@ def test_one_number_for_all(program):
         ("echo 1; echo 2", "printed 2 lines; expected one number for each of 3"),
         ("echo 1; echo good; echo 2", "line 2 is 'good'; expected a number"),
         ("echo nan", "line 1 is 'nan'; expected a number"),
+        ("echo -inf", "line 1 is '-inf'; expected a number"),
     ],
 )
 def test_a_program_that_fails_is_named(program, body, message):

@@ -53,6 +53,16 @@ def test_records_hold_targets_alone(ptb):
     assert records(data, "languagemodel_ptb10k-test-*") == [{"targets": [2, 4, 1]}]
 
 
+def test_words_of_equal_counts_are_listed_in_order(tmp_path):
+    data = "./simple-examples/data/ptb"
+    texts = {f"{data}.{split}.txt": "zebra ant mole\nmole bee\n" for split in ("train", "valid")}
+    write_tar(tmp_path / "simple-examples.tgz", texts)
+    problem = registry.problem("languagemodel_ptb10k")
+    problem.get_or_create_vocab(str(tmp_path), str(tmp_path))
+    words = (tmp_path / "vocab.lmptb.10000").read_text().split()
+    assert words[2:] == ["<unk>", "mole", "ant", "bee", "zebra"]
+
+
 def test_an_inspection_asks_for_no_inputs(ptb):
     data = str(ptb / "data")
     problem = registry.problem("languagemodel_ptb10k")

@@ -71,6 +71,15 @@ def test_a_tree_that_does_not_come_back_is_named(tmp_path, name, file, line):
     assert len(list(problem.trees(str(tmp_path), "eval"))) == 1
 
 
+def test_the_outermost_label_is_top_in_every_form_of_trees():
+    class Rooted(type(registry.problem("parsing_tmpdir_16k"))):
+        def normalise(self, tree):
+            return trees.Tree("ROOT", super().normalise(tree).children)
+
+    with pytest.raises(DataError, match=r"'\(ROOT \(A a\)\)' becomes '\(TOP \(A a\)\)'"):
+        Rooted().learned(trees.parse_tree("(A a)"))
+
+
 @pytest.mark.parametrize("name", ["wsj_parsing", "parsing_tmpdir_16k"])
 def test_references_are_the_trees_where_tags_are_also_labels(tmp_path, name):
     text = "(TOP (2 (3 (2 quite) (3 nice)) (2 .)))"

@@ -7,6 +7,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
+from t2t_lite.text.bad_input import BadInput
 
 NAME = "sentiment_imdb"
 
@@ -56,6 +57,16 @@ def test_reviews_have_the_label_of_their_folder(tmp_path):
     ]
     (archive,) = problem.source_files(raw, "train")
     assert archive.name == "aclImdb_v1.tar.gz"
+
+
+def test_a_review_that_cannot_be_read_is_skipped(tmp_path):
+    reviews = {"train/neg/0_1.txt": b"Aw\xffful", "train/pos/0_9.txt": b"Great"}
+    raw = write_archive(tmp_path, reviews)
+    problem = registry.problem(NAME)
+    problem.bad_input = BadInput(skip=True)
+    found = list(problem.generate_samples("", raw, "train"))
+    assert found == [{"inputs": "Great", "label": 1}]
+    assert problem.bad_input.skipped == 1
 
 
 def test_an_archive_without_reviews_is_an_error(tmp_path):
