@@ -16,13 +16,13 @@ import sys
 import tempfile
 import textwrap
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import options, registry
-from t2t_lite.bin import upstream_flags
+from t2t_lite import global_flags, options, registry, upstream_flags
+from t2t_lite.bin import usr_dir_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import Config, Option
@@ -184,24 +184,40 @@ class Command:
             gc.freeze()  # the process ends: no last search for garbage, which takes 0.2 seconds
         sys.exit(code)
 
-    def parse(self, arguments: Sequence[str]) -> types.SimpleNamespace:
+    def parse(self, arguments: Sequence[str], usr_dir: str = "") -> types.SimpleNamespace:
         """Returns the value of every flag by name, and other arguments as `words`.
+
+        Args:
+            arguments: those after the command's name.
+            usr_dir: the user directory, which has been imported; its flags are parsed, too, into
+                absl's global set. Unknown flags that its code names are left to it, such as those
+                of an `argparse` of its own.
 
         Raises:
             UsageError: a flag is unknown, refused or invalid, or there is an unexpected argument.
         """
-        values = flags.FlagValues()
-        values.set_gnu_getopt(True)
-        for flag in self.flags.values():
-            flag.define(values)
-        accepted = upstream_flags.accepted(self.name)
+        values = self._defined()
+        theirs = global_flags.own() if usr_dir else {}
+        own = {name: flag for name, flag in theirs.items() if name not in self.flags}
+        for name, flag in own.items():
+            flag.unparse()
+            values[name] = flag
+        accepted = [old for old in upstream_flags.accepted(self.name) if old.name not in own]
         for old in accepted:
             kind = bool if isinstance(old.default, bool) else str
             Flag(old.name, kind, None, old.note).define(values)
         try:
             _, *words = values([self.name, *arguments])
         except flags.UnrecognizedFlagError as error:
-            raise self._unknown_flag(error.flagname) from None
+            rest = usr_dir_flags.without(arguments, error.flagname)
+            if (
+                usr_dir
+                and len(rest) < len(arguments)
+                and usr_dir_flags.names(usr_dir, error.flagname)
+            ):
+                log.info("--%s is left to --t2t_usr_dir, whose code names it", error.flagname)
+                return self.parse(rest, usr_dir)
+            raise self._unknown_flag(error.flagname, own) from None
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
         if words and not self._words:
@@ -218,6 +234,35 @@ class Command:
         if self._words:
             found["words"] = words
         return types.SimpleNamespace(**found)
+
+    def _publish(self, arguments: Sequence[str]) -> str:
+        """Gives the flags to the code of a user directory, before it is imported.
+
+        Returns:
+            --t2t_usr_dir; "": without one, nothing is done.
+        """
+        values = self._defined()
+        try:
+            values([self.name, *arguments], known_only=True)
+        except (flags.Error, ValueError) as error:
+            raise UsageError(str(error)) from None
+        given = {
+            name: _checked_value(flag, values[name].value)
+            for name, flag in self.flags.items()
+            if values[name].present
+        }
+        if usr_dir := given.get("t2t_usr_dir", ""):
+            defaults = {flag.name: flag.default for flag in self.flags.values()}
+            global_flags.publish(given, usr_dir_flags.defaults(self.name, defaults))
+        return usr_dir
+
+    def _defined(self) -> flags.FlagValues:
+        """Returns absl's set of the command's flags."""
+        values = flags.FlagValues()
+        values.set_gnu_getopt(True)
+        for flag in self.flags.values():
+            flag.define(values)
+        return values
 
     def help(self) -> str:
         """Returns the text of `--help`."""
@@ -261,15 +306,16 @@ class Command:
         if _HELP & set(arguments):
             print(self.help())
             return
-        values = self.parse(arguments)
-        if getattr(values, "t2t_usr_dir", ""):
-            _import_usr_dir(values.t2t_usr_dir)
+        usr_dir = self._publish(arguments) if "t2t_usr_dir" in self.flags else ""
+        if usr_dir:
+            _import_usr_dir(usr_dir)
+        values = self.parse(arguments, usr_dir)
         if getattr(values, "registry_help", False):
             print(registry.registry_help())
             return
         body(values)
 
-    def _unknown_flag(self, name: str) -> UsageError:
+    def _unknown_flag(self, name: str, own: Iterable[str]) -> UsageError:
         if name.startswith("hp_"):
             hparam = name.removeprefix("hp_")
             return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
@@ -277,7 +323,7 @@ class Command:
             note = upstream_flags.refused(self.name).get(candidate)
             if note is not None:
                 return UsageError(f"--{candidate} is refused: {note}")
-        return UsageError(f"unknown flag --{name}{did_you_mean(name, self.flags)}")
+        return UsageError(f"unknown flag --{name}{did_you_mean(name, [*self.flags, *own])}")
 
     def _fail(self, message: str, code: int) -> int:
         print(f"{self.name}: error: {' '.join(message.split())}", file=sys.stderr)
@@ -360,7 +406,7 @@ def _uncollected_import() -> Iterator[None]:
 def _import_usr_dir(folder: str) -> None:
     """Imports a user's folder; TensorFlow first, without its messages, if the folder names it."""
     paths = pathlib.Path(folder).expanduser().glob("*.py")
-    if any(b"tensorflow" in path.read_bytes() for path in paths):
+    if any(b"tensorflow" in path.read_bytes() for path in paths if path.is_file()):
         with quiet_import():
             importlib.import_module("tensorflow")
     registry.import_usr_dir(folder)

@@ -26,7 +26,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from t2t_lite import upstream_imports
+from t2t_lite import global_flags, upstream_imports
 from t2t_lite.errors import UsageError, UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -414,6 +414,7 @@ def import_usr_dir(usr_dir: str) -> None:
         own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
     upstream_imports.install([name])
+    global_flags.define()
     try:
         spec.loader.exec_module(module)
         # Worker processes inherit this path and unpickle what the folder defines.

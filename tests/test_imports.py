@@ -13,7 +13,8 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # The layers of the house from the bottom up.
 # A module may import from its own package and from the layers below its own.
 _FLOORS = (
-    {"version", "errors", "upstream_imports"},
+    {"version", "errors", "upstream_flags", "upstream_imports"},
+    {"global_flags"},
     {
         "extras",
         "files",

@@ -22,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from t2t_lite import upstream_imports
+from t2t_lite import global_flags, upstream_imports
 from t2t_lite.errors import UserError
 from t2t_lite.files import INCOMPLETE, whole_file
 
@@ -135,7 +135,8 @@ class Workers(Generic[Job]):
     def _started_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             try:
-                pickled = pickle.dumps(self._job)
+                flags = global_flags.given() if upstream_imports.packages() else {}
+                pickled = pickle.dumps(flags) + pickle.dumps(self._job)
             except (AttributeError, TypeError, pickle.PicklingError) as error:
                 raise UserError(
                     f"cannot send the encoders to worker processes ({error}); make them picklable, "
@@ -226,7 +227,11 @@ def _end_with_parent() -> None:
 @functools.cache
 def _job() -> Any:
     """Loads the job at the first task, not at the start, so that errors reach the caller."""
-    return pickle.loads(_job_path.read_bytes())
+    with _job_path.open("rb") as file:
+        flags = pickle.load(file)
+        if upstream_imports.packages():  # whose modules, loaded with the job, may read the flags
+            global_flags.publish(flags)
+        return pickle.load(file)
 
 
 def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:

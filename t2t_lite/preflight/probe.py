@@ -11,13 +11,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from t2t_lite import registry
+from t2t_lite import global_flags, registry
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
@@ -50,6 +50,7 @@ class Request:
         shapes: (sentences, subwords per side) of the parts of batches, one step for each.
         batches: number of steps on real batches to time after that.
         memory_limit: bytes of main memory; None: no limit. Ignored on GPUs, which have their own.
+        flags: values of flags that user directories read.
     """
 
     config: TrainerConfig
@@ -57,6 +58,7 @@ class Request:
     shapes: Sequence[tuple[int, int]] = ()
     batches: int = 0
     memory_limit: int | None = None
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=global_flags.given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +106,7 @@ def measure(request: Request, timeout: float) -> Cost:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "t2t_lite.preflight.probe"],
-            input=json.dumps(dataclasses.asdict(request)),
+            input=json.dumps(dataclasses.asdict(request), default=str),
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -128,6 +130,7 @@ def _take_steps(request: Request) -> Cost:
     """Builds the same objects as the trainer, and takes the steps in this process."""
     config = request.config
     if request.t2t_usr_dir:
+        global_flags.publish(request.flags)
         registry.import_usr_dir(request.t2t_usr_dir)
     hparams = trainer.resolve_hparams(config)
     strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)

@@ -5,10 +5,10 @@ import pathlib
 
 import pytest
 
-from t2t_lite.bin import upstream_flags
+from t2t_lite import upstream_flags
 from t2t_lite.bin.command import Command
-from t2t_lite.bin.upstream_flags import Treatment
 from t2t_lite.errors import UsageError
+from t2t_lite.upstream_flags import Treatment
 
 _COMMANDS = (
     "t2t-datagen",

@@ -9,8 +9,9 @@ import zipfile
 from collections.abc import Callable, Iterator
 
 import pytest
+from absl import flags
 
-from t2t_lite import registry, upstream_imports
+from t2t_lite import global_flags, registry, upstream_imports
 from t2t_lite.tensor2tensor_api.hparam import warn_once
 
 USR_DIR = pathlib.Path(__file__).parents[1] / "fixtures" / "t2t_usr_dir"
@@ -24,6 +25,7 @@ def upstream() -> Iterator[None]:
     for known in registries:
         known.names()
     entries = [dict(known._entries) for known in registries]
+    defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(global_flags._ours)
     upstream_imports.install([])
     warn_once.cache_clear()
     yield
@@ -36,6 +38,13 @@ def upstream() -> Iterator[None]:
     for known, before in zip(registries, entries, strict=True):
         known._entries.clear()
         known._entries.update(before)
+    for name in list(flags.FLAGS):
+        if flags.FLAGS[name] is not defined.get(name):
+            delattr(flags.FLAGS, name)
+    for name in set(defined) - set(flags.FLAGS):
+        flags.FLAGS[name] = defined[name]
+    global_flags._ours.clear()
+    global_flags._ours.update(ours)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Every flag of tensor2tensor 1.15's commands, and how it is treated here.
 
-One table drives the parser and docs/flags.md, which `python -m t2t_lite.bin.upstream_flags` prints.
+One table drives the parser and docs/flags.md, which `python -m t2t_lite.upstream_flags` prints.
 """
 
 import dataclasses
@@ -50,6 +50,12 @@ def refused(command: str) -> dict[str, str]:
     }
 
 
+def defaults(command: str = "") -> dict[str, str | int | float | bool | None]:
+    """Returns T2T's defaults of all flags of its commands, those of a command before others'."""
+    tables = (flags_of(command), *_TABLE.values())
+    return {flag.name: flag.default for table in reversed(tables) for flag in table}
+
+
 def markdown() -> str:
     """Returns the text of docs/flags.md."""
     return "\n".join(_markdown_lines()) + "\n"
@@ -61,6 +67,12 @@ def _markdown_lines() -> Iterator[str]:
     yield "How each flag of tensor2tensor 1.15's commands is treated. An unknown flag is an error"
     yield "that suggests the closest name. [commands.md](commands.md) and `--help` explain all"
     yield "flags that have an effect, including those that tensor2tensor does not have."
+    yield ""
+    yield "The code of a user directory finds all of them in `absl.flags.FLAGS`, with the command's"
+    yield "value, or with tensor2tensor's default. Flags that the directory defines itself"
+    yield "(`flags.DEFINE_string`, ...) are accepted on the command line, and parsed once it is"
+    yield 'imported. Unknown flags that its code names, as in `add_argument("--lang")`, are left'
+    yield "to it."
     for command, table in _TABLE.items():
         yield f"\n## {command}\n"
         yield "| flag | default in T2T | here | note |"
