@@ -42,6 +42,8 @@ def publish(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None)
             delattr(flags.FLAGS, name)
     _ours.clear()
     define(dict.fromkeys(given) | dict(defaults or {}))
+    if "problem" in given:
+        given = {"problems": given["problem"], **given}  # T2T before 1.6
     for name, value in given.items():
         setattr(flags.FLAGS, name, value)
 

@@ -1,4 +1,4 @@
-"""Every flag of tensor2tensor 1.15's commands, and how it is treated here.
+"""Every flag of tensor2tensor 1.15's commands and some of earlier ones, and their treatment here.
 
 One table drives the parser and docs/flags.md, which `python -m t2t_lite.upstream_flags` prints.
 """
@@ -64,9 +64,10 @@ def markdown() -> str:
 def _markdown_lines() -> Iterator[str]:
     yield "# The flags of tensor2tensor"
     yield ""
-    yield "How each flag of tensor2tensor 1.15's commands is treated. An unknown flag is an error"
-    yield "that suggests the closest name. [commands.md](commands.md) and `--help` explain all"
-    yield "flags that have an effect, including those that tensor2tensor does not have."
+    yield "How each flag of tensor2tensor 1.15's commands, and some of earlier ones, are treated."
+    yield "An unknown flag is an error that suggests the closest name. [commands.md](commands.md)"
+    yield "and `--help` explain all flags that have an effect, including those that tensor2tensor"
+    yield "does not have."
     yield ""
     yield "The code of a user directory finds all of them in `absl.flags.FLAGS`, with the command's"
     yield "value, or with tensor2tensor's default. Flags that the directory defines itself"
@@ -99,6 +100,17 @@ _ALL_GPUS = "default here: all GPUs; T2T's is one"
 _ONE_CALL = "one call generates all data of a problem; --num_workers sets the number of processes"
 _ONE_PAIR = "call t2t-bleu once for each translation, in a shell loop"
 _BY_TRAINING = "only training reads it"
+
+# Of T2T before 1.6, in t2t-trainer and t2t-decoder.
+_EARLIER = (
+    T2TFlag("problems", None, _REFUSED, "write --problem, which names one problem"),
+    T2TFlag("decode_beam_size", 4, _REFUSED, "write --decode_hparams=beam_size=N"),
+    T2TFlag("decode_alpha", 0.6, _REFUSED, "write --decode_hparams=alpha=X"),
+    T2TFlag("decode_extra_length", 50, _REFUSED, "write --decode_hparams=extra_length=N"),
+    T2TFlag("decode_batch_size", 32, _REFUSED, "write --decode_hparams=batch_size=N"),
+    T2TFlag("decode_return_beams", False, _REFUSED, "write --decode_hparams=return_beams=true"),
+    T2TFlag("decode_max_input_size", -1, _REFUSED, "write --decode_hparams=max_input_size=N"),
+)
 
 # Without effect in both t2t-trainer and t2t-decoder.
 _SHARED = (
@@ -322,8 +334,8 @@ _AVERAGE_ALL = (
 
 _TABLE = {
     "t2t-datagen": _DATAGEN,
-    "t2t-trainer": _COMMON + _TRAINER + _SHARED,
-    "t2t-decoder": _COMMON + _DECODER + _SHARED,
+    "t2t-trainer": _COMMON + _TRAINER + _SHARED + _EARLIER,
+    "t2t-decoder": _COMMON + _DECODER + _SHARED + _EARLIER,
     "t2t-exporter": _EXPORTER,
     "t2t-query-server": _QUERY_SERVER,
     "t2t-bleu": _BLEU,

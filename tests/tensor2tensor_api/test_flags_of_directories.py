@@ -97,6 +97,18 @@ def test_flags_that_the_command_lacks_have_t2ts_default(write):
         read("no_such_flag")
 
 
+def test_flags_of_earlier_t2t(write, capsys):
+    usr_dir = write("usr_1_2", "from absl import flags\nREAD = flags.FLAGS.problems")
+    run(t2t_trainer, usr_dir, "--problem=one")
+    assert usr("usr_1_2").READ == "one"
+    for flag, instead in [
+        ("--problems=one", "write --problem"),
+        ("--decode_beam_size=4", "write --decode_hparams=beam_size=N"),
+    ]:
+        run(t2t_decoder, flag, code=2)
+        assert instead in capsys.readouterr().err
+
+
 def test_every_command_starts_from_the_defaults(write):
     usr_dir = write("usr_twice", "from absl import flags\nFLAGS = flags.FLAGS")
     run(t2t_trainer, usr_dir, "--problem=one", "--model=transformer", "--eval_steps=3")
@@ -291,7 +303,7 @@ def test_other_processes_get_the_values_before_the_definitions(write, tmp_path):
         """,
     )
     global_flags.publish({"factor": 5, "problem": "one"})
-    assert global_flags.given() == {"factor": 5, "problem": "one"}
+    assert global_flags.given() == {"factor": 5, "problem": "one", "problems": "one"}
     registry.import_usr_dir(str(tmp_path / "usr_elsewhere"))
     assert usr("usr_elsewhere").read() == (5, "one", "/tmp/t2t_datagen")
 
