@@ -332,6 +332,27 @@ _AVERAGE_ALL = (
     T2TFlag("wait_minutes", 0, _REFUSED, "run it again: existing averages are kept"),
 )
 
+_TRANSLATE_ALL = (
+    T2TFlag("model_dir", "", _HONOURED),
+    T2TFlag("source", None, _HONOURED),
+    T2TFlag("translations_dir", "translations", _HONOURED),
+    T2TFlag("min_steps", 0, _HONOURED),
+    T2TFlag("beam_size", 4, _HONOURED),
+    T2TFlag("alpha", 0.6, _HONOURED),
+    T2TFlag("t2t_usr_dir", "", _HONOURED),
+    *(
+        T2TFlag(name, default, _ACCEPTED, _READ_FROM_RUN)
+        for name, default in (
+            ("model", "transformer"),
+            ("hparams_set", "transformer_big_single_gpu"),
+            ("problem", None),
+            ("data_dir", ""),
+        )
+    ),
+    T2TFlag("decoder_command", "", _REFUSED, "run t2t-decoder once for each checkpoint"),
+    T2TFlag("wait_minutes", 0, _REFUSED, "run it again: existing translations are kept"),
+)
+
 _TABLE = {
     "t2t-datagen": _DATAGEN,
     "t2t-trainer": _COMMON + _TRAINER + _SHARED + _EARLIER,
@@ -341,6 +362,7 @@ _TABLE = {
     "t2t-bleu": _BLEU,
     "t2t-avg-checkpoints": _AVERAGE,
     "t2t-avg-all": _AVERAGE_ALL,
+    "t2t-translate-all": _TRANSLATE_ALL,
 }
 
 

@@ -19,6 +19,7 @@ _COMMANDS = (
     "t2t-bleu",
     "t2t-avg-checkpoints",
     "t2t-avg-all",
+    "t2t-translate-all",
 )
 # Honoured, with another default; the table says which.
 _OTHER_DEFAULTS = {

@@ -34,6 +34,7 @@ t2t-trainer --problem=text2text_tmpdir_bpe --data_dir=data --output_dir=run --mo
     --local_eval_frequency=1 --decode_hparams=beam_size=1,extra_length=3
 AVERAGED=$(t2t-avg-checkpoints --output_dir=run --num_last_checkpoints=2)
 t2t-avg-all --model_dir=run --output_dir=averages --n=2
+t2t-translate-all --model_dir=run --source=text/inputs.eval.txt --min_steps=2 --beam_size=1
 
 SEARCH=--decode_hparams=beam_size=2,extra_length=3
 t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt \

@@ -1,0 +1,51 @@
+"""t2t-translate-all: which checkpoints translate into which files."""
+
+import json
+
+import pytest
+
+from t2t_lite.bin import t2t_translate_all
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    names = {"problem": "algorithmic_identity_decimal40", "model": "transformer"}
+    (folder / "flags.json").write_text(json.dumps({**names, "hparams_set": "transformer_test"}))
+    (folder / "hparams.json").write_text("{}")
+    for step in (100, 20, 3):
+        (folder / f"model.ckpt-{step}.index").touch()
+    return folder
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        t2t_translate_all.main(argv)
+    return end.value.code
+
+
+def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatch, capsys):
+    configs = []
+    monkeypatch.setattr("t2t_lite.decoding.jobs.run", configs.append)
+    to = tmp_path / "a" / "b"
+    flags = [f"--model_dir={run_dir}", "--source=in.txt", f"--translations_dir={to}"]
+    assert run(*flags, "--alpha=1", "--beam_size=2") == 0
+    stem = f"{to}/algorithmic_identity_decimal40"
+    assert [config.decode_to_file for config in configs] == [f"{stem}-{n}" for n in (3, 20, 100)]
+    assert configs[0].checkpoint_path == (f"{run_dir}/model.ckpt-3",)
+    assert configs[0].decode_from_file == "in.txt"
+    assert configs[0].output_dir == str(run_dir)
+    assert configs[0].decode_hparams == "beam_size=2,alpha=1.0"
+    configs.clear()
+    (to / "algorithmic_identity_decimal40-20").touch()
+    assert run(*flags, "--min_steps=20") == 0
+    assert [config.decode_to_file for config in configs] == [f"{stem}-100"]
+    assert "-20 exists: it is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["model_dir", "source"])
+def test_the_run_and_the_text_are_needed(flag, run_dir, capsys):
+    given = {"model_dir": run_dir, "source": "in.txt"}
+    assert run(*(f"--{name}={value}" for name, value in given.items() if name != flag)) == 2
+    assert f"--{flag} is missing" in capsys.readouterr().err
