@@ -75,9 +75,9 @@ class WebFile(RemoteFile):
 @functools.cache
 def _known_files() -> Mapping[str, RemoteFile]:
     """Returns the files whose size or digest is known, by address without its scheme."""
-    from t2t_lite.problems import multi30k, wmt
+    from t2t_lite.problems import multi30k, translate, wmt
 
-    found = (value for module in (wmt, multi30k) for value in vars(module).values())
+    found = (value for module in (wmt, multi30k, translate) for value in vars(module).values())
     return {file.url.partition("://")[2]: file for file in found if isinstance(file, RemoteFile)}
 
 

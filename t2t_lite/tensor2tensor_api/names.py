@@ -16,20 +16,35 @@ from t2t_lite.upstream_imports import ROOT
 _PAGE = "docs/coming-from-t2t.md"
 _MODEL = "port the model: docs/extending.md#a-model"
 _SETS = "t2t-trainer --registry_help lists the models and sets that are here"
+_SAMPLES = "generate_samples of a text_problems.Text2TextProblem, which yields texts"
 _OWN_COPY = "copy the module into your user directory"
 
 # The modules that are offered, each with its module in this folder.
 MODULES: Mapping[str, str] = {
     "data_generators.algorithmic": "algorithmic",
     "data_generators.cleaner_en_xx": "cleaner_en_xx",
+    "data_generators.cnn_dailymail": "text_sets",
     "data_generators.generator_utils": "generator_utils",
+    "data_generators.imdb": "text_sets",
+    "data_generators.lm1b": "text_sets",
     "data_generators.problem": "problem",
+    "data_generators.ptb": "text_sets",
     "data_generators.text_encoder": "text_encoder",
     "data_generators.text_problems": "text_problems",
     "data_generators.tokenizer": "tokenizer",
     "data_generators.translate": "translate",
+    "data_generators.translate_encs": "translations",
     "data_generators.translate_ende": "wmt",
+    "data_generators.translate_enes": "translations",
+    "data_generators.translate_enet": "translations",
     "data_generators.translate_enfr": "wmt",
+    "data_generators.translate_enid": "translations",
+    "data_generators.translate_enmk": "translations",
+    "data_generators.translate_enro": "translations",
+    "data_generators.translate_entn": "translations",
+    "data_generators.translate_envi": "translations",
+    "data_generators.translate_enzh": "translations",
+    "data_generators.wikitext103": "text_sets",
     "layers.common_hparams": "common_hparams",
     "layers.modalities": "modalities",
     "models.bytenet": "hparams_sets",
@@ -53,10 +68,16 @@ REPLACEMENTS: Mapping[str, str] = {
     "bin": "the commands are t2t-datagen, t2t-trainer, ...; in Python, see docs/api.md",
     "data_generators.generator_utils.pack_examples": "remove it: batches are of similar lengths",
     "data_generators.generator_utils.pack_dataset": "remove it: batches are of similar lengths",
+    "data_generators.problem.Text2TextProblem": "text_problems.Text2TextProblem",
     "data_generators.problem.preprocess_example_common": "change the samples when generating them",
     "data_generators.text_encoder.ImageEncoder": "there are no images here",
     "data_generators.text_encoder.OneHotClassLabelEncoder": "ClassLabelEncoder",
     "data_generators.text_encoder.RealEncoder": "there is no regression here",
+    "data_generators.translate.bi_vocabs_token_generator": _SAMPLES,
+    "data_generators.translate.character_generator": f"{_SAMPLES}; vocab_type is CHARACTER",
+    "data_generators.translate.tabbed_generator": _SAMPLES,
+    "data_generators.translate.token_generator": _SAMPLES,
+    "data_generators.wmt": "translate.TranslateProblem, translate_ende, translate_enfr and so on",
     "layers.common_attention": _MODEL,
     "layers.common_layers": _MODEL,
     "layers.discretization": _MODEL,
@@ -93,17 +114,14 @@ REPLACEMENTS: Mapping[str, str] = {
 # T2T's modules of problems that are not offered: a class that builds on one of theirs needs a copy.
 PROBLEM_MODULES = """
     algorithmic_math algorithmic_math_deepmind algorithmic_math_two_variables all_problems audio
-    audio_encoder babi_qa cifar cipher cnn_dailymail cola common_voice conll_ner desc2code
-    dialog_abstract dialog_cornell dialog_dailydialog dialog_opensubtitles dialog_personachat
-    dna_encoder enwik8 function_docstring gene_expression ice_parsing image_utils imagenet imdb
-    lambada librispeech lm1b lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2
-    multinli paraphrase_ms_coco pointer_generator_word problem_hparams program_search ptb qnli
-    quora_qpairs rte scitail seq2edits snli speech_recognition squad sst_binary stanford_nli
-    style_transfer subject_verb_agreement timeseries transduction_problems translate_encs
-    translate_encs_cubbitt translate_enes translate_enet translate_enid translate_enmk
-    translate_enro translate_entn translate_envi translate_enzh video_utils wiki wiki_lm
-    wiki_multi_problems wiki_revision wiki_revision_utils wikitext103 wnli wsj_parsing yelp_full
-    yelp_polarity
+    audio_encoder babi_qa cifar cipher cola common_voice conll_ner desc2code dialog_abstract
+    dialog_cornell dialog_dailydialog dialog_opensubtitles dialog_personachat dna_encoder enwik8
+    function_docstring gene_expression ice_parsing image_utils imagenet lambada librispeech
+    lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2 multinli paraphrase_ms_coco
+    pointer_generator_word problem_hparams program_search qnli quora_qpairs rte scitail seq2edits
+    snli speech_recognition squad sst_binary stanford_nli style_transfer subject_verb_agreement
+    timeseries transduction_problems translate_encs_cubbitt video_utils wiki wiki_lm
+    wiki_multi_problems wiki_revision wiki_revision_utils wnli wsj_parsing yelp_full yelp_polarity
 """
 _ABSENT = {
     **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES.split()},
