@@ -137,7 +137,21 @@ def _refuse_renamed_hooks(value: Any) -> None:
             )
 
 
-_problems: Registry["type[Problem]"] = Registry("problem", "t2t_lite.problems")
+class _ProblemRegistry(Registry["type[Problem]"]):
+    """Problems; a class of T2T's is registered as its adapter (`tensor2tensor_api.adapter`)."""
+
+    def add(self, name: str, value: Any) -> None:
+        """Registers a problem.
+
+        Raises:
+            KeyError: the name is taken.
+            UsageError: a class defines a hook under its name in an earlier version.
+        """
+        adapter_for = getattr(value, "_t2t_lite_adapter_for", None)
+        super().add(name, adapter_for(name) if adapter_for else value)
+
+
+_problems = _ProblemRegistry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.adapter import needs
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
 from t2t_lite.tensor2tensor_api.problem import Problem, SpaceID
@@ -24,13 +25,13 @@ class AlgorithmicProblem(Problem):
     @property
     def num_symbols(self) -> int:
         """Number of symbols."""
-        raise self.needs("num_symbols")
+        raise needs(self, "num_symbols")
 
     def generator(
         self, nbr_symbols: int, max_length: int, nbr_cases: int
     ) -> Iterable[dict[str, Sequence[int]]]:
         """Yields cases: symbols from 0 of inputs and targets."""
-        raise self.needs("generator(nbr_symbols, max_length, nbr_cases)")
+        raise needs(self, "generator(nbr_symbols, max_length, nbr_cases)")
 
     def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Writes training and evaluation files."""
@@ -49,11 +50,6 @@ class AlgorithmicProblem(Problem):
                 side: [*(symbol + NUM_RESERVED_TOKENS for symbol in symbols), EOS_ID]
                 for side, symbols in case.items()
             }
-
-    @property
-    def writes_files(self) -> bool:
-        """Yes: it chooses the numbers of files."""
-        return True
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
         """Sets the vocabulary sizes, and the kinds of symbols."""

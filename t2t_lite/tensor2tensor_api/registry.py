@@ -7,8 +7,9 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.hyperparameters import HParams as Settings
-from t2t_lite.registry import list_hparams, list_models, list_problems, problem
+from t2t_lite.registry import list_hparams, list_models, list_problems
 from t2t_lite.registry import snake_case as default_name
+from t2t_lite.tensor2tensor_api.adapter import ProblemAdapter
 from t2t_lite.tensor2tensor_api.hparam import HParams
 
 __all__ = [
@@ -29,6 +30,12 @@ log = logging.getLogger(__name__)
 def hparams(name: str) -> HParams:
     """Returns the registered set."""
     return HParams.of(registry.hparams(name))
+
+
+def problem(name: str) -> Any:
+    """Returns the problem with this name: the user's object, or this package's."""
+    found = registry.problem(name)
+    return found.upstream if isinstance(found, ProblemAdapter) else found
 
 
 def register_problem(name: Any = None) -> Any:

@@ -1,15 +1,17 @@
 """T2T's base class of text problems."""
 
-import logging
+import itertools
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 
-from t2t_lite.data import text_problems
+from t2t_lite.data.text_problems import checked_samples
 from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.adapter import adapted, needs
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
 from t2t_lite.tensor2tensor_api.problem import DatasetSplit, Problem
+from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_encoder import (
     RESERVED_TOKENS,
     ByteTextEncoder,
@@ -19,11 +21,11 @@ from t2t_lite.tensor2tensor_api.text_encoder import (
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
-log = logging.getLogger(__name__)
 
-
-class Text2TextProblem(Problem, text_problems.Text2TextProblem):
+class Text2TextProblem(Problem):
     """Pairs of text: T2T's members, with its arguments."""
+
+    _t2t_lite_adapter: ClassVar[Any] = TextAdapter
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the samples of a split; `generate_encoded_samples` may do it instead.
@@ -31,7 +33,7 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
         Raises:
             UserError: the subclass overrides neither.
         """
-        raise self.needs("generate_samples(data_dir, tmp_dir, dataset_split)")
+        raise needs(self, "generate_samples(data_dir, tmp_dir, dataset_split)")
 
     @property
     def is_generate_per_split(self) -> bool:
@@ -39,28 +41,99 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
         return True
 
     @property
+    def dataset_splits(self) -> Sequence[dict[str, Any]]:
+        """The splits and the number of files of each."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 100},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+        ]
+
+    @property
     def packed_spacing(self) -> int:
         """Padding between packed examples, which are not available."""
         return 0
 
+    @property
+    def inputs_prefix(self) -> str:
+        """Text prepended to every source."""
+        return ""
+
+    @property
+    def targets_prefix(self) -> str:
+        """Text prepended to every target."""
+        return ""
+
     def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Generates the missing vocabulary and files."""
         del task_id
-        self._is_generated_here = True
-        text_problems.Text2TextProblem.generate_data(self, data_dir, tmp_dir, self._options)
+        native = adapted(self)
+        native.generate_data(data_dir, tmp_dir, native.options)
 
-    def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Prepends the prefixes, and drops pairs of which one side is empty then."""
-        dropped = 0
-        for sample in super().prefixed(samples):
-            if sample["targets"] and (sample["inputs"] or not self.has_inputs):
-                yield sample
-            else:
-                dropped += 1
-        if dropped:
-            log.warning("%s: dropped %d pairs: one side is empty", self.base_name, dropped)
+    def generate_encoded_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the samples of a split as ids, EOS included."""
+        found: Iterator[dict[str, Any]] = adapted(self).encoded_samples(
+            data_dir, tmp_dir, dataset_split
+        )
+        return found
 
     # ---- vocabulary
+
+    @property
+    def vocab_type(self) -> str:
+        """A `VocabType`."""
+        return VocabType.SUBWORD
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """Approximate size of the vocabulary to build (SUBWORD)."""
+        return 2**15
+
+    @property
+    def additional_reserved_tokens(self) -> Sequence[str]:
+        """Tokens that get the ids after EOS (SUBWORD)."""
+        return []
+
+    @property
+    def max_subtoken_length(self) -> int | None:
+        """Upper bound, exclusive, on the characters of a subtoken (SUBWORD); None: no limit."""
+        return 200
+
+    @property
+    def max_samples_for_vocab(self) -> int | None:
+        """Number of pairs the vocabulary is built from; None: all."""
+        return None
+
+    @property
+    def oov_token(self) -> str | None:
+        """The token that replaces unknown tokens (TOKEN)."""
+        return None
+
+    @property
+    def use_vocab_from_other_problem(self) -> Any:
+        """Another problem whose vocabulary this problem uses."""
+        return None
+
+    @property
+    def vocab_filename(self) -> str:
+        """The name of the vocabulary file, such as `vocab.{problem}.{size}.subwords`."""
+        if other := self.use_vocab_from_other_problem:
+            return str(other.vocab_filename)
+        if self.vocab_type == VocabType.TOKEN:
+            return f"vocab.{self.dataset_filename()}.tokens"
+        stem = f"vocab.{self.dataset_filename()}.{self.approx_vocab_size}"
+        if self.vocab_type in (VocabType.SENTENCEPIECE_BPE, VocabType.SENTENCEPIECE_UNIGRAM):
+            return f"{stem}.{self.vocab_type}.model"
+        return f"{stem}.{VocabType.SUBWORD}"
+
+    def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
+        """Yields the text that the vocabulary is built from: the first samples of training."""
+        sides = ("inputs", "targets") if self.has_inputs else ("targets",)
+        samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
+        checked = checked_samples(samples, self.name, sides)
+        for sample in itertools.islice(checked, self.max_samples_for_vocab):
+            yield from (sample[side] for side in sides)
 
     def get_or_create_vocab(self, data_dir: str, tmp_dir: str, force_get: bool = False) -> Any:
         """Returns the vocabulary; unless `force_get`, it is built if it is missing."""
@@ -72,13 +145,10 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
                 self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)  # may write it
             return TokenTextEncoder(path, replace_oov=self.oov_token)
         if self.vocab_type != VocabType.SUBWORD:
-            if force_get:
-                return self.load_vocab(data_dir)
-            return super().get_or_create_vocab(data_dir, tmp_dir)
+            return adapted(self).other_vocab(data_dir, tmp_dir, force_get)
         if force_get:
             return SubwordTextEncoder(path)
         if other := self.use_vocab_from_other_problem:
-            other.bad_input = self.bad_input
             return other.get_or_create_vocab(data_dir, tmp_dir)
         return generator_utils.get_or_generate_vocab_inner(
             data_dir,
@@ -92,7 +162,7 @@ class Text2TextProblem(Problem, text_problems.Text2TextProblem):
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns one encoder for both sides; override for two vocabularies."""
         encoder = self.get_or_create_vocab(data_dir, "", force_get=True)
-        return dict.fromkeys(self.sides, encoder)
+        return dict.fromkeys(("inputs", "targets") if self.has_inputs else ("targets",), encoder)
 
     def hparams(self, defaults: HParams, model_hparams: HParams) -> None:
         """Sets modalities and vocabulary sizes of the encoders."""

@@ -1,16 +1,17 @@
 """T2T's base classes of text problems, and its iterators over text files."""
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.adapter import needs
 from t2t_lite.tensor2tensor_api.class_problems import Text2ClassProblem, TextConcat2ClassProblem
 from t2t_lite.tensor2tensor_api.metrics import Metrics
 from t2t_lite.tensor2tensor_api.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api.text2text_problem import Text2TextProblem
+from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_encoder import (
     TokenTextEncoder,
     to_unicode_ignore_errors,
@@ -51,8 +52,6 @@ __all__ = [
     "txt_line_iterator",
     "txt_line_sharded_iterator",
 ]
-
-log = logging.getLogger(__name__)
 
 
 class _Tmpdir(Text2TextProblem):
@@ -106,16 +105,16 @@ class ChoppedTextProblem(Text2SelfProblem):
 
     def train_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
         """Returns the files to train on."""
-        raise self.needs("train_text_filepaths(tmp_dir)")
+        raise needs(self, "train_text_filepaths(tmp_dir)")
 
     def dev_text_filepaths(self, tmp_dir: str) -> Sequence[str]:
         """Returns the files to evaluate on."""
-        raise self.needs("dev_text_filepaths(tmp_dir)")
+        raise needs(self, "dev_text_filepaths(tmp_dir)")
 
     @property
     def sequence_length(self) -> int:
         """Number of ids of an example."""
-        raise self.needs("sequence_length")
+        raise needs(self, "sequence_length")
 
     # ---- what it may change
 
@@ -255,22 +254,27 @@ class ChoppedTextProblem(Text2SelfProblem):
 # ---- problems that this package does not have, whose classes can be defined
 
 
+def _lacking(missing: str) -> Any:
+    """Returns the adapter of problems that need what this package does not have."""
+    return type("TextAdapter", (TextAdapter,), {"missing": missing})
+
+
 class Text2RealProblem(Text2TextProblem):
     """Regression."""
 
-    missing = "a model of numbers (Text2RealProblem)"
+    _t2t_lite_adapter = _lacking("a model of numbers (Text2RealProblem)")
 
 
 class QuestionAndContext2TextProblem(Text2TextProblem):
     """Questions about a text."""
 
-    missing = "a third feature, `context`: put it into the inputs"
+    _t2t_lite_adapter = _lacking("a third feature, `context`: put it into the inputs")
 
 
 class DistributedText2TextProblem(Text2TextProblem):
     """Data sets read in parts."""
 
-    missing = (
+    _t2t_lite_adapter = _lacking(
         "generate_samples with input_files: derive from Text2TextProblem; "
         "t2t-datagen --num_workers and --runner generate in parallel"
     )

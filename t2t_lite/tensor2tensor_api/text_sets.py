@@ -10,6 +10,7 @@ from typing import Any
 
 from t2t_lite.data import text_problems as native
 from t2t_lite.problems import cnn_dailymail, language_modeling, sentiment
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.class_problems import Text2ClassProblem
 from t2t_lite.tensor2tensor_api.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.text.sample import Sample
@@ -39,7 +40,7 @@ def _to_derive_from(problem: type[native.Text2TextProblem], base: type[Text2Text
         """Returns the registered problem, with the vocabulary's name in the subclass."""
         members = {"vocab_filename": self.vocab_filename}
         found: native.Text2TextProblem = type(problem.__name__, (problem,), members)()
-        found.bad_input = self.bad_input
+        found.bad_input = receiver()
         return found
 
     def generate_samples(
@@ -56,12 +57,12 @@ def _to_derive_from(problem: type[native.Text2TextProblem], base: type[Text2Text
     def fetch_sources(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         return ours.fetch_sources(tmp_dir, dataset_split)
 
+    files = {"source_files": source_files, "fetch_sources": fetch_sources}
     members = {
         "__doc__": problem.__doc__,
         "__module__": __name__,
         "generate_samples": generate_samples,
-        "source_files": source_files,
-        "fetch_sources": fetch_sources,
+        "_t2t_lite_adapter": type("TextAdapter", (base._t2t_lite_adapter,), files),
         **{name: getattr(ours, name) for name in _SETTINGS if hasattr(ours, name)},
     }
     if isinstance(ours, native.Text2ClassProblem):

@@ -4,12 +4,15 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
+from t2t_lite.tensor2tensor_api.adapter import needs
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
+from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
 from t2t_lite.tensor2tensor_api.text_problems import Text2TextProblem
 from t2t_lite.text.sample import Sample
@@ -17,8 +20,33 @@ from t2t_lite.text.sample import Sample
 __all__ = ["TranslateProblem", "compile_data"]
 
 
+class TranslateAdapter(TextAdapter):
+    """Translation, as this package calls it: its files are known before they are read."""
+
+    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Returns the files of the data sets that exist."""
+        paths = (file.path(tmp_dir) for file in self._files(tmp_dir, dataset_split))
+        return [path for path in paths if path.is_file()]
+
+    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        """Downloads what is missing."""
+        return [file.fetch(tmp_dir) for file in self._files(tmp_dir, dataset_split)]
+
+    def _files(self, tmp_dir: str, dataset_split: str) -> list[Any]:
+        """Returns the files of the data sets; none if the subclass reads others."""
+        if type(self.upstream).source_data_files is TranslateProblem.source_data_files:
+            return []
+        entries = self.upstream.source_data_files(dataset_split)
+        found = [
+            file for entry in data_sets.listed(entries) for file in data_sets.files(entry, tmp_dir)
+        ]
+        return list(dict.fromkeys(found))
+
+
 class TranslateProblem(Text2TextProblem):
     """Translation of lists of data sets; see `datasets.py` for their form."""
+
+    _t2t_lite_adapter: ClassVar[Any] = TranslateAdapter
 
     @property
     def datatypes_to_clean(self) -> Collection[str] | None:
@@ -36,7 +64,7 @@ class TranslateProblem(Text2TextProblem):
         Raises:
             UserError: the subclass does not define them.
         """
-        raise self.needs("source_data_files(dataset_split), or generate_samples")
+        raise needs(self, "source_data_files(dataset_split), or generate_samples")
 
     def vocab_data_files(self) -> Iterable[data_sets.Entry]:
         """Returns the data sets of the vocabulary."""
@@ -61,49 +89,32 @@ class TranslateProblem(Text2TextProblem):
         del data_dir
         if custom_iterator is text2text_txt_iterator:
             entries = self.source_data_files(dataset_split)
-            return data_sets.pairs(entries, tmp_dir, self.bad_input, self._cleaned(dataset_split))
-        path = self._compiled(tmp_dir, dataset_split)
+            return data_sets.pairs(entries, tmp_dir, receiver(), _cleaned(self, dataset_split))
+        path = _compiled(self, tmp_dir, dataset_split)
         return custom_iterator(f"{path}.lang1", f"{path}.lang2")
-
-    def _cleaned(self, dataset_split: str) -> Collection[str]:
-        """Returns the kinds of data that are cleaned."""
-        return (dataset_split == DatasetSplit.TRAIN and self.datatypes_to_clean) or ()
-
-    def _compiled(self, tmp_dir: str, dataset_split: str) -> str:
-        """Returns the path of a split's files of `compile_data`, which are written."""
-        tag = "train" if dataset_split == DatasetSplit.TRAIN else "dev"
-        entries = self.source_data_files(dataset_split)
-        name = f"{self.base_name}-compiled-{tag}"
-        return compile_data(tmp_dir, entries, name, self._cleaned(dataset_split))
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields T2T's sample of `vocab_data_files`, which may name files of `compile_data`."""
         del data_dir
         entries = data_sets.listed(self.vocab_data_files())
-        compiled = f"{self.base_name}-compiled-train"
+        compiled = f"{self.name}-compiled-train"
         members = (name for entry in entries if data_sets.kind_of(entry) for name in entry[1])
         if any(str(member).startswith(compiled) for member in members):
-            self._compiled(tmp_dir, DatasetSplit.TRAIN)
+            _compiled(self, tmp_dir, DatasetSplit.TRAIN)
         return generator_utils.generate_lines_for_vocab(tmp_dir, entries)
 
-    def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the files of the data sets that exist."""
-        paths = (file.path(tmp_dir) for file in self._files(tmp_dir, dataset_split))
-        return [path for path in paths if path.is_file()]
 
-    def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads what is missing."""
-        return [file.fetch(tmp_dir) for file in self._files(tmp_dir, dataset_split)]
+def _cleaned(problem: TranslateProblem, dataset_split: str) -> Collection[str]:
+    """Returns the kinds of data that are cleaned."""
+    return (dataset_split == DatasetSplit.TRAIN and problem.datatypes_to_clean) or ()
 
-    def _files(self, tmp_dir: str, dataset_split: str) -> list[Any]:
-        """Returns the files of the data sets; none if the subclass reads others."""
-        if type(self).source_data_files is TranslateProblem.source_data_files:
-            return []
-        entries = self.source_data_files(dataset_split)
-        found = [
-            file for entry in data_sets.listed(entries) for file in data_sets.files(entry, tmp_dir)
-        ]
-        return list(dict.fromkeys(found))
+
+def _compiled(problem: TranslateProblem, tmp_dir: str, dataset_split: str) -> str:
+    """Returns the path of a split's files of `compile_data`, which are written."""
+    tag = "train" if dataset_split == DatasetSplit.TRAIN else "dev"
+    entries = problem.source_data_files(dataset_split)
+    name = f"{problem.name}-compiled-{tag}"
+    return compile_data(tmp_dir, entries, name, _cleaned(problem, dataset_split))
 
 
 def compile_data(

@@ -11,6 +11,7 @@ from t2t_lite.errors import DataError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.tensor2tensor_api import metrics, text_encoder, text_problems
+from t2t_lite.tensor2tensor_api.adapter import adapted
 from t2t_lite.text.text_encoder import ClassLabelEncoder
 
 
@@ -113,7 +114,7 @@ def test_labels_may_be_in_a_file(upstream, tmp_path, own_ids):
     if not own_ids:
         Listed.generate_encoded_samples = text_problems.Text2ClassProblem.generate_encoded_samples
     (tmp_path / "labels.txt").write_text("x\ny\nz\n")
-    problem = registry.register_problem("usr_listed")(Listed)()
+    problem = adapted(registry.register_problem("usr_listed")(Listed)())
     found = sorted(example["targets"] for example in generate(problem, tmp_path))
     assert found == ([[2, 1], [4, 1]] if own_ids else [[2, 1], [3, 1], [4, 1]])
     labels = problem.get_feature_encoders(str(tmp_path))["targets"]
@@ -123,8 +124,8 @@ def test_labels_may_be_in_a_file(upstream, tmp_path, own_ids):
 
 
 def test_the_file_of_labels_may_be_written_with_the_samples(usr_dir, tmp_path):
-    class Written(type(registry.problem("usr_sentiment"))):
-        base_name = "usr_written"
+    class Written(registry.problem("usr_sentiment").upstream_class):
+        name = "usr_written"
 
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             (tmp_path / "labels.txt").write_text("bad\ngood\n")
@@ -133,7 +134,7 @@ def test_the_file_of_labels_may_be_written_with_the_samples(usr_dir, tmp_path):
         def class_labels(self, data_dir):
             return (tmp_path / "labels.txt").read_text().split()
 
-    problem = Written()
+    problem = adapted(Written())
     generate(problem, tmp_path)
     assert problem.get_feature_encoders(str(tmp_path))["targets"].labels == ["bad", "good"]
 
@@ -145,7 +146,7 @@ def test_a_label_out_of_range_is_an_error(upstream, tmp_path, targets):
             yield {"inputs": [99, 1], "targets": [2]}
             yield {"inputs": [99, 1], "targets": targets}
 
-    problem = registry.register_problem("usr_wrong")(Wrong)()
+    problem = adapted(registry.register_problem("usr_wrong")(Wrong)())
     with pytest.raises(DataError, match=r"usr_wrong: sample 2 .* \[(3|-1)\]: .* one of 3 labels"):
         generate(problem, tmp_path)
 
@@ -156,7 +157,7 @@ def test_a_sample_without_a_list_of_labels_is_an_error(upstream, tmp_path, sampl
         def generate_encoded_samples(self, data_dir, tmp_dir, dataset_split):
             yield {"inputs": [99, 1], **sample}
 
-    problem = registry.register_problem("usr_wrong")(Wrong)()
+    problem = adapted(registry.register_problem("usr_wrong")(Wrong)())
     with pytest.raises(DataError, match=r"usr_wrong: sample 1 .* expected lists of integers"):
         generate(problem, tmp_path)
 
@@ -173,6 +174,6 @@ def test_a_sample_without_a_list_of_labels_is_an_error(upstream, tmp_path, sampl
     ],
 )
 def test_the_accuracy_is_that_of_labels(upstream, named, wanted):
-    problem = registry.register_problem("usr_measured")(Encoding)()
-    problem.eval_metrics = lambda: named
+    problem = adapted(registry.register_problem("usr_measured")(Encoding)())
+    problem.upstream.eval_metrics = lambda: named
     assert problem.metrics == wanted

@@ -23,6 +23,7 @@ from t2t_lite.tensor2tensor_api import (
     text_problems,
     translate,
 )
+from t2t_lite.tensor2tensor_api.adapter import adapted
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
 
 
@@ -272,7 +273,7 @@ class OwnFile(text_problems.Text2TextProblem):
 
 
 def test_a_file_that_an_encoder_opens_is_a_vocabulary_file():
-    assert OwnFile().vocab_files() == ["letters.json"]
+    assert adapted(OwnFile()).vocab_files() == ["letters.json"]
 
 
 def test_a_vocabulary_is_read_from_files_of_compile_data(upstream, folders):
@@ -403,7 +404,7 @@ def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path, own):
 
     for name, text in (("a", "abcdefg"), ("b", "hijk"), ("c", "lm")):
         (tmp_path / name).write_text(text)
-    problem = type("Chopped", (Chopped,), own)()
+    problem = adapted(type("Chopped", (Chopped,), own)())
     data = str(tmp_path / "data")
     generator.generate_data(problem, data, str(tmp_path))
 

@@ -1,0 +1,179 @@
+"""Members of T2T's problems, and members of users' own, in the manner of user directories."""
+
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.data.problem import Problem
+from t2t_lite.data.records import read_examples
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.tensor2tensor_api import problem, text_problems
+from t2t_lite.tensor2tensor_api.adapter import adapted
+
+_TOP = """
+import os
+
+from tensor2tensor.data_generators import (
+    generator_utils, problem, text_encoder, text_problems, translate)
+from tensor2tensor.utils import metrics, registry
+
+
+class Base(text_problems.Text2TextProblem):
+  @property
+  def approx_vocab_size(self):
+    return 2**8
+
+  @property
+  def is_generate_per_split(self):
+    return False
+
+  @property
+  def dataset_splits(self):
+    return [{"split": problem.DatasetSplit.TRAIN, "shards": 2},
+            {"split": problem.DatasetSplit.EVAL, "shards": 1}]
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for i in range(60):
+      words = " ".join("%d" % (i * k % 17) for k in range(1, 5))
+      yield {"inputs": words, "targets": words[::-1]}
+
+"""
+
+
+@pytest.fixture
+def usr(upstream, tmp_path) -> Callable[[str], None]:
+    """Imports a user directory that holds this code, after a base class `Base`."""
+
+    def write(code: str) -> None:
+        folder = tmp_path / "usr_members"
+        folder.mkdir()
+        (folder / "__init__.py").write_text(_TOP + code)
+        registry.import_usr_dir(str(folder))
+
+    return write
+
+
+def generate(name: str, folder: pathlib.Path, **options: Any) -> Problem:
+    """Generates a problem's data in `folder / "data"`; returns the problem as training gets it."""
+    folders = str(folder / "data"), str(folder / "tmp")
+    found = registry.problem(name)
+    generator.generate_data(found, *folders, DatagenOptions(**{"num_workers": 1, **options}))
+    return registry.problem(name)
+
+
+def texts(found: Problem, folder: pathlib.Path, split: str = "train") -> list[tuple[str, ...]]:
+    """Returns the decoded pairs of a split."""
+    encoders = found.get_feature_encoders(str(folder / "data"))
+    paths = found.existing_filepaths(str(folder / "data"), split)
+    return [
+        tuple(encoders[side].decode(ids) for side, ids in example.items())
+        for example in read_examples(paths)
+    ]
+
+
+# ---- members of users' own
+
+
+def names_of_ours(kind: type) -> set[str]:
+    """Returns the members of this package's objects that T2T's class does not have."""
+    made = kind()
+    names = {*dir(adapted(made)), *vars(adapted(made))} - {*dir(kind), *vars(made)}
+    return {name for name in names if not name.startswith("__")}
+
+
+def used(found: Problem, folder: pathlib.Path) -> list[tuple[str, ...]]:
+    """Returns the training pairs, after calls of what the commands call."""
+    pairs = texts(found, folder)
+    assert (found.decode_hparams, found.can_split_sources) == ("", True)
+    assert (found.space_ids, found.sides) == ((0, 0), ("inputs", "targets"))
+    assert found.metrics == ["bleu"]
+    assert found.postprocess(" a", " b").text == " b"
+    assert found.source(" a ") == found.reference("", " a ") == "a"
+    found.source_files("", "train")
+    return pairs
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_attributes_of_users_may_have_our_names(usr, tmp_path, when):
+    names = names_of_ours(text_problems.Text2TextProblem)
+    assert {"postprocess", "source", "metrics", "sides", "missing", "text_samples"} <= names
+    sets = [f"    self.{name} = 'mine'\n" for name in sorted(names)]
+    begin = "    super(OwnAttributes, self).__init__(*args, **kwargs)\n"
+    body = [*sets, begin] if when == "before" else [begin, *sets]
+    usr(
+        "@registry.register_problem\nclass OwnAttributes(Base):\n"
+        f"  def __init__(self, *args, **kwargs):\n{''.join(body)}"
+        "    self.name_then = self.name\n"
+    )
+    found = generate("own_attributes", tmp_path)
+    assert len(used(found, tmp_path)) == 40
+    assert found.upstream.name_then == "own_attributes"
+    assert all(getattr(found.upstream, name) == "mine" for name in names)
+
+
+@pytest.mark.parametrize("form", ["  @property\n  def {}(self):", "  def {}(self, text):"])
+def test_methods_and_properties_of_users_may_have_our_names(usr, tmp_path, form):
+    names = sorted(names_of_ours(text_problems.Text2TextProblem))
+    members = "".join(f"{form.format(name)}\n    raise AssertionError\n" for name in names)
+    usr(f"@registry.register_problem\nclass OwnMethods(Base):\n{members}")
+    assert len(used(generate("own_methods", tmp_path), tmp_path)) == 40
+
+
+def test_problems_that_write_their_files_have_members_of_their_own(usr, tmp_path):
+    names = sorted(names_of_ours(problem.Problem))
+    usr(
+        "@registry.register_problem\nclass Writer(problem.Problem):\n"
+        + "".join(f"  def {name}(self):\n    raise AssertionError\n" for name in names)
+        + """
+  def generate_data(self, data_dir, tmp_dir, task_id=-1):
+    case = {"inputs": [2, 1], "targets": [3, 1]}
+    generator_utils.generate_dataset_and_shuffle(
+        [case] * 3, self.training_filepaths(data_dir, 2, shuffled=False),
+        [case], self.dev_filepaths(data_dir, 1, shuffled=False))
+
+  def hparams(self, defaults, unused_model_hparams):
+    defaults.vocab_size = {"inputs": 4, "targets": 4}
+"""
+    )
+    assert used(generate("writer", tmp_path), tmp_path) == [("0", "1")] * 3
+
+
+def test_the_name_of_a_reversed_problem_is_that_of_its_files(usr, tmp_path):
+    usr(
+        """
+@registry.register_problem("named_files")
+class Other(Base):
+  def __init__(self, was_reversed=False, was_copy=False):
+    self.mine = "vocab.of_" + self.name
+    super(Other, self).__init__(was_reversed, was_copy)
+
+  @property
+  def vocab_filename(self):
+    return self.mine
+"""
+    )
+    generate("named_files", tmp_path)
+    backwards = registry.problem("named_files_rev")
+    assert backwards.name == "named_files_rev"
+    assert backwards.vocab_files() == ["vocab.of_named_files"]
+    assert backwards.get_feature_encoders(str(tmp_path / "data"))
+
+
+def test_users_get_their_own_objects(usr):
+    usr(
+        """
+@registry.register_problem
+class Mine(Base):
+  colour = "red"
+"""
+    )
+    from tensor2tensor.utils import registry as t2ts
+
+    assert t2ts.problem("mine").colour == "red"
+    assert type(t2ts.problem("mine")) is sys.modules["usr_members"].Mine
+    assert t2ts.problem("translate_ende_wmt32k").name == "translate_ende_wmt32k"
