@@ -184,7 +184,14 @@ class ProblemAdapter(problem.Problem):
             UserError: this package lacks something that the problem needs.
         """
         self.require_supported()
-        encoders = self.feature_encoders(data_dir)
+        try:
+            encoders = self.feature_encoders(data_dir)
+        except Exception:
+            copied = vocabulary_files.copy_missing(self.feature_encoders, data_dir)
+            if not copied:
+                raise
+            self._files_read += copied
+            encoders = self.feature_encoders(data_dir)
         sizes = self._vocab_sizes(data_dir)
         return {
             side: _adapted_encoder(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
@@ -216,9 +223,18 @@ class ProblemAdapter(problem.Problem):
                 )
         return {side: size for side, size in found.vocab_size.items() if size}
 
+    @functools.cached_property
+    def _files_read(self) -> list[str]:
+        upstream = self.upstream
+        loaded = upstream._encoders, upstream._hparams
+        try:
+            return vocabulary_files.read_by(self.feature_encoders)
+        finally:
+            upstream._encoders, upstream._hparams = loaded
+
     def vocab_files(self) -> list[str]:
-        """Returns the files that `feature_encoders` reads."""
-        return vocabulary_files.read_by(self.feature_encoders)
+        """Returns the files that the encoders read."""
+        return list(self._files_read)
 
     # ---- evaluation
 

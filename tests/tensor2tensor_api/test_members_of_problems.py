@@ -10,8 +10,10 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
+from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.runs import run_folder
 from t2t_lite.tensor2tensor_api import problem, text_problems
 from t2t_lite.tensor2tensor_api.adapter import adapted
 
@@ -177,3 +179,93 @@ class Mine(Base):
     assert t2ts.problem("mine").colour == "red"
     assert type(t2ts.problem("mine")) is sys.modules["usr_members"].Mine
     assert t2ts.problem("translate_ende_wmt32k").name == "translate_ende_wmt32k"
+
+
+# ---- vocabularies
+
+
+_TWO = """
+def must_exist(path):
+  {check}
+  return path
+
+@registry.register_problem
+class Two(Base):
+  def feature_encoders(self, data_dir):
+    names = [{source}, os.path.join(data_dir, "words", "target.txt")]
+    first, second = [text_encoder.TokenTextEncoder(must_exist(name)) for name in names]
+    return dict(inputs=first, targets=second)
+"""
+_JOINED, _FORMATTED = 'os.path.join(data_dir, "source.txt")', '"%s/source.txt" % data_dir'
+
+
+@pytest.mark.parametrize(
+    ("check", "source"),
+    [
+        ("open(path).close()", _FORMATTED),
+        ("if not os.path.exists(path): raise ValueError('%s is missing.' % path)", _FORMATTED),
+        ("if not os.path.exists(path): raise KeyError(os.path.basename(path))", _JOINED),
+        ("assert os.path.isfile(path)", _JOINED),
+        ("os.stat(path)", _JOINED),
+    ],
+)
+def test_all_vocabularies_are_found_though_each_must_exist(usr, check, source):
+    usr(_TWO.format(check=check, source=source))
+    found = registry.problem("two")
+    assert sorted(found.vocab_files()) == ["source.txt", "words/target.txt"]
+
+
+def test_a_vocabulary_that_another_file_names_is_copied_to_the_run(usr, tmp_path, caplog):
+    usr(
+        """
+import json
+
+@registry.register_problem
+class Listed(Base):
+  def feature_encoders(self, data_dir):
+    with open(os.path.join(data_dir, "list.json")) as f:
+      names = json.load(f)
+    return {side: text_encoder.TokenTextEncoder(os.path.join(data_dir, name))
+            for side, name in names.items()}
+"""
+    )
+    data, run = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    (data / "list.json").write_text('{"inputs": "a.txt", "targets": "b.txt"}')
+    (data / "a.txt").write_text("one\ntwo\n")
+    (data / "b.txt").write_text("one\ntwo\nthree\n")
+    flags = {"problem": "listed", "model": "transformer", "hparams_set": "transformer_tiny"}
+    run.mkdir()
+    hparams = registry.hparams("transformer_tiny")
+    run_folder.write_run(run, {**flags, "data_dir": str(data)}, hparams, str(data))
+    assert not (run / "b.txt").exists()
+    found = registry.problem("listed")
+    assert found.vocab_files() == ["list.json"]
+    assert found.get_feature_encoders(str(run))["targets"].vocab_size == 5
+    assert "b.txt: copied from" in caplog.text
+    assert found.vocab_files() == ["list.json", "a.txt", "b.txt"]
+    (data / "b.txt").unlink()
+    (run / "b.txt").unlink()
+    with pytest.raises(UserError, match=r"b\.txt: no such file"):
+        registry.problem("listed").get_feature_encoders(str(run))
+
+
+@pytest.mark.parametrize(
+    "code", ["os.no_such_function(data_dir)", "unknown_name", "import nowhere"]
+)
+def test_a_missing_name_is_not_taken_for_a_missing_file(usr, code):
+    usr(
+        "@registry.register_problem\nclass Wrong(Base):\n"
+        f"  def feature_encoders(self, data_dir):\n    {code}\n"
+    )
+    with pytest.raises((AttributeError, NameError, ImportError), match="no"):
+        registry.problem("wrong").vocab_files()
+
+
+def test_what_was_loaded_stays_when_files_are_asked_for(usr, tmp_path):
+    usr("@registry.register_problem\nclass Kept(Base):\n  pass\n")
+    found = generate("kept", tmp_path)
+    found.get_feature_encoders(str(tmp_path / "data"))
+    before = found.upstream.get_feature_encoders()
+    assert found.vocab_files() == ["vocab.kept.256.subwords"]
+    assert found.upstream.get_feature_encoders() is before

@@ -37,7 +37,9 @@ def test_a_custom_iterator_reads_compiled_files(upstream, folders):
 
     registry.register_problem("usr_custom")(Custom)
     found = registry.problem("usr_custom")
-    read = found.upstream.generate_samples("", folders[1], "train", custom_iterator=lambda *paths: paths)
+    read = found.upstream.generate_samples(
+        "", folders[1], "train", custom_iterator=lambda *paths: paths
+    )
     stem = f"{folders[1]}/usr_custom-compiled-train"
     assert read == (f"{stem}.lang1", f"{stem}.lang2")
 
