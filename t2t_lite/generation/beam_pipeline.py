@@ -219,7 +219,8 @@ def _put_text(
     chunks = []
     count = 0
     with progress(group.title) as advance:
-        for chunk in chunks_of(read_samples(problem, str(view), tmp_dir, group.source, options)):
+        samples = read_samples(problem, str(view), tmp_dir, group.source, options)
+        for chunk in chunks_of(samples, group):
             name = f"{group.problem}-{group.source}-text-{chunk.first:012d}{INCOMPLETE}"
             path = FileSystems.join(data_dir, name)
             with FileSystems.create(path) as file:

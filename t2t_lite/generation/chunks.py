@@ -45,11 +45,13 @@ class Chunk:
         first: number of the first sample within its group of files, from 0.
         inputs: the input of each sample.
         targets: the target of each sample.
+        may_lack_targets: whether a target may be empty, as in a test split without references.
     """
 
     first: int
     inputs: Sequence[str]
     targets: Sequence[str]
+    may_lack_targets: bool = False
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -80,13 +82,15 @@ class ExampleEncoder:
         """Returns an example for each sample, with EOS at the end of both sides.
 
         Raises:
-            DataError: a side is empty or contains a lone surrogate.
+            DataError: a side is empty that may not be, or contains a lone surrogate.
         """
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
         lines = {"inputs": chunk.inputs, "targets": chunk.targets}
         packed = [self._packed(side, lines[side]) for side in self._sides]
+        if chunk.may_lack_targets:
+            packed[-1] = [ids or _EOS for ids in packed[-1]]
         examples = []
         for number, ids in enumerate(zip(*packed, strict=True), 1):
             if not all(ids):
@@ -237,7 +241,9 @@ class ChunkFolder:
         """Whether the encoders, perhaps changed since, give some samples the records in `found`."""
         probes = slice(None, None, _SAMPLES_PER_PROBE)
         numbers = range(len(chunk))[probes]
-        probe = Chunk(chunk.first, chunk.inputs[probes], chunk.targets[probes])
+        probe = dataclasses.replace(
+            chunk, inputs=chunk.inputs[probes], targets=chunk.targets[probes]
+        )
         records = [list(split_records(segment)) for segment in found]
         return all(
             records[(chunk.first + number) % self.shards][number // self.shards] == frame(example)

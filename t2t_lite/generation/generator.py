@@ -164,7 +164,8 @@ def generate_problem(
         options: how to generate.
 
     Raises:
-        DataError: the raw data is unusable, has no samples or one with an empty side.
+        DataError: the raw data is unusable, has no samples or one with an empty side; targets
+            may be empty in other splits than training.
         UserError: a worker process died, or some files were generated from other samples.
         OSError: a file cannot be written.
     """
@@ -200,7 +201,7 @@ def _generate(
         count = 0
         sizes = [0] * len(group.files)
         with progress(group.title) as advance:
-            for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples)):
+            for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples, group)):
                 chunks.append(chunk.name)
                 count += chunk.samples
                 sizes = list(map(operator.add, sizes, chunk.sizes))
@@ -217,16 +218,21 @@ def _generate(
                 advance(1)
 
 
-def chunks_of(samples: Iterator[Sample]) -> Iterator[Chunk]:
-    """Yields the samples in chunks."""
+def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
+    """Yields the samples of a group in chunks; warns of targets that are empty."""
+    may_lack_targets = group.source != DatasetSplit.TRAIN
+    lacking = 0
     for first in itertools.count(0, _CHUNK):
         with garbage_collector_paused():
             block = list(itertools.islice(samples, _CHUNK))
         if not block:
-            return
+            break
         inputs = [sample["inputs"] for sample in block]
         targets = [sample["targets"] for sample in block]
-        yield Chunk(first, inputs, targets)
+        lacking += targets.count("")
+        yield Chunk(first, inputs, targets, may_lack_targets)
+    if lacking and may_lack_targets:
+        log.warning("%s: %d targets are empty: written as EOS alone", group.title, lacking)
 
 
 def check_count(group: FileGroup, count: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.data import text_problems
+from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import bad_lines
 from t2t_lite.tensor2tensor_api.adapter import ProblemAdapter, adapted, overrides
 from t2t_lite.text.sample import Sample
@@ -64,11 +65,13 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
             self, data_dir, tmp_dir, dataset_split
         )
 
-    def prefixed(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Prepends the prefixes, and drops pairs of which one side is empty then."""
+    def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
+        """Drops pairs of which one side is empty; targets may be, except in training."""
         dropped = 0
-        for sample in super().prefixed(samples):
-            if sample["targets"] and (sample["inputs"] or not self.has_inputs):
+        for sample in super().text_samples(data_dir, tmp_dir, dataset_split):
+            source = not self.has_inputs or self.inputs_prefix + sample["inputs"]
+            target = self.targets_prefix + sample["targets"]
+            if source and (target or dataset_split != DatasetSplit.TRAIN):
                 yield sample
             else:
                 dropped += 1

@@ -10,7 +10,7 @@ from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
-from t2t_lite.tensor2tensor_api.adapter import needs
+from t2t_lite.tensor2tensor_api.adapter import needs, overrides
 from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
@@ -32,9 +32,16 @@ class TranslateAdapter(TextAdapter):
         """Downloads what is missing."""
         return [file.fetch(tmp_dir) for file in self._files(tmp_dir, dataset_split)]
 
+    def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
+        """Returns the files of training that exist; none if the subclass reads other text."""
+        if overrides(self.upstream, "generate_text_for_vocab"):
+            return []
+        return super().vocab_source_files(tmp_dir)
+
     def _files(self, tmp_dir: str, dataset_split: str) -> list[Any]:
         """Returns the files of the data sets; none if the subclass reads others."""
-        if type(self.upstream).source_data_files is TranslateProblem.source_data_files:
+        reads_others = overrides(self.upstream, "generate_samples") or self.encodes_samples
+        if reads_others or not overrides(self.upstream, "source_data_files"):
             return []
         entries = self.upstream.source_data_files(dataset_split)
         found = [

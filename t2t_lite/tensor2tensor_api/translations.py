@@ -11,9 +11,9 @@ from typing import Any
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.problems import translate, translate_low_resource
 from t2t_lite.tensor2tensor_api import datasets, generator_utils
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_generate_encoded
-from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.translate import TranslateProblem
 from t2t_lite.tensor2tensor_api.wmt import entries, entry, to_derive_from
 from t2t_lite.text.text_encoder import EOS_ID
