@@ -133,6 +133,45 @@ class Problem:
         sides = _SIDES if self.has_inputs else _SIDES[1:]
         return {side: tf.io.VarLenFeature(tf.int64) for side in sides}, None
 
+    def max_length(self, model_hparams: HParams) -> int:
+        """Returns the longest example to train on; set the hparam max_length to change it."""
+        limits = (getattr(model_hparams, name, 0) for name in ("max_length", "batch_size"))
+        return next((int(limit) for limit in limits if limit), 0)
+
+    def eval_metric_fns(self, model_hparams: HParams) -> dict[str, Any]:
+        """Returns no functions of metrics: `eval_metrics` names them."""
+        del model_hparams
+        return {}
+
+    def eval_hooks(self, features: Any, logits: Any, hparams: Any) -> list[Any]:
+        """Returns no hooks."""
+        del features, logits, hparams
+        return []
+
+    @property
+    def decode_hooks(self) -> list[Any]:
+        """No hooks."""
+        return []
+
+    # ---- examples as mappings of features
+
+    def maybe_reverse_features(self, feature_map: dict[str, Any]) -> None:
+        """Exchanges inputs and targets of a `_rev` problem, in place."""
+        if self._was_reversed:
+            sides = feature_map.get("inputs"), feature_map.get("targets")
+            feature_map["targets"], feature_map["inputs"] = sides
+
+    def maybe_copy_features(self, feature_map: dict[str, Any]) -> None:
+        """Makes the inputs the targets of a `_copy` problem, in place."""
+        if self._was_copy:
+            feature_map["targets"] = feature_map["inputs"]
+
+    def maybe_reverse_and_copy(self, example: dict[str, Any]) -> dict[str, Any]:
+        """Returns the example, changed as for `_rev` and `_copy`."""
+        self.maybe_reverse_features(example)
+        self.maybe_copy_features(example)
+        return example
+
     # ---- names of files
 
     def dataset_filename(self) -> str:

@@ -54,6 +54,21 @@ class Text2TextProblem(Problem):
         return 0
 
     @property
+    def already_shuffled(self) -> bool:
+        """Whether samples come in random order; files are shuffled anyway."""
+        return False
+
+    def _pack_fn(self) -> None:
+        """Returns what packs examples: nothing."""
+        if self.packed_length:
+            raise needs(self, "packed_length=None: packed examples are not available")
+
+    def _maybe_pack_examples(self, generator: Iterable[Any]) -> Iterable[Any]:
+        """Returns the samples, which are not packed."""
+        self._pack_fn()
+        return generator
+
+    @property
     def inputs_prefix(self) -> str:
         """Text prepended to every source."""
         return ""

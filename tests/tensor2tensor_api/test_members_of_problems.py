@@ -269,3 +269,168 @@ def test_what_was_loaded_stays_when_files_are_asked_for(usr, tmp_path):
     before = found.upstream.get_feature_encoders()
     assert found.vocab_files() == ["vocab.kept.256.subwords"]
     assert found.upstream.get_feature_encoders() is before
+
+
+# ---- what is read, and what may be missing
+
+
+@pytest.mark.parametrize("method", ["generate_samples", "generate_encoded_samples"])
+def test_data_sets_that_a_class_no_longer_reads_are_not_fetched(usr, tmp_path, method):
+    usr(
+        f"""
+@registry.register_problem
+class ReadsOthers(translate.TranslateProblem):
+  approx_vocab_size = 2**8
+  dataset_splits = [dict(split="train", shards=1), dict(split="eval", shards=1)]
+
+  def source_data_files(self, dataset_split):
+    return [["http://no.such.host/gone.tgz", ("gone.en", "gone.de")]]
+
+  def {method}(self, data_dir, tmp_dir, dataset_split):
+    samples = [dict(inputs="a %d" % i, targets="b %d" % i) for i in range(9)]
+    if "encoded" not in "{method}":
+      return samples
+    vocab = self.get_or_create_vocab(data_dir, tmp_dir)
+    return text_problems.text2text_generate_encoded(samples, vocab)
+
+  def generate_text_for_vocab(self, data_dir, tmp_dir):
+    return iter(["a b 0 1 2", "3 4 5 6 7 8"])
+"""
+    )
+    assert len(texts(generate("reads_others", tmp_path), tmp_path)) == 9
+
+
+@pytest.mark.parametrize("split", ["eval", "test"])
+def test_targets_may_be_missing_outside_training(usr, tmp_path, caplog, split):
+    usr(
+        f"""
+@registry.register_problem
+class Blind(Base):
+  is_generate_per_split = True
+  dataset_splits = [dict(split=s, shards=1) for s in ("train", "eval", "test")]
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for i in range(20):
+      yield dict(inputs="a%d" % i, targets="" if i == 3 or dataset_split == "{split}" else "b")
+"""
+    )
+    found = generate("blind", tmp_path)
+    assert len(texts(found, tmp_path)) == 19
+    pairs = texts(found, tmp_path, split)
+    assert pairs == [(f"a{i}", "") for i in range(20)]
+    paths = found.existing_filepaths(str(tmp_path / "data"), split)
+    assert all(example["targets"] == [1] for example in read_examples(paths))
+    assert "20 targets are empty: written as EOS alone" in caplog.text
+    assert "blind: dropped 1 pairs: one side is empty" in caplog.text
+
+
+# ---- members of T2T's
+
+
+_BODIES = {
+    "1.4": """
+    train_paths = self.training_filepaths(data_dir, 2, shuffled=False)
+    dev_paths = self.dev_filepaths(data_dir, 1, shuffled=False)
+    all_paths = train_paths + dev_paths
+    generator_utils.generate_files(
+        self._maybe_pack_examples(
+            self.generate_encoded_samples(data_dir, tmp_dir, problem.DatasetSplit.TRAIN)),
+        all_paths)
+    generator_utils.shuffle_dataset(all_paths)
+""",
+    "1.15": """
+    filepath_fns = {
+        problem.DatasetSplit.TRAIN: self.training_filepaths,
+        problem.DatasetSplit.EVAL: self.dev_filepaths,
+        problem.DatasetSplit.TEST: self.test_filepaths,
+    }
+    split_paths = [(split["split"], filepath_fns[split["split"]](
+        data_dir, split["shards"], shuffled=self.already_shuffled))
+                   for split in self.dataset_splits]
+    all_paths = []
+    for _, paths in split_paths:
+      all_paths.extend(paths)
+    if self.is_generate_per_split:
+      for split, paths in split_paths:
+        generator_utils.generate_files(
+            self.generate_encoded_samples(data_dir, tmp_dir, split), paths)
+    else:
+      generator_utils.generate_files(
+          self.generate_encoded_samples(data_dir, tmp_dir, problem.DatasetSplit.TRAIN), all_paths)
+    generator_utils.shuffle_dataset(all_paths, extra_fn=self._pack_fn())
+""",
+}
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("release", _BODIES)
+def test_bodies_of_generate_data_may_be_copied(usr, tmp_path, release, shuffled):
+    usr(
+        f"""
+@registry.register_problem
+class Copied(Base):
+  already_shuffled = {shuffled}
+
+  def generate_data(self, data_dir, tmp_dir, task_id=-1):{_BODIES[release]}
+"""
+    )
+    found = generate("copied", tmp_path)
+    assert (len(texts(found, tmp_path)), len(texts(found, tmp_path, "eval"))) == (40, 20)
+
+
+def test_data_may_be_found_by_a_pattern_of_ones_own(usr, tmp_path):
+    usr(
+        """
+@registry.register_problem
+class Whole(Base):
+  pass
+
+@registry.register_problem
+class Borrowing(Base):
+  def filepattern(self, data_dir, mode, shard=None):
+    return super(Borrowing, self).filepattern(data_dir, mode, shard).replace("borrowing", "whole")
+
+  @property
+  def use_vocab_from_other_problem(self):
+    return Whole()
+"""
+    )
+    whole = generate("whole", tmp_path)
+    borrowing = registry.problem("borrowing")
+    assert texts(borrowing, tmp_path) == texts(whole, tmp_path)
+    assert borrowing.vocab_files() == whole.vocab_files()
+
+
+def test_base_classes_have_t2ts_members(usr, caplog):
+    usr(
+        """
+import tensorflow as tf
+
+@registry.register_problem
+class Asking(Base):
+  def __init__(self, *args, **kwargs):
+    super(Asking, self).__init__(*args, **kwargs)
+    self.pattern = self.filepattern("d", problem.DatasetSplit.TEST, shard=3)
+    self.turned = self.maybe_reverse_and_copy({"inputs": 1, "targets": 2})
+
+  def max_length(self, model_hparams):
+    return super(Asking, self).max_length(model_hparams) * 2
+
+  @property
+  def decode_hooks(self):
+    return super(Asking, self).decode_hooks + [print]
+
+  def eval_metric_fns(self, model_hparams):
+    return dict(super(Asking, self).eval_metric_fns(model_hparams), mine=print)
+
+  def example_reading_spec(self):
+    fields, decoders = super(Asking, self).example_reading_spec()
+    fields["inputs"] = tf.io.VarLenFeature(tf.int64)
+    return fields, decoders
+"""
+    )
+    found = registry.problem("asking_rev")
+    assert found.upstream.pattern == "d/asking-test-00003*"
+    assert found.upstream.turned == {"inputs": 2, "targets": 1}
+    found.require_supported()
+    assert "not called here: decode_hooks, eval_metric_fns, max_length" in caplog.text
