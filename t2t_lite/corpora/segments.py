@@ -270,7 +270,7 @@ class _TmxUnits(_XmlTarget):
 
     def __init__(self, languages: Pair) -> None:
         super().__init__()
-        self._wanted = [f"{language.lower()}-" for language in languages]
+        self._wanted = [f"{language.lower().replace('_', '-')}-" for language in languages]
         self._unit: list[str | None] = [None, None]
         self._variant = ""  # the language of the <tuv>, followed by "-"
         self._codes = 0  # open elements within the segment that contain codes, not text

@@ -31,8 +31,8 @@ from t2t_lite.corpora.corpora import (
     spread_sample,
 )
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.cleaner_en_xx import clean_en_xx_pairs
-from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_files import decoded_lines, raw_lines
 
@@ -65,11 +65,15 @@ class LocalFile(RemoteFile):
 
 
 class WebFile(RemoteFile):
-    """A file whose address may end in a query, such as `?raw=true`."""
+    """A file whose address may end in a query, such as `?raw=true` or `?f=corpus.zip`."""
 
     def path(self, tmp_dir: str) -> pathlib.Path:
-        """Returns the path, without the query."""
-        return pathlib.Path(tmp_dir) / os.path.basename(self.url.partition("?")[0])
+        """Returns the path: T2T's, with the query, if that exists or says what the file is."""
+        folder = pathlib.Path(tmp_dir)
+        whole = folder / os.path.basename(self.url)
+        if whole.is_file() or archives.is_archive(whole.name) or whole.suffix in (".gz", ".bz2"):
+            return whole
+        return folder / os.path.basename(self.url.partition("?")[0])
 
 
 @functools.cache
@@ -155,20 +159,17 @@ def files(entry: Entry, tmp_dir: str) -> list[RemoteFile]:
     return list(dict.fromkeys(text(url, member, tmp_dir).file for member in members))
 
 
-def pairs(
-    entries: Iterable[Entry], tmp_dir: str, bad: BadInput = STRICT, clean: Collection[str] = ()
-) -> Iterator[Sample]:
+def pairs(entries: Iterable[Entry], tmp_dir: str, clean: Collection[str] = ()) -> Iterator[Sample]:
     """Yields the pairs of data sets in sequence, without those that have an empty side.
 
     Args:
         entries: the data sets.
         tmp_dir: folder of the files.
-        bad: as for `Corpus.pairs`.
         clean: kinds of data set whose pairs are cleaned by `cleaner_en_xx`.
     """
     for entry in listed(entries):
         for corpus in corpora(entry, tmp_dir):
-            found = corpus.pairs(tmp_dir, bad)
+            found = corpus.pairs(tmp_dir, receiver())
             if kind_of(entry) not in clean:
                 yield from found
                 continue
@@ -203,14 +204,16 @@ def lines_for_vocab(
 
 def _sampled(found: Text, tmp_dir: str, budget: float) -> Iterator[str]:
     name = found.name(tmp_dir)
-    skipped = int(sum(map(len, found.pieces(tmp_dir))) / budget / 2)
-    lines = decoded_lines(raw_lines(found.open(tmp_dir), name), name)
+    skipped = int(sum(map(len, found.pieces(tmp_dir, receiver()))) / budget / 2)
+    bad = receiver()
+    lines = decoded_lines(raw_lines(found.open(tmp_dir), name, bad), name, bad)
     for number, line in enumerate(lines):
         if number % (skipped + 1) == skipped:
             if budget <= 0:
                 return
             budget -= len(line.strip())
-            yield line.strip()
+            if bad.is_usable(line):
+                yield line.strip()
 
 
 def _local(pattern: str, tmp_dir: str) -> list[RemoteFile]:
@@ -233,14 +236,23 @@ def _matching(url: str, pattern: str, tmp_dir: str) -> list[Text]:
 
 
 def _languages(memory: Text, tmp_dir: str) -> tuple[str, str]:
-    """Returns the first two languages of a translation memory, which is downloaded."""
+    """Returns the first two languages of a translation memory, which is downloaded.
+
+    Variants such as en_US and en-GB are one language, unless there is no other.
+    """
     memory.file.fetch(tmp_dir)
-    found: dict[str, None] = {}
+    variants: dict[str, None] = {}
+    languages: dict[str, None] = {}
     rest = b""
-    for piece in memory.pieces(tmp_dir):
-        found |= {language.decode().lower(): None for language in _LANGUAGE.findall(rest + piece)}
-        rest = piece[-200:]
-        if len(found) >= 2:
-            source, target, *_ = found
-            return source, target
-    raise DataError(f"{memory.name(tmp_dir)}: expected text in two languages, got {list(found)}")
+    for piece in memory.pieces(tmp_dir, receiver()):
+        text = rest + piece.replace(b"\0", b"")  # in UTF-16, every other byte of a tag is 0
+        tags = (tag.decode().lower().replace("_", "-") for tag in _LANGUAGE.findall(text))
+        variants |= dict.fromkeys(tags)
+        rest = text[-200:]
+        languages = dict.fromkeys(tag.partition("-")[0] for tag in variants)
+        if len(languages) >= 2:
+            break
+    found = list(languages if len(languages) >= 2 else variants)
+    if len(found) < 2:
+        raise DataError(f"{memory.name(tmp_dir)}: expected text in two languages, got {found}")
+    return found[0], found[1]

@@ -18,7 +18,7 @@ from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.tensor2tensor_api import datasets
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
-from t2t_lite.text.text_files import iterate_lines
+from t2t_lite.tensor2tensor_api.text_iterators import txt_line_iterator
 
 __all__ = [
     "UNSHUFFLED_SUFFIX",
@@ -306,7 +306,7 @@ def get_or_generate_tabbed_vocab(
 ) -> SubwordTextEncoder:
     """Returns a vocabulary of one column, 0 or 1, of a table in `tmp_dir`."""
     path = os.path.join(tmp_dir, source_filename)
-    rows = (line.strip().split("\t", 1) for line in iterate_lines(path) if "\t" in line.strip())
+    rows = (line.split("\t", 1) for line in txt_line_iterator(path) if "\t" in line)
     cells = (row[index].strip() for row in rows)
     return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, cells)
 
@@ -317,5 +317,5 @@ def get_or_generate_txt_vocab(
     """Returns a vocabulary of text files."""
     patterns = [filepatterns] if isinstance(filepatterns, str) else filepatterns
     paths = (path for pattern in patterns for path in sorted(glob.glob(pattern)))
-    lines = (line.strip() for path in paths for line in iterate_lines(path))
+    lines = (line for path in paths for line in txt_line_iterator(path))
     return get_or_generate_vocab_inner(data_dir, vocab_filename, vocab_size, lines)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.corpora.corpora import aligned
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.text.text_files import iterate_lines
 
@@ -13,13 +14,31 @@ _LABELLED = re.compile(r"(.*)\tExtra_Label: (-?\d+)")
 
 
 def txt_line_iterator(txt_path: str) -> Iterator[str]:
-    """Yields the stripped lines of a file."""
-    return map(str.strip, iterate_lines(txt_path))
+    """Yields the stripped lines of a file, without those that `--skip_bad` skips."""
+    return filter(receiver().is_usable, _lines(txt_path))
 
 
 def txt_line_sharded_iterator(txt_pattern: str) -> Iterator[str]:
-    """Yields the stripped lines of all files that match a pattern."""
-    return (line for path in sorted(glob.glob(txt_pattern)) for line in txt_line_iterator(path))
+    """Yields the stripped lines of all files that match a pattern, as `txt_line_iterator`."""
+    return filter(receiver().is_usable, _sharded_lines(txt_pattern))
+
+
+def _lines(path: str) -> Iterator[str]:
+    """Yields all stripped lines of a file; those that are skipped contain lone surrogates."""
+    bad = receiver()
+    return bad.counted(map(str.strip, iterate_lines(path, bad)), path)
+
+
+def _sharded_lines(pattern: str) -> Iterator[str]:
+    return (line for path in sorted(glob.glob(pattern)) for line in _lines(path))
+
+
+def _pairs(sources: Iterator[str], targets: Iterator[str], names: str) -> Iterator[dict[str, str]]:
+    """Yields aligned lines of which neither is skipped."""
+    bad = receiver()
+    for one, other in aligned(sources, targets, names, bad):
+        if bad.is_usable(one, other):
+            yield {"inputs": one, "targets": other}
 
 
 def txt_and_label_iterator(txt_path: str) -> Iterator[list[Any]]:
@@ -42,19 +61,15 @@ def text2text_txt_iterator(source_txt_path: str, target_txt_path: str) -> Iterat
         DataError: they have different numbers of lines; T2T ends with the shorter one.
     """
     names = f"{source_txt_path} and {target_txt_path}"
-    sides = txt_line_iterator(source_txt_path), txt_line_iterator(target_txt_path)
-    return ({"inputs": one, "targets": other} for one, other in aligned(*sides, names))
+    return _pairs(_lines(source_txt_path), _lines(target_txt_path), names)
 
 
 def text2text_txt_sharded_iterator(
     source_txt_pattern: str, target_txt_pattern: str
 ) -> Iterator[dict[str, str]]:
     """Yields the pairs of files that match two patterns; errors as `text2text_txt_iterator`."""
-    sources = txt_line_sharded_iterator(source_txt_pattern)
-    targets = txt_line_sharded_iterator(target_txt_pattern)
     names = f"{source_txt_pattern} and {target_txt_pattern}"
-    pairs = aligned(sources, targets, names)
-    return ({"inputs": one, "targets": other} for one, other in pairs)
+    return _pairs(_sharded_lines(source_txt_pattern), _sharded_lines(target_txt_pattern), names)
 
 
 def text2text_txt_tab_iterator(txt_path: str) -> Iterator[dict[str, str]]:

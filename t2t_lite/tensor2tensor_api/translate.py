@@ -11,7 +11,6 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.adapter import needs, overrides
-from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
 from t2t_lite.tensor2tensor_api.text_problems import Text2TextProblem
@@ -96,7 +95,7 @@ class TranslateProblem(Text2TextProblem):
         del data_dir
         if custom_iterator is text2text_txt_iterator:
             entries = self.source_data_files(dataset_split)
-            return data_sets.pairs(entries, tmp_dir, receiver(), _cleaned(self, dataset_split))
+            return data_sets.pairs(entries, tmp_dir, _cleaned(self, dataset_split))
         path = _compiled(self, tmp_dir, dataset_split)
         return custom_iterator(f"{path}.lang1", f"{path}.lang2")
 

@@ -11,7 +11,6 @@ from typing import Any
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.problems import translate, translate_low_resource
 from t2t_lite.tensor2tensor_api import datasets, generator_utils
-from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_generate_encoded
 from t2t_lite.tensor2tensor_api.translate import TranslateProblem
@@ -130,7 +129,7 @@ class TranslateEnzhWmt32k(TranslateProblem):
         )
         is_training = dataset_split == DatasetSplit.TRAIN
         read = training if is_training else self.source_data_files(dataset_split)
-        pairs = datasets.pairs(read, tmp_dir, receiver())
+        pairs = datasets.pairs(read, tmp_dir)
         return text2text_generate_encoded(pairs, source_encoder, target_encoder)
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import pytest
 from absl import flags
 
 from t2t_lite import global_flags, registry, upstream_imports
+from t2t_lite.tensor2tensor_api import bad_lines
 from t2t_lite.tensor2tensor_api.hparam import warn_once
+from t2t_lite.text.bad_input import STRICT
 
 USR_DIR = pathlib.Path(__file__).parents[1] / "fixtures" / "t2t_usr_dir"
 
@@ -29,6 +31,7 @@ def upstream() -> Iterator[None]:
     upstream_imports.install([])
     warn_once.cache_clear()
     yield
+    bad_lines.receive(STRICT)
     sys.meta_path.remove(upstream_imports._FINDER)
     upstream_imports._FINDER.packages.clear()
     sys.path[:] = path

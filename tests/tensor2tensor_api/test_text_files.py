@@ -6,7 +6,10 @@ from typing import ClassVar
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.tensor2tensor_api import (
     cleaner_en_xx,
     datasets,
@@ -156,3 +159,82 @@ def test_classes_of_wmt_can_be_derived_from():
 )
 def test_cleaning_of_english(source, target, kept):
     assert list(cleaner_en_xx.clean_en_xx_pairs([(source, target)])) == kept
+
+
+# ---- addresses, and translation memories
+
+
+def _memory(*units: list[tuple[str, str]]) -> str:
+    variants = (
+        "".join(f'<tuv xml:lang="{tag}"><seg>{text}</seg></tuv>' for tag, text in unit)
+        for unit in units
+    )
+    body = "".join(f"<tu>{unit}</tu>\n" for unit in variants)
+    return f'<tmx version="1.4"><body>{body}</body></tmx>\n'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (["en_US", "de_DE"], [("0", "1"), ("2", "3")]),
+        (["en-GB", "en-US", "fr-FR"], [("0", "2"), ("3", "5")]),
+        (["pt_BR", "pt_PT"], [("0", "1"), ("2", "3")]),
+    ],
+)
+def test_a_memory_may_have_variants_of_a_language(upstream, tmp_path, encoding, tags, expected):
+    numbers = iter("012345")
+    units = [[(tag, next(numbers)) for tag in tags] for _ in range(2)]
+    (tmp_path / "m.tmx").write_text(_memory(*units), encoding=encoding)
+    found = datasets.pairs([["", ("tmx", "m.tmx")]], str(tmp_path))
+    assert [(pair["inputs"], pair["targets"]) for pair in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "there", "expected"),
+    [
+        ("http://x/get.php?f=corpus.zip", [], "get.php?f=corpus.zip"),
+        ("http://x/get.php?f=news/en-de.tar.gz", [], "en-de.tar.gz"),
+        ("http://x/table.tsv?raw=true", [], "table.tsv"),
+        ("http://x/table.tsv?raw=true", ["table.tsv?raw=true"], "table.tsv?raw=true"),
+        ("http://x/table.tsv.gz?raw=true", ["table.tsv.gz"], "table.tsv.gz"),
+    ],
+)
+def test_an_address_with_a_query_has_t2ts_file(tmp_path, url, there, expected):
+    for name in there:
+        (tmp_path / name).touch()
+    assert datasets.remote_file(url).path(str(tmp_path)).name == expected
+
+
+# ---- lines that cannot be read
+
+
+class Reading(text_problems.Text2TextProblem):
+    vocab_type = "character"
+    dataset_splits: ClassVar = [{"split": "train", "shards": 1}]
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        if self.reader == "tab":
+            return text_problems.text2text_txt_tab_iterator(f"{tmp_dir}/t.tsv")
+        if self.reader == "shards":
+            patterns = f"{tmp_dir}/s?.txt", f"{tmp_dir}/t?.txt"
+            return text_problems.text2text_txt_sharded_iterator(*patterns)
+        return text_problems.text2text_txt_iterator(f"{tmp_dir}/s1.txt", f"{tmp_dir}/t1.txt")
+
+
+@pytest.mark.parametrize("reader", ["pair", "shards", "tab"])
+def test_bad_lines_are_skipped_in_all_readers(upstream, tmp_path, reader):
+    (tmp_path / "s1.txt").write_bytes(b"a\nb\xff\nc\n")
+    (tmp_path / "t1.txt").write_bytes(b"A\nB\nC\n")
+    (tmp_path / "t.tsv").write_bytes(b"a\tA\nb\t\xffB\nc\tC\n")
+    registry.register_problem("usr_reading")(type("Reading", (Reading,), {"reader": reader}))
+    folders = str(tmp_path / "data"), str(tmp_path)
+    found = registry.problem("usr_reading")
+    with pytest.raises(DataError, match="line 2: byte 0xff"):
+        generator.generate_data(found, *folders, DatagenOptions(num_workers=1))
+    found = registry.problem("usr_reading")
+    options = DatagenOptions(num_workers=1, skip_bad=True)
+    generator.generate_data(found, *folders, options)
+    examples = read_examples(found.existing_filepaths(folders[0], "train"))
+    assert sorted(chr(example["inputs"][0] - 2) for example in examples) == ["a", "c"]
+    assert found.bad_input.skipped == 1
