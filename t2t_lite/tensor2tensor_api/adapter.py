@@ -147,6 +147,13 @@ class ProblemAdapter(problem.Problem):
         upstream, lacks = self.upstream, self.missing
         if not lacks and upstream.packed_length:
             lacks = "packed examples: omit packed_length, since batches are of similar lengths"
+        counts = "batch_size_means_tokens"
+        if not lacks and overrides(upstream, counts) and not getattr(upstream, counts):
+            lacks = (
+                f"batches of a number of examples ({counts} is false): remove it, and set the "
+                "hparam batch_size to the subwords of a batch: the number of examples times their "
+                "length"
+            )
         for name, instead in _REFUSED.items():
             if not lacks and overrides(upstream, name):
                 lacks = f"a call of {name}: {instead}"

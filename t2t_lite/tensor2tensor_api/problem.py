@@ -92,6 +92,11 @@ class Problem:
         return True
 
     @property
+    def batch_size_means_tokens(self) -> bool:
+        """Whether the hparam batch_size counts subwords, as it always does here."""
+        return False
+
+    @property
     def packed_length(self) -> int | None:
         """Number of ids of packed examples, which are not available; None: not packed."""
         return None

@@ -49,6 +49,11 @@ class Text2TextProblem(Problem):
         ]
 
     @property
+    def batch_size_means_tokens(self) -> bool:
+        """Whether the hparam batch_size counts subwords."""
+        return True
+
+    @property
     def packed_spacing(self) -> int:
         """Padding between packed examples, which are not available."""
         return 0

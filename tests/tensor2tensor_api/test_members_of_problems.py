@@ -434,3 +434,22 @@ class Asking(Base):
     assert found.upstream.turned == {"inputs": 2, "targets": 1}
     found.require_supported()
     assert "not called here: decode_hooks, eval_metric_fns, max_length" in caplog.text
+
+
+def test_batches_of_examples_are_not_taken_for_batches_of_subwords(usr, tmp_path):
+    usr(
+        """
+@registry.register_problem
+class CountsPairs(Base):
+  @property
+  def batch_size_means_tokens(self):
+    return False
+
+@registry.register_problem
+class CountsSubwords(CountsPairs):
+  batch_size_means_tokens = True
+"""
+    )
+    with pytest.raises(UserError, match=r"batch_size_means_tokens is false\): .*batch_size to the"):
+        generate("counts_pairs", tmp_path)
+    assert len(texts(generate("counts_subwords", tmp_path), tmp_path)) == 40
