@@ -10,6 +10,7 @@ import pytest
 
 from t2t_lite import generate_data, registry
 from t2t_lite.tensor2tensor_api import datasets
+from t2t_lite.tensor2tensor_api.adapter import adapted
 
 _CLASSES = [
     (module, name)
@@ -35,7 +36,7 @@ def tar(path, members: dict[str, bytes]) -> None:
 def generate(problem, tmp_path) -> dict[str, Any]:
     """Generates a problem's data, and returns its first training sample."""
     data = str(tmp_path / "data")
-    generate_data(problem, data_dir=data, tmp_dir=str(tmp_path), num_workers=1)
+    generate_data(adapted(problem), data_dir=data, tmp_dir=str(tmp_path), num_workers=1)
     return next(iter(problem.generate_samples(data, str(tmp_path), "train")))
 
 
@@ -119,11 +120,11 @@ def test_chinese_has_two_vocabularies(upstream, tmp_path):
     tar(tmp_path / "training-parallel-nc-v13.tgz", texts)
     problem = TranslateEnzhOwn()
     data = str(tmp_path / "data")
-    generate_data(problem, data_dir=data, tmp_dir=str(tmp_path), num_workers=1)
+    generate_data(adapted(problem), data_dir=data, tmp_dir=str(tmp_path), num_workers=1)
     encoders = problem.feature_encoders(data)
     assert "猫_" in encoders["targets"].all_subtoken_strings
     assert "猫_" not in encoders["inputs"].all_subtoken_strings
-    assert problem.vocab_files() == [problem.source_vocab_name, problem.target_vocab_name]
+    assert adapted(problem).vocab_files() == [problem.source_vocab_name, problem.target_vocab_name]
 
 
 def test_larger_chinese_corpora_are_read_where_they_are(upstream, tmp_path):
