@@ -19,7 +19,7 @@ from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import seed_random
 from t2t_lite.tensor2tensor_api import bad_lines, metrics, vocabulary_files
 from t2t_lite.tensor2tensor_api.hparam import HParams, warn_once
-from t2t_lite.tensor2tensor_api.modalities import ModalityType
+from t2t_lite.tensor2tensor_api.modalities import ModalityType, declared
 from t2t_lite.tensor2tensor_api.text_encoder import AdaptedEncoder
 from t2t_lite.text.bad_input import BadInput
 
@@ -219,16 +219,16 @@ class ProblemAdapter(problem.Problem):
         """
         model_hparams = default_model_hparams()
         model_hparams.data_dir = data_dir
-        found = self.upstream.get_hparams(model_hparams)
+        modalities, sizes = declared(self.upstream.get_hparams(model_hparams))
         for side in _SIDES:
-            modality = found.modality.get(side, ModalityType.SYMBOL)
+            modality = modalities.get(side, ModalityType.SYMBOL)
             if modality not in self.modalities:
                 raise UserError(
                     f"problem {self.base_name!r}: {side} are {modality!r}; only sequences of "
                     "symbols (ModalityType.SYMBOL), and labels of a Text2ClassProblem, are "
                     "available"
                 )
-        return {side: size for side, size in found.vocab_size.items() if size}
+        return {side: size for side, size in sizes.items() if size}
 
     @functools.cached_property
     def _files_read(self) -> list[str]:

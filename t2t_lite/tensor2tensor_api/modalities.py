@@ -1,13 +1,139 @@
-"""T2T's modalities: only symbols, which mean a vocabulary, are available."""
+"""T2T's modalities: all their names; only symbols, which mean a vocabulary, and labels are read."""
+
+from typing import Any
 
 __all__ = ["ModalityType"]
 
 
 class ModalityType:
-    """How features enter and leave a model, by T2T's names."""
+    """How features enter and leave a model, by T2T's names: all of T2T 1.15."""
 
+    AUDIO = "audio"
+    AUDIO_SPECTRAL = "audio_spectral"
     CLASS_LABEL = "class_label"
+    CTC_SYMBOL = "ctc_symbol"
+    GENERIC_L2_LOSS = "generic_l2"
     IDENTITY = "identity"
+    IDENTITY_SYMBOL = "identity_symbol"
+    IMAGE = "image"
+    IMAGE_CHANNEL_BOTTOM_IDENTITY = "image_channel_bottom_identity"
+    IMAGE_CHANNEL_COMPRESS = "image_channel_compress"
+    IMAGE_CHANNEL_EMBEDDINGS_BOTTOM = "image_channel_embeddings_bottom"
+    MULTI_LABEL = "multi_label"
+    ONE_HOT_CLASS_LABEL = "one_hot_class_label"
+    REAL = "real"
     REAL_L2_LOSS = "real_l2"
+    REAL_LOG_POISSON_LOSS = "real_log_poisson"
+    SIGMOID_CLASS_LABEL = "sigmoid_class_label"
+    SIGMOID_MAX_POOLING_CLASS_LABEL = "sigmoid_max_pooling_class_label"
+    SOFTMAX_AVERAGE_POOLING_CLASS_LABEL = "softmax_average_pooling_class_label"
+    SOFTMAX_LAST_TIMESTEP_CLASS_LABEL = "softmax_last_timestep_class_label"
+    SOFTMAX_MAX_POOLING_CLASS_LABEL = "softmax_max_pooling_class_label"
+    SPEECH_RECOGNITION = "speech_recognition"
     SYMBOL = "symbol"
+    SYMBOL_ONE_HOT = "symbol_one_hot"
     SYMBOL_WEIGHTS_ALL = "symbol_weights_all"
+    VIDEO = "video"
+    VIDEO_BITWISE = "video_bitwise"
+    VIDEO_IDENTITY = "video_identity"
+    VIDEO_L1 = "video_l1"
+    VIDEO_L1_RAW = "video_l1_raw"
+    VIDEO_L2 = "video_l2"
+    VIDEO_L2_RAW = "video_l2_raw"
+    VIDEO_PIXEL_NOISE = "video_pixel_noise"
+
+    @staticmethod
+    def get_choices() -> list[str]:
+        """Returns all names, sorted."""
+        return sorted(value for name, value in vars(ModalityType).items() if name.isupper())
+
+
+class Modalities:
+    """The names of T2T before 1.10, for `p.input_modality` and `p.target_modality`."""
+
+    AUDIO = "audio"
+    CLASS_LABEL = "class_label"
+    GENERIC = "generic"
+    IMAGE = "image"
+    REAL = "real"
+    SPECTRAL = "audio_spectral"
+    SYMBOL = "symbol"
+    VIDEO = "video"
+
+
+class Modality:
+    """A modality of T2T before 1.12, where they were classes.
+
+    Args:
+        model_hparams: not used.
+        vocab_size: number of ids.
+    """
+
+    type = ""  # the name in `ModalityType`
+
+    def __init__(self, model_hparams: Any = None, vocab_size: Any = None) -> None:
+        del model_hparams
+        self.vocab_size = vocab_size
+
+
+# Names of classes that are not made of the words of their modality's name and "Modality".
+_IRREGULAR = {
+    "ctc_symbol": "CTCSymbolModality",
+    "image_channel_embeddings_bottom": "ImageChannelEmbeddingsBottom",
+    "generic_l2": "GenericL2LossModality",
+    "real_l2": "RealL2LossModality",
+    "real_log_poisson": "RealLogPoissonLossModality",
+}
+_FIRST = ("symbol_", "video_")  # T2T: SymbolModalityWeightsAll, VideoModalityL1
+
+
+def _class_name(name: str) -> str:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    for first in _FIRST:
+        if name.startswith(first):
+            kind = first[:-1].capitalize()
+            return f"{kind}Modality{words.removeprefix(kind)}"
+    return _IRREGULAR.get(name, f"{words}Modality")
+
+
+_CLASSES = {
+    _class_name(name): type(_class_name(name), (Modality,), {"type": name, "__module__": __name__})
+    for name in ModalityType.get_choices()
+}
+globals().update(_CLASSES)
+
+
+def declared(found: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the modalities and the vocabulary sizes that a problem's `hparams` declares.
+
+    A modality may be a name, a class or an object, and before T2T 1.10 a name and a size, for
+    `input_modality` by feature and for `target_modality` alone.
+
+    Args:
+        found: what `hparams` has changed.
+
+    Returns:
+        Both by feature; a modality is a name in `ModalityType`, or what it is if it has none.
+    """
+    given = dict(found.modality)
+    given |= found.get("input_modality") or {}
+    targets = found.get("target_modality")
+    given |= targets if isinstance(targets, dict) else {"targets": targets} if targets else {}
+    modalities: dict[str, Any] = {}
+    sizes = {}
+    for side, modality in given.items():
+        size = getattr(modality, "vocab_size", None)
+        if isinstance(modality, tuple):
+            modality, size = modality
+        modalities[side] = _named(modality)
+        sizes[side] = size
+    return modalities, sizes | {side: size for side, size in found.vocab_size.items() if size}
+
+
+def _named(modality: Any) -> Any:
+    kind = modality if isinstance(modality, type) else type(modality)
+    if kind in _CLASSES.values():
+        return kind.type  # type: ignore[attr-defined]
+    if isinstance(modality, str):  # T2T 1.2 to 1.9: symbol:default
+        return modality.removesuffix(":default")
+    return kind.__name__ if issubclass(kind, Modality) else modality

@@ -100,7 +100,6 @@ REPLACEMENTS: Mapping[str, str] = {
     "utils.learning_rate": "the hparam learning_rate_schedule (docs/training.md)",
     "utils.metrics_hook": "--eval_early_stopping_steps (docs/training.md)",
     "utils.optimize": "the hparam optimizer (docs/training.md)",
-    "utils.registry.Modalities": "p.modality = {...: modalities.ModalityType.SYMBOL}",
     "utils.registry.register_model": "register it with t2t_lite.register_model: "
     "docs/extending.md#a-model",
     "utils.registry.register_optimizer": "choose one with the hparam optimizer",

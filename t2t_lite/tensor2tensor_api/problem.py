@@ -226,6 +226,8 @@ class Problem:
                 stop_at_eos=False,
                 modality={},
                 vocab_size={},
+                input_modality={},
+                target_modality=None,
                 input_space_id=0,
                 target_space_id=0,
             )

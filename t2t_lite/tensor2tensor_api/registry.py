@@ -11,8 +11,10 @@ from t2t_lite.registry import list_hparams, list_models, list_problems
 from t2t_lite.registry import snake_case as default_name
 from t2t_lite.tensor2tensor_api.adapter import ProblemAdapter
 from t2t_lite.tensor2tensor_api.hparam import HParams
+from t2t_lite.tensor2tensor_api.modalities import Modalities
 
 __all__ = [
+    "Modalities",
     "default_name",
     "hparams",
     "list_hparams",
