@@ -11,6 +11,7 @@ import pytest
 from t2t_lite import generate_data, registry
 from t2t_lite.tensor2tensor_api import datasets
 from t2t_lite.tensor2tensor_api.adapter import adapted
+from t2t_lite.text.bad_input import BadInput
 
 _CLASSES = [
     (module, name)
@@ -44,7 +45,7 @@ def generate(problem, tmp_path) -> dict[str, Any]:
 def test_a_class_has_the_settings_of_the_registered_one(module, name):
     found = importlib.import_module(f"t2t_lite.tensor2tensor_api.{module}")
     theirs, ours = getattr(found, name)(), registry.problem(registry.snake_case(name))
-    for member in ("approx_vocab_size", "vocab_type", "has_inputs"):
+    for member in ("approx_vocab_size", "vocab_filename", "vocab_type", "has_inputs"):
         assert getattr(theirs, member) == getattr(ours, member), member
 
 
@@ -158,6 +159,17 @@ def test_reviews_of_films_with_other_text(upstream, tmp_path):
     first = generate(SentimentShort(), tmp_path)
     assert first == {"inputs": "a neg film 0", "label": 0}
     assert SentimentShort().class_labels("") == ("neg", "pos")
+
+
+def test_text_that_is_not_utf8_can_be_skipped(upstream, tmp_path):
+    from tensor2tensor.data_generators import imdb
+
+    members = {"aclImdb/train/neg/1_1.txt": b"\xff", "aclImdb/train/pos/1_9.txt": b"Good."}
+    tar(tmp_path / "aclImdb_v1.tar.gz", members)
+    problem = imdb.SentimentIMDB()
+    problem.bad_input = BadInput(skip=True)
+    samples = problem.generate_samples("", str(tmp_path), "train")
+    assert list(samples) == [{"inputs": "Good.", "label": 1}]
 
 
 def test_words_of_a_language_model_are_written_under_the_subclass_name(upstream, tmp_path):
