@@ -13,7 +13,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.models.seq2seq import Seq2Seq, VocabularyRows
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.text.text_encoder import RESERVED_TOKENS
+from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +134,8 @@ class _Vocabularies:
     """
 
     def __init__(self, run: RunFolder | None, other: RunFolder) -> None:
-        self._run = run
-        self._other = other
+        self._ours = None if run is None else _symbols(run)
+        self._theirs = {} if run is None else _symbols(other)
 
     def match(self, pairs: Sequence[tuple[VocabularyRows, VocabularyRows]]) -> np.ndarray:
         """Returns, for each row of a weight, the row of the weight there; -1: none.
@@ -163,9 +163,9 @@ class _Vocabularies:
 
     def _ids(self, side: str, other_side: str) -> dict[int, int] | None:
         """Returns the ids there of ids here; None: they are the same."""
-        if self._run is None:
+        if self._ours is None:
             return None
-        ours, theirs = _symbols(self._run, side), _symbols(self._other, other_side)
+        ours, theirs = self._ours[side], self._theirs[other_side]
         if ours == theirs and ours:
             return None
         ids = {symbol: id_ for id_, symbol in enumerate(theirs)}
@@ -184,10 +184,27 @@ class _Vocabularies:
         return {i: j for i, j in found.items() if min(i, j) >= len(reserved)} | reserved
 
 
-def _symbols(run: RunFolder, side: str) -> list[str]:
-    """Returns what each id of a side stands for; none where the run has no such side."""
-    encoder = run.encoders.get(side)
-    return [encoder.symbol(id_) for id_ in range(encoder.vocab_size)] if encoder else []
+def _symbols(run: RunFolder) -> dict[str, list[str]]:
+    """Returns what each id of each side stands for; of a side where that is unknown, nothing."""
+    return {side: _symbols_of(encoder, side) for side, encoder in run.encoders.items()}
+
+
+def _symbols_of(encoder: TextEncoder, side: str) -> list[str]:
+    symbols = list(RESERVED_TOKENS)  # a user's encoder need not decode them
+    try:
+        symbols += map(encoder.symbol, range(len(symbols), encoder.vocab_size))
+    except Exception as error:  # a user's encoder may raise anything
+        log.warning(
+            "%s of the %s cannot decode id %d by itself (%s: %s): of its rows, only those of "
+            "padding and EOS match",
+            type(encoder).__name__,
+            side,
+            len(symbols),
+            type(error).__name__,
+            error,
+        )
+        return []
+    return symbols
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:

@@ -49,7 +49,7 @@ class TextEncoder(abc.ABC):
         """Returns the text; skips pad, EOS and ids outside the vocabulary."""
 
     def symbol(self, id_: int) -> str:
-        """Returns what an id stands for; ids of two vocabularies with the same one match."""
+        """Returns what an id after EOS stands for; equal ones of two vocabularies match."""
         return self.decode([id_])
 
     @property
@@ -148,8 +148,8 @@ class ByteTextEncoder(TextEncoder):
         return [byte + self._OFFSET for byte in text.encode("utf-8")]
 
     def symbol(self, id_: int) -> str:
-        """Returns the number of an id: most bytes are no text by themselves."""
-        return str(id_)
+        """Returns an ASCII character, or a lone surrogate for a byte that is no text by itself."""
+        return bytes([id_ - self._OFFSET]).decode("utf-8", "surrogateescape")
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text; bytes that are not UTF-8 become U+FFFD."""

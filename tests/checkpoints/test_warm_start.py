@@ -14,7 +14,7 @@ from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.text.text_encoder import ClassLabelEncoder, TokenTextEncoder
+from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder, TokenTextEncoder
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 HPARAMS = "num_hidden_layers=1,hidden_size=8"
@@ -191,6 +191,49 @@ def test_a_classifier_takes_the_embedding_of_a_translator(tmp_path, other_of, ca
     missing, _ = warnings_of(caplog)
     assert "missing there" in missing
     assert "embedding" not in missing
+
+
+class OneWordAtLeast(TokenTextEncoder):
+    """As a user's encoder that fails without text; `raises`: for which id it fails, too."""
+
+    raises = None
+
+    def decode(self, ids):
+        if not self._text_ids(ids) or self.raises in ids:
+            raise ValueError("nothing to decode")
+        return super().decode(ids)
+
+
+@pytest.mark.parametrize("raises", [None, 3])
+def test_an_encoder_that_fails_for_single_ids_is_named(tmp_path, other_of, caplog, raises):
+    theirs = encoder_of(tmp_path, *WORDS)
+    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
+    sources = OneWordAtLeast(theirs._path)
+    sources.raises = raises
+    model = run.build_model()
+    before = model.inputs_embedding.matrix.numpy()
+    warm_start(model, checkpoint, SimpleNamespace(encoders={"inputs": sources, "targets": theirs}))
+    found, there = model.inputs_embedding.matrix.numpy(), trained.inputs_embedding.matrix.numpy()
+    assert np.array_equal(found[:2], there[:2])
+    assert np.array_equal(found[2:], (there if raises is None else before)[2:])
+    assert np.array_equal(model.targets_embedding.matrix, trained.targets_embedding.matrix)
+    message = "OneWordAtLeast of the inputs cannot decode id 3 by itself (ValueError: nothing to"
+    assert [message in warning for warning in warnings_of(caplog)] == (
+        [True, False] if raises else []
+    )
+
+
+def test_numbers_are_no_bytes(tmp_path, other_of):
+    """Id 50 of bytes is "0", not 50."""
+    theirs = encoder_of(tmp_path, "50", "0", "é")
+    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
+    ours = {"inputs": ByteTextEncoder(), "targets": theirs}
+    model = registry.model("transformer")(run.hparams, 258, theirs.vocab_size)
+    before = model.inputs_embedding.matrix.numpy()
+    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    copied = np.any(model.inputs_embedding.matrix.numpy() != before, axis=1)
+    assert np.flatnonzero(copied).tolist() == [0, 1, 50]
+    assert np.array_equal(model.inputs_embedding.matrix[50], trained.inputs_embedding.matrix[3])
 
 
 @pytest.mark.parametrize(("layers", "message"), [(2, "are missing there"), (1, "")])
