@@ -20,9 +20,11 @@ import Keras.
 import dataclasses
 import importlib
 import importlib.util
+import os
 import pathlib
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -153,6 +155,7 @@ class _ProblemRegistry(Registry["type[Problem]"]):
 
 _problems = _ProblemRegistry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
+_refused_models: dict[str, str] = {}
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
 
 
@@ -298,6 +301,7 @@ def model(name: str) -> "type[Seq2Seq]":
     Raises:
         UsageError: the name is not registered; the message suggests the closest one.
     """
+    require_model(name)
     value = _models[name]
     if isinstance(value, str):
         module, _, attribute = value.partition(":")
@@ -314,7 +318,14 @@ def import_models() -> None:
 
 def require_model(name: str) -> None:
     """Raises UsageError unless a model with this name is registered; does not import it."""
+    if name in _refused_models:
+        raise UsageError(_refused_models[name])
     _models[name]
+
+
+def refuse_model(name: str, message: str) -> None:
+    """Makes the choice of a model an error: a user directory defines it with what is not here."""
+    _refused_models[name] = message
 
 
 def hparams(name: str) -> "HParams":
@@ -379,6 +390,9 @@ def registry_help() -> str:
     for title, names in sections.items():
         lines += ["", f"  {title}:"]
         lines += [f"    {line}" for line in _grouped(names)]
+    if _refused_models:
+        lines += ["", "  Models of the user directory that do not run here:"]
+        lines += [f"    * {name}" for name in sorted(_refused_models)]
     return "\n".join(lines)
 
 
@@ -400,7 +414,7 @@ def import_usr_dir(usr_dir: str) -> None:
     Raises:
         UserError: the folder is missing, has no `__init__.py`, or its import fails.
     """
-    folder = pathlib.Path(usr_dir).expanduser().resolve()
+    folder = pathlib.Path(os.path.abspath(pathlib.Path(usr_dir).expanduser()))
     init = folder / "__init__.py"
     if not init.is_file():
         raise UserError(
@@ -408,18 +422,16 @@ def import_usr_dir(usr_dir: str) -> None:
             "that register your problems, models, hparams or metrics"
         )
     name = folder.name
-    if not name.isidentifier():
-        raise UserError(
-            f"--t2t_usr_dir={usr_dir}: the folder's name {name!r} is not a Python identifier; "
-            "rename the folder"
-        )
     loaded = sys.modules.get(name)
     if loaded is not None:
         if getattr(loaded, "__file__", None) != str(init):
             raise UserError(f"--t2t_usr_dir={usr_dir}: a module named {name!r} is already loaded")
         return
     spec = importlib.util.spec_from_file_location(
-        name, init, submodule_search_locations=[str(folder)]
+        name,
+        init,
+        loader=upstream_imports.UserLoader(name, str(init)),
+        submodule_search_locations=[str(folder)],
     )
     assert spec is not None
     assert spec.loader is not None
@@ -429,12 +441,27 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.modules[name] = module
     upstream_imports.install([name])
     global_flags.define()
+    parent = str(folder.parent)
+    sys.path.insert(0, parent)
     try:
         spec.loader.exec_module(module)
-        # Worker processes inherit this path and unpickle what the folder defines.
-        sys.path.append(str(folder.parent))
     except Exception as error:
         del sys.modules[name]
         raise UserError(
-            f"--t2t_usr_dir={usr_dir}: importing {init} failed: {type(error).__name__}: {error}"
+            f"--t2t_usr_dir={usr_dir}: importing {init} failed: {_described(error, parent)}"
         ) from error
+    finally:
+        sys.path.remove(parent)
+    # Worker processes inherit this path and unpickle what the folder defines; functions of the
+    # folder may import what lies beside it.
+    sys.path.append(parent)
+
+
+def _described(error: Exception, folder: str) -> str:
+    """Returns an error of the user's code, with its line."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        return f"{text} in {error.filename}; t2t_lite runs Python 3"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"{f.filename}, line {f.lineno}" for f in frames if f.filename.startswith(folder)]
+    return f"{text} ({lines[-1]})" if lines and not isinstance(error, UserError) else text

@@ -1,16 +1,23 @@
-"""Imports of `tensor2tensor` in user directories, answered by `tensor2tensor_api`.
+"""Imports of `tensor2tensor` and TensorFlow 1 in user directories.
 
-The finder comes after Python's own: an installed tensor2tensor is not hidden. What answers is
-imported only when it is asked for.
+`tensor2tensor_api` answers those of `tensor2tensor`. Its finder comes after Python's own: an
+installed tensor2tensor is not hidden. What answers is imported only when it is asked for.
+
+In the modules of a user directory, and in those beside it, `tensorflow` also has the names of
+TensorFlow 1 (`tensor2tensor_api.tensorflow1`). No other module sees them.
 """
 
+import builtins
 import importlib
 import importlib.abc
 import importlib.machinery
 import logging
+import os
 import sys
+import sysconfig
 import types
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +57,53 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+class _UserFinder(importlib.abc.MetaPathFinder):
+    """Finds the modules of user directories and those beside them, where Python finds them.
+
+    Attributes:
+        owned: the names of the modules found.
+    """
+
+    def __init__(self) -> None:
+        self.owned: set[str] = set()
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Returns the spec of a user's module, with its loader; None for other modules."""
+        parent = fullname.rpartition(".")[0]
+        if (parent and parent not in self.owned) or not _FINDER.packages:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is None or not (parent or fullname in _FINDER.packages or _is_beside(spec)):
+            return None
+        self.owned.add(fullname)
+        if type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = UserLoader(fullname, spec.loader.path)
+        return spec
+
+
+class UserLoader(importlib.machinery.SourceFileLoader):
+    """Runs a user's module; its imports of tensorflow have the names of TensorFlow 1."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the module."""
+        # The import statements of the module and of its functions call this function.
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
+        _USER_FINDER.owned.add(module.__name__)
+        _EXECUTING.append(module.__name__)
+        try:
+            super().exec_module(module)
+        finally:
+            _EXECUTING.remove(module.__name__)
+
+
 _FINDER = _Finder()
+_USER_FINDER = _UserFinder()
+_EXECUTING: list[str] = []
 
 
 def install(packages: Iterable[str]) -> None:
@@ -62,8 +115,47 @@ def install(packages: Iterable[str]) -> None:
     _FINDER.packages += packages
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
+        sys.meta_path.insert(sys.meta_path.index(importlib.machinery.PathFinder), _USER_FINDER)
+
+
+def uninstall() -> None:
+    """Undoes every `install`."""
+    for finder in (_FINDER, _USER_FINDER):
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+    _FINDER.packages.clear()
+    _USER_FINDER.owned.clear()
 
 
 def packages() -> list[str]:
     """Returns the user directories for which `install` has been called in this process."""
     return list(_FINDER.packages)
+
+
+def is_executing(name: str = "") -> bool:
+    """Whether a user's module (the one with this name, if given) is being imported."""
+    return name in _EXECUTING if name else bool(_EXECUTING)
+
+
+def is_users(name: str) -> bool:
+    """Whether a module is of a user directory, or beside one."""
+    return name in _USER_FINDER.owned
+
+
+def _is_beside(spec: importlib.machinery.ModuleSpec) -> bool:
+    """Whether a module lies beside a user directory, other than among installed packages."""
+    places = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
+    folder = os.path.dirname(next(iter(places), ""))
+    loaded = (sys.modules.get(name) for name in _FINDER.packages)
+    paths = (path for module in loaded if module for path in module.__path__)
+    return folder not in sysconfig.get_paths().values() and folder in map(os.path.dirname, paths)
+
+
+def _import(
+    name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+) -> Any:
+    """Is `__import__` in users' modules."""
+    if level or name.partition(".")[0] != "tensorflow":
+        return builtins.__import__(name, globals, locals, fromlist, level)
+    tensorflow1 = importlib.import_module("t2t_lite.tensor2tensor_api.tensorflow1")
+    return tensorflow1.imported(name, bool(fromlist))

@@ -318,7 +318,6 @@ def test_usr_dir_registers(tmp_path: pathlib.Path):
     [
         ("usr_raises", "1 / 0", "importing .*usr_raises/__init__.py failed: ZeroDivisionError"),
         ("usr_syntax", "def", "failed: SyntaxError"),
-        ("usr-dashed", "", "'usr-dashed' is not a Python identifier"),
         ("json", "", "a module named 'json' is already loaded"),
         (
             "usr_clash",

@@ -6,21 +6,18 @@ from collections.abc import Callable
 from t2t_lite import registry
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.names import missing
+from t2t_lite.tensor2tensor_api.placeholders import Placeholder
 
 __all__: list[str] = []
 
 
-def __getattr__(name: str) -> Callable[[], HParams]:
-    """Returns the function of a registered set.
-
-    Raises:
-        MissingNameError: no set has this name; the message has the nearest one.
-    """
+def __getattr__(name: str) -> Callable[[], HParams] | Placeholder:
+    """Returns the function of a registered set; for other names, a placeholder."""
     if name.startswith("__"):
         raise AttributeError(name)
     known = registry.list_hparams()
     if name not in known:
-        raise missing("models", name, known)
+        return missing("models", name, known)
     return functools.partial(_made, name)
 
 

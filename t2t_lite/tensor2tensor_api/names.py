@@ -8,10 +8,11 @@ import importlib.util
 import sys
 import types
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from difflib import SequenceMatcher
 
-from t2t_lite.errors import UsageError, did_you_mean
-from t2t_lite.upstream_imports import ROOT
+from t2t_lite.registry import snake_case
+from t2t_lite.tensor2tensor_api.placeholders import MissingNameError, Placeholder, placeholder
+from t2t_lite.upstream_imports import ROOT, is_executing
 
 _PAGE = "docs/coming-from-t2t.md"
 _MODEL = "port the model: docs/extending.md#a-model"
@@ -100,8 +101,6 @@ REPLACEMENTS: Mapping[str, str] = {
     "utils.learning_rate": "the hparam learning_rate_schedule (docs/training.md)",
     "utils.metrics_hook": "--eval_early_stopping_steps (docs/training.md)",
     "utils.optimize": "the hparam optimizer (docs/training.md)",
-    "utils.registry.register_model": "register it with t2t_lite.register_model: "
-    "docs/extending.md#a-model",
     "utils.registry.register_optimizer": "choose one with the hparam optimizer",
     "utils.rouge": "the metrics rouge_1, rouge_2 and rouge_l (docs/evaluation.md)",
     "utils.t2t_model": _MODEL,
@@ -129,13 +128,6 @@ _ABSENT = {
 _PACKAGES = {"", "data_generators", "layers", "models", "models.research", "utils"}
 
 
-class MissingNameError(UsageError, ImportError):
-    """A module or name of tensor2tensor that is not offered; the message has its replacement.
-
-    Not an AttributeError: Python would replace the message of one in `from module import name`.
-    """
-
-
 def spec(fullname: str, packages: Iterable[str] = ()) -> importlib.machinery.ModuleSpec:
     """Returns the spec of a module of tensor2tensor.
 
@@ -143,22 +135,29 @@ def spec(fullname: str, packages: Iterable[str] = ()) -> importlib.machinery.Mod
         fullname: its name, such as `tensor2tensor.data_generators.problem`.
         packages: user directories, which may have copies of T2T's modules of problems.
 
+    Returns:
+        The spec; a module that is not here has placeholders for names.
+
     Raises:
-        MissingNameError: T2T has no such module, or it is not listed here.
+        MissingNameError: the name is a misspelt one of a module that is here.
     """
     name = fullname.removeprefix(ROOT).removeprefix(".")
-    if name not in _PACKAGES and name not in MODULES and name not in _ABSENT:
-        raise missing(*name.rpartition(".")[::2], known=(*MODULES, *_PACKAGES))
-    target = f"{__package__}.{MODULES[name]}" if name in MODULES else ""
     folder, _, module = name.rpartition(".")
+    is_known = name in _PACKAGES or name in MODULES or name in _ABSENT
+    if not is_known and (near := _near(module, _modules_in(folder))):
+        raise MissingNameError(f"{fullname} does not exist; did you mean {near!r}? (see {_PAGE})")
+    target = f"{__package__}.{MODULES[name]}" if name in MODULES else ""
     if not target and folder == "data_generators":
         copies = (f"{package}.{module}" for package in packages if package in sys.modules)
-        target = next((copy for copy in copies if importlib.util.find_spec(copy)), "")
-    return importlib.machinery.ModuleSpec(fullname, _Loader(target), is_package=name in _PACKAGES)
+        # A copy that imports the module of its own name means T2T's.
+        others = (copy for copy in copies if not is_executing(copy))
+        target = next((copy for copy in others if importlib.util.find_spec(copy)), "")
+    is_package = name in _PACKAGES or name not in MODULES
+    return importlib.machinery.ModuleSpec(fullname, _Loader(target), is_package=is_package)
 
 
-def missing(module: str, name: str, known: Any = ()) -> MissingNameError:
-    """Returns the error for a name that is not there.
+def missing(module: str, name: str, known: Iterable[str] = ()) -> Placeholder:
+    """Returns the placeholder of a name that is not there.
 
     Args:
         module: the module, without the leading `tensor2tensor`.
@@ -166,13 +165,38 @@ def missing(module: str, name: str, known: Any = ()) -> MissingNameError:
         known: the names that are there.
     """
     full = ".".join(filter(None, (module, name)))
-    text = REPLACEMENTS.get(full) or _ABSENT.get(module)
-    near = did_you_mean(name, [entry.rpartition(".")[2] for entry in known])
-    instead = f"; instead: {text}" if text else near
-    return MissingNameError(
-        f"{ROOT}.{full} is not available in t2t_lite{instead}; {_PAGE} lists what is",
-        name=f"{ROOT}.{full}",
+    parents = (module.rsplit(".", n)[0] for n in range(module.count(".") + 1))
+    text = REPLACEMENTS.get(full) or next((_ABSENT[p] for p in parents if p in _ABSENT), "")
+    if near := _near(name, known):
+        instead = f"; did you mean {near!r}?"
+    else:
+        instead = f"; instead: {text or _MODEL}"
+    return placeholder(
+        f"{ROOT}.{full}",
+        f"is not available in t2t_lite{instead}; {_PAGE} lists what is",
     )
+
+
+def _modules_in(folder: str) -> list[str]:
+    found = (name.rpartition(".") for name in (*MODULES, *_PACKAGES))
+    return [name for parent, _, name in found if parent == folder and name]
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Returns the known name that differs by the letters of one word; "": none.
+
+    T2T's own names of the same kind, such as those of two sets, differ by words or numbers.
+    """
+    words = snake_case(name).split("_")
+    for entry in known:
+        others = snake_case(entry).split("_")
+        differing = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
+        if len(words) == len(others) and len(differing) == 1:
+            one, other = differing[0]
+            is_spelling = [c for c in one if c.isdigit()] == [c for c in other if c.isdigit()]
+            if is_spelling and SequenceMatcher(None, one, other).ratio() >= 0.8:
+                return entry
+    return ""
 
 
 class _Loader(importlib.abc.Loader):
@@ -200,11 +224,11 @@ class _Loader(importlib.abc.Loader):
             vars(module)["__getattr__"] = functools.partial(_missing_name, name, ())
 
 
-def _missing_name(module: str, known: tuple[str, ...], name: str) -> NoReturn:
+def _missing_name(module: str, known: tuple[str, ...], name: str) -> Placeholder:
     """Is the `__getattr__` of a module."""
     if name.startswith("__"):
         raise AttributeError(name)
-    raise missing(module, name, known)
+    return missing(module, name, known)
 
 
 def _submodule(package: str, name: str) -> types.ModuleType:

@@ -22,6 +22,7 @@ __all__ = [
     "list_problems",
     "problem",
     "register_hparams",
+    "register_model",
     "register_problem",
     "register_ranged_hparams",
 ]
@@ -58,6 +59,18 @@ def register_hparams(name: Any = None) -> Any:
         _make_room("hparams set", chosen)
         registry.register_hparams(chosen)(_returning_settings(function, chosen))
         return function
+
+    return register(name) if callable(name) else functools.partial(register, own=name or "")
+
+
+def register_model(name: Any = None) -> Any:
+    """Returns the class; whoever chooses this model is told that T2T's models do not run here."""
+
+    def register(cls: Any, own: str = "") -> Any:
+        chosen = own or default_name(cls.__name__)
+        message = getattr(cls, "message", f"{cls.__module__}.{cls.__name__} is a model of T2T's")
+        registry.refuse_model(chosen, f"model {chosen!r} does not run here: {message}")
+        return cls
 
     return register(name) if callable(name) else functools.partial(register, own=name or "")
 

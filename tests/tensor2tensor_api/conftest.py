@@ -32,8 +32,8 @@ def upstream() -> Iterator[None]:
     warn_once.cache_clear()
     yield
     bad_lines.receive(STRICT)
-    sys.meta_path.remove(upstream_imports._FINDER)
-    upstream_imports._FINDER.packages.clear()
+    upstream_imports.uninstall()
+    registry._refused_models.clear()
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in ("tensor2tensor", "t2t_usr_dir") or name.startswith("usr_"):

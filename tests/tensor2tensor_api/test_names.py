@@ -41,20 +41,31 @@ def test_all_that_is_offered_can_be_imported(upstream):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("from tensor2tensor.utils.registry import register_model", "t2t_lite.register_model"),
-        ("from tensor2tensor.utils import t2t_model; t2t_model.T2TModel", "docs/extending.md"),
-        ("from tensor2tensor.models.transformer import transformer_bas", "'transformer_base'"),
+        ("from tensor2tensor.utils import t2t_model; t2t_model.T2TModel()", "docs/extending.md"),
+        (
+            "from tensor2tensor.models.transformer import transformer_bas as t; t()",
+            "'transformer_base'",
+        ),
         ("import tensor2tensor.data_generators.text_problem", "mean 'text_problems'"),
         ("from tensor2tensor.utils import registri", "mean 'registry'"),
-        ("from tensor2tensor.data_generators import wiki_lm; wiki_lm.X", "copy the module"),
-        ("from tensor2tensor.data_generators.problem import Problm", "mean 'Problem'"),
-        ("from tensor2tensor.data_generators.problem import Text2TextProblem", "text_problems"),
-        ("from tensor2tensor.data_generators.translate import token_generator", "generate_samples"),
-        ("from tensor2tensor.data_generators.wmt import WMTProblem", "translate.TranslateProblem"),
+        ("from tensor2tensor.data_generators import wiki_lm; wiki_lm.X()", "copy the module"),
+        ("from tensor2tensor.data_generators.problem import Problm; Problm()", "mean 'Problem'"),
+        (
+            "from tensor2tensor.data_generators.problem import Text2TextProblem as t; t()",
+            "text_problems",
+        ),
+        (
+            "from tensor2tensor.data_generators.translate import token_generator as t; t()",
+            "generate_samples",
+        ),
+        (
+            "from tensor2tensor.data_generators.wmt import WMTProblem as t; t()",
+            "translate.TranslateProblem",
+        ),
     ],
 )
 def test_a_missing_name_says_what_to_write_instead(upstream, statement, message):
-    with pytest.raises(ImportError, match=message) as raised:
+    with pytest.raises(ImportError, match=message) as raised:  # when it is used
         exec(statement)
     assert isinstance(raised.value, UsageError)
     assert "docs/coming-from-t2t.md" in str(raised.value)

@@ -1,0 +1,158 @@
+"""User directories of 2017 to 2020 are imported: models, TensorFlow 1, modules beside them."""
+
+import importlib
+import pathlib
+import sys
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError, UserError
+
+_HEAD = """
+from tensor2tensor.data_generators import problem, text_problems
+from tensor2tensor.utils import registry
+import tensorflow as tf
+"""
+
+
+def load(folder: pathlib.Path, **modules: str) -> None:
+    """Writes a user directory and imports it; `init` is its `__init__`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in modules.items():
+        path = folder / ("__init__.py" if name == "init" else f"{name}.py")
+        path.write_text(text, encoding="utf-8")
+    registry.import_usr_dir(f"{folder}/")
+
+
+def test_a_model_beside_a_problem_is_refused_alone(upstream, tmp_path):
+    text = """
+import functools
+from tensor2tensor.layers import common_attention, common_layers, modalities
+from tensor2tensor.models.transformer import Transformer
+from tensor2tensor.rl.envs import simulated
+from tensor2tensor.utils import expert_utils, t2t_model
+from tensor2tensor.visualization import visualization
+
+CONV = functools.partial(common_layers.conv, 3)
+KIND = common_attention.AttentionType.GLOBAL
+
+@expert_utils.add_name_scope()
+def named(x, act=common_layers.belu):
+    return common_attention.attention_bias(x)
+
+@registry.register_model
+class UsrNet(t2t_model.T2TModel):
+    def body(self, features):
+        return features
+
+@registry.register_model("usr_own_name")
+class Another(Transformer):
+    default = Transformer.body
+
+@registry.register_problem
+class UsrPairs(text_problems.Text2TextProblem):
+    pass
+
+assert not isinstance(1, t2t_model.T2TModel)
+"""
+    load(tmp_path / "usr_model", init="from . import both", both=_HEAD + text)
+    assert "usr_pairs" in registry.list_problems()
+    assert "usr_net" not in registry.list_models()
+    assert "do not run here:\n    * usr_net\n    * usr_own_name" in registry.registry_help()
+    for name, missing in (("usr_net", "T2TModel"), ("usr_own_name", "Transformer")):
+        with pytest.raises(UsageError, match=rf"{name}.*{missing}.*docs/extending\.md"):
+            registry.require_model(name)
+    both = sys.modules["usr_model.both"]
+    for use in (both.CONV, both.UsrNet, lambda: both.named(1)):
+        with pytest.raises(UsageError, match=r"docs/extending\.md"):
+            use()
+    with pytest.raises(UsageError, match=r"attention_bias .*used in .*both\.py, line \d+\)"):
+        both.named(1)
+
+
+def test_names_of_tensorflow_1_are_the_users_alone(upstream, tmp_path):
+    text = """
+from tensorflow import gfile
+import tensorflow.contrib.layers as contrib_layers
+import tensorflow.compat.v1 as tf1
+
+FLAGS = tf.flags.FLAGS
+FEATURES = {"inputs": tf.VarLenFeature(tf.int64), "size": tf.FixedLenFeature([], tf.int64)}
+MODE = tf.estimator.ModeKeys.TRAIN
+HPARAMS = tf.contrib.training.HParams(size=3)
+tf.logging.set_verbosity(tf.logging.INFO)
+
+class Cell(tf.contrib.rnn.RNNCell):
+    pass
+
+def read(path):
+    import tensorflow as inner
+    with inner.gfile.Open(path) as one, gfile.GFile(path) as two, tf1.gfile.Open(path) as three:
+        return one.read() + two.read() + three.read()
+
+def wrong():
+    return tf.contrib.layers.fully_connected(1)
+"""
+    load(tmp_path / "usr-dashed", init="from . import tf1", tf1=_HEAD.lstrip() + text)
+    own = sys.modules["usr-dashed.tf1"]
+    (tmp_path / "x.txt").write_text("a")
+    assert own.read(str(tmp_path / "x.txt")) == "aaa"
+    assert own.HPARAMS.size == 3
+    assert own.tf.io.gfile.exists(str(tmp_path))
+    for use in (own.Cell, own.wrong, own.contrib_layers.conv2d, own.tf.estimator.Estimator):
+        with pytest.raises(UsageError, match=r"tensorflow\.\w+\.\w+.* is TensorFlow 1's"):
+            use()
+    with pytest.raises(UsageError, match=r"usr-dashed/tf1\.py, line 24"):
+        own.wrong()
+    assert not hasattr(importlib.import_module("tensorflow"), "gfile")
+
+
+def test_modules_beside_a_linked_directory(upstream, tmp_path):
+    (tmp_path / "usr_beside.py").write_text("import tensorflow as tf\nSIZE = 2**8\n")
+    (tmp_path / "usr_late.py").write_text("import tensorflow as tf\nopen = tf.gfile.Open\n")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "__init__.py").write_text(
+        "import usr_beside\nSIZE = usr_beside.SIZE\n\n"
+        "def late():\n    import usr_late\n    return usr_late.open\n"
+    )
+    (tmp_path / "usr_link").symlink_to("real")
+    registry.import_usr_dir(str(tmp_path / "usr_link"))
+    link = sys.modules["usr_link"]
+    assert link.SIZE == 256
+    assert link.late()
+
+
+def test_a_module_of_the_same_name_imports_t2ts(upstream, tmp_path):
+    text = """
+from tensor2tensor.data_generators import babi_qa
+
+@registry.register_problem
+class UsrBabi(babi_qa.BabiQaConcat):
+    pass
+"""
+    load(tmp_path / "usr_same", init="from . import babi_qa", babi_qa=_HEAD + text)
+    assert "usr_babi" in registry.list_problems()
+    with pytest.raises(UsageError, match=r"babi_qa\.BabiQaConcat is not.*copy the module"):
+        registry.problem("usr_babi")
+
+
+def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
+    text = "from tensor2tensor.models.transformer import Transformer, transformer_base_v9\n"
+    load(tmp_path / "usr_hint", init=text)
+    for name in ("Transformer", "transformer_base_v9"):
+        with pytest.raises(UsageError, match=name) as raised:
+            getattr(sys.modules["usr_hint"], name)()
+        assert "did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("print 'ready'\n", r"__init__\.py.* line 1.*Python 3"),
+        ("x = 1\ny = unicode(x)\n", r"NameError.*__init__\.py, line 2"),
+    ],
+)
+def test_python_2_is_named_with_its_line(upstream, tmp_path, text, message):
+    with pytest.raises(UserError, match=message):
+        load(tmp_path / "usr_old", init=text)
