@@ -10,10 +10,12 @@ from t2t_lite.hparams import (
     lstm,
     moe_lstm,
     neural_gpu,
+    refused_sets,
     transformer,
     transformer_paper,
     transformer_variations,
     universal_transformer,
+    upstream_sets,
 )
 
 __all__ = [
@@ -26,8 +28,10 @@ __all__ = [
     "lstm",
     "moe_lstm",
     "neural_gpu",
+    "refused_sets",
     "transformer",
     "transformer_paper",
     "transformer_variations",
     "universal_transformer",
+    "upstream_sets",
 ]

@@ -157,6 +157,7 @@ _problems = _ProblemRegistry("problem", "t2t_lite.problems")
 _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
 _refused_models: dict[str, str] = {}
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
+_refused_hparams: dict[str, str] = {}
 
 
 class _MetricRegistry(Registry["type[Metric]"]):
@@ -335,12 +336,25 @@ def hparams(name: str) -> "HParams":
         UsageError: the name is not registered; the message suggests the closest one.
         TypeError: the set's function returned None (a forgotten `return`).
     """
+    if name in _refused_hparams and name not in list_hparams():
+        raise UsageError(_refused_hparams[name])
     made = _hparams[name]()
     if made is None:
         raise TypeError(
             f"hparams set {name!r} returned None: its function needs a `return hparams`"
         )
     return made
+
+
+def refuse_hparams(name: str, message: str) -> None:
+    """Makes the choice of a hparams set of T2T an error, unless a user registers one."""
+    _refused_hparams[name] = message
+
+
+def list_refused_hparams() -> list[str]:
+    """Returns the names of T2T's hparams sets that are not available."""
+    list_hparams()
+    return sorted(_refused_hparams)
 
 
 def metric(name: str) -> "Metric":

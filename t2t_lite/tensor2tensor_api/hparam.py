@@ -47,6 +47,12 @@ class HParams:
         vars(hparams)["_settings"] = settings
         return hparams
 
+    def extend_to(self, settings: Settings) -> None:
+        """Adds the fields of another model's set, which has all fields of this object's set."""
+        self._values.update({n: v for n, v in settings.to_dict().items() if n not in self._values})
+        self._own.difference_update(settings.names())
+        vars(self)["_settings"] = settings
+
     # ---- one field
 
     def __getattr__(self, name: str) -> Any:
@@ -84,7 +90,9 @@ class HParams:
         Raises:
             ValueError: the set has it already.
         """
-        is_t2ts = self._settings is not None and name not in self._settings.names()
+        is_t2ts = self._settings is not None and (
+            name not in self._settings.names() or name in t2t_fields.ADDED
+        )
         if name in self._values and not is_t2ts:
             raise ValueError(f"hparam {name!r} exists already: assign to it")
         if name not in self._values:

@@ -1,25 +1,73 @@
 """T2T's modules of models, as far as they hold functions of hparams sets."""
 
 import functools
-from collections.abc import Callable
+from typing import Any
 
 from t2t_lite import registry
+from t2t_lite.hparams.upstream_sets import FOR_TPU
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.names import missing
-from t2t_lite.tensor2tensor_api.placeholders import Placeholder
-
-__all__: list[str] = []
 
 
-def __getattr__(name: str) -> Callable[[], HParams] | Placeholder:
-    """Returns the function of a registered set; for other names, a placeholder."""
+def lstm_attention_base() -> HParams:
+    """Returns the set from which those with a kind of attention are made."""
+    return _made("lstm_seq2seq")
+
+
+def update_hparams_for_tpu(hparams: HParams) -> HParams:
+    """Changes a set to Adafactor and short texts, and returns it."""
+    smaller = min(hparams.batch_size, FOR_TPU["batch_size"])
+    for name, value in {**FOR_TPU, "batch_size": smaller}.items():
+        setattr(hparams, name, value)
+    return hparams
+
+
+def update_hparams_for_universal_transformer(hparams: HParams) -> HParams:
+    """Makes a set of the Transformer one of the Universal Transformer, and returns it."""
+    hparams.extend_to(registry.hparams("universal_transformer_small"))
+    hparams.pos = "none"  # positions are added at every step
+    hparams.num_rec_steps = hparams.num_hidden_layers
+    hparams.act_max_steps = 2 * hparams.num_hidden_layers
+    return hparams
+
+
+def add_evolved_transformer_hparams(hparams: HParams) -> HParams:
+    """Makes a set of the Transformer one of the Evolved Transformer, and returns it."""
+    hparams.num_encoder_layers = 3
+    hparams.num_decoder_layers = 4
+    hparams.learning_rate_constant /= hparams.learning_rate_warmup_steps**0.5
+    hparams.learning_rate_schedule = (
+        "constant*linear_warmup*single_cycle_cos_decay*rsqrt_hidden_size"
+    )
+    return hparams
+
+
+_CHANGING = [
+    add_evolved_transformer_hparams,
+    lstm_attention_base,
+    update_hparams_for_tpu,
+    update_hparams_for_universal_transformer,
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Returns the function of a set; for other names, a placeholder.
+
+    That of a set that is not available raises an error when it is called. What
+    `from tensor2tensor.models.transformer import *` imports are all functions.
+    """
+    known = registry.list_hparams()
+    functions = [*known, *registry.list_refused_hparams()]
+    if name == "__all__":
+        return [*(function.__name__ for function in _CHANGING), *functions]
     if name.startswith("__"):
         raise AttributeError(name)
-    known = registry.list_hparams()
-    if name not in known:
+    if name not in functions:
         return missing("models", name, known)
     return functools.partial(_made, name)
 
 
-def _made(name: str) -> HParams:
+def _made(name: str, *arguments: Any) -> HParams:
+    """Returns the set; those of ranges take an argument, before they are refused."""
+    del arguments
     return HParams.of(registry.hparams(name))

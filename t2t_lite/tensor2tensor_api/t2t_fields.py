@@ -19,6 +19,7 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "optimizer_adafactor_multiply_by_parameter_scale": True,
     "output_attention": True,
     "num_heads": 1,  # of attention in recurrent models
+    "num_trainable_top_decoder_layers": -1,
     "pack_dataset": False,
     "position_features": "",
     "pretrained_model_dir": "",
@@ -41,12 +42,15 @@ INSTEAD: Mapping[str, str] = {
     "use_fixed_batch_size": "batch_size counts subwords",
     "warm_start_from_second": "t2t-trainer --warm_start_from",
 }
+# Fields of our sets that users' functions add to T2T's, as T2T's own functions do.
+ADDED = frozenset({"attention_mechanism"})
 # Ours under T2T's name.
 RENAMED: Mapping[str, str] = {"activation_dtype": "dtype"}
 
 # T2T's defaults of fields that change nothing here: sizes of memory and logs, the placement on
 # devices, and fields that only models of other kinds read.
 NO_EFFECT: Mapping[str, Any] = {
+    "add_ffn_unit_to_the_transition_function": False,
     "add_relative_to_values": False,
     "area_key_mode": "none",
     "area_value_mode": "none",
@@ -54,11 +58,15 @@ NO_EFFECT: Mapping[str, Any] = {
     "attention_layer_size": 0,
     "compress_steps": 0,
     "conv_first_kernel": 3,
+    "couple_carry_transform_gates": True,
     "daisy_chain_variables": True,
     "data_dir": None,
+    "depth_embedding": True,
     "dropout": 0.2,
+    "dwa_elements": True,
     "eval_run_autoregressive": False,
     "force_full_predict": False,
+    "gate_ffn_layer": "dense",
     "heads_share_relative_embedding": False,
     "kernel_height": 3,
     "kernel_width": 1,
@@ -66,6 +74,7 @@ NO_EFFECT: Mapping[str, Any] = {
     "layer_prepostprocess_dropout": 0.1,
     "layer_prepostprocess_dropout_broadcast_dims": "",
     "layer_preprocess_sequence": "none",
+    "lstm_forget_bias": 1.0,
     "max_area_height": 1,
     "max_area_width": 1,
     "max_relative_position": 0,
@@ -92,11 +101,13 @@ NO_EFFECT: Mapping[str, Any] = {
     "multiproblem_vocab_size": -1,
     "no_data_parallelism": False,
     "norm_epsilon": 1e-6,
+    "num_mixedin_layers": 2,
     "num_sampled_classes": 0,
     "optimizer_adafactor_beta2": 0.999,
     "optimizer_zero_grads": False,
     "overload_eval_metric_name": "",
     "pad_batch": False,
+    "print_vars": False,
     "relu_dropout_broadcast_dims": "",
     "sampling_keep_top_k": -1,
     "sampling_temp": 1.0,
@@ -111,7 +122,9 @@ NO_EFFECT: Mapping[str, Any] = {
     "summarize_vars": False,
     "symbol_modality_num_shards": 1,
     "tpu_enable_host_call": False,
+    "transform_bias_init": -1.0,
     "use_custom_ops": True,
+    "use_memory_as_final_state": False,
     "use_pad_remover": True,
     "video_num_input_frames": 1,
     "video_num_target_frames": 1,

@@ -1,14 +1,20 @@
 """The registered sets hold T2T's values: a named set never changes its meaning."""
 
 import json
+import pathlib
 from typing import Any
 
 import pytest
 
 from t2t_lite import registry
+from t2t_lite.errors import UsageError
+from t2t_lite.hparams import upstream_sets
 
 # What T2T adds to every encoder input; off here unless a T2T checkpoint is imported.
 _DIFFERENT_HERE = {"use_target_space_embedding"}
+
+# Fields of T2T's with another name here.
+_RENAMED = {"activation_dtype": "dtype"}
 
 # Recorded sets of what this package does not have (yet).
 _NOT_HERE = ("transformer_prepend",)
@@ -258,6 +264,32 @@ def test_recorded_values(golden):
         fields = (ours.keys() & theirs.keys()) - _DIFFERENT_HERE
         assert len(fields) > 40
         assert {f: ours[f] for f in fields} == {f: theirs[f] for f in fields}, name
+
+
+def test_recorded_values_of_sets_made_from_a_table():
+    """All that T2T 1.15's source changes in transformer_base, set by set."""
+    path = pathlib.Path(__file__).parent / "upstream_sets.json"
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    assert set(recorded) == set(upstream_sets._SETS)
+    base = registry.hparams("transformer_base").to_dict()
+    for name, changes in recorded.items():
+        theirs = {_RENAMED.get(field, field): value for field, value in changes.items()}
+        theirs["pos"] = theirs.get("pos", "timing") or "none"
+        theirs["optimizer"] = theirs.get("optimizer", "adam").lower()
+        ours = registry.hparams(name).to_dict()
+        changed = {field for field, value in ours.items() if base.get(field) != value}
+        fields = (changed | theirs.keys()) & ours.keys() & (base.keys() | theirs.keys())
+        assert {f: ours[f] for f in fields} == {f: theirs.get(f, base.get(f)) for f in fields}, name
+
+
+def test_sets_that_are_not_available_say_why():
+    available = set(registry.list_hparams())
+    for name in registry.list_refused_hparams():
+        assert name not in available
+        with pytest.raises(UsageError, match=f"'{name}' is not available: it needs") as raised:
+            registry.hparams(name)
+        instead = str(raised.value).partition("; instead: ")[2].split()
+        assert not instead or instead[0] == "the" or instead[0].rstrip(",") in available
 
 
 @pytest.mark.parametrize("name", registry.list_hparams())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 
 Directory = Callable[[str], None]
 
@@ -140,3 +140,129 @@ def test_other_modalities_are_refused_when_they_are_chosen(directory, name, moda
     directory(_MODALITIES)
     with pytest.raises(UserError, match=f"problem '{name}': {modality}; only sequences"):
         registry.problem(name).get_feature_encoders(str(tmp_path))
+
+
+# ---- sets
+
+_SETS = """
+from tensor2tensor.models import lstm, transformer
+from tensor2tensor.models.research import attention_lm, universal_transformer
+from tensor2tensor.models.evolved_transformer import add_evolved_transformer_hparams
+from tensor2tensor.models.transformer import transformer_tpu as base
+from tensor2tensor.utils import registry
+
+@registry.register_hparams
+def usr_cubbitt():
+  hparams = transformer.transformer_cubbitt()
+  hparams.batch_size = 1500
+  return hparams
+
+@registry.register_hparams
+def usr_tpu():
+  hparams = base()
+  hparams.max_length = 100
+  return hparams
+
+@registry.register_hparams
+def usr_for_tpu():
+  hparams = transformer.transformer_base_single_gpu()
+  transformer.update_hparams_for_tpu(hparams)
+  return hparams
+
+@registry.register_hparams
+def usr_universal():
+  hparams = transformer.transformer_small()
+  hparams.num_hidden_layers = 4
+  hparams.add_hparam("usr_rate", 0.5)
+  hparams = universal_transformer.update_hparams_for_universal_transformer(hparams)
+  hparams.recurrence_type = "act"
+  hparams.gate_ffn_layer = "dense"
+  return hparams
+
+@registry.register_hparams
+def usr_evolved():
+  return add_evolved_transformer_hparams(transformer.transformer_big())
+
+@registry.register_hparams
+def usr_lstm():
+  hparams = lstm.lstm_attention_base()
+  hparams.add_hparam("attention_mechanism", "luong")
+  hparams.dropout = 0.3
+  return hparams
+
+@registry.register_hparams
+def usr_prepend():
+  return transformer.transformer_prepend()
+
+@registry.register_hparams
+def usr_area():
+  return lstm.lstm_area_attention_base()
+
+@registry.register_hparams
+def usr_lm():
+  return attention_lm.attention_lm_translation_l12()
+
+@registry.register_ranged_hparams
+def usr_range(rhp):
+  transformer.transformer_base_range(rhp)
+  rhp.set_float("learning_rate", 0.3, 3.0, scale=rhp.LOG_SCALE)
+"""
+
+
+def test_sets_that_start_from_t2ts(directory):
+    directory(_SETS)
+    changed = {
+        "usr_cubbitt": ("transformer_cubbitt", {"batch_size": 1500}),
+        "usr_tpu": ("transformer_tpu", {"max_length": 100}),
+        "usr_for_tpu": (
+            "transformer_tpu",
+            {"batch_size": 1024, "learning_rate_constant": 0.1},
+        ),
+        "usr_evolved": ("evolved_transformer_big", {}),
+        "usr_lstm": ("lstm_seq2seq", {"attention_mechanism": "luong", "dropout": 0.3}),
+    }
+    for name, (parent, changes) in changed.items():
+        assert registry.hparams(name) == registry.hparams(parent).copy(**changes), name
+    universal = registry.hparams("usr_universal")
+    expected = registry.hparams("adaptive_universal_transformer_small").copy(
+        **{"num_hidden_layers": 4, "hidden_size": 256, "filter_size": 1024, "num_heads": 4},
+        **{"num_rec_steps": 4, "act_max_steps": 8},
+    )
+    assert universal.to_dict() == {**expected.to_dict(), "usr_rate": 0.5}
+    assert isinstance(universal, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("usr_prepend", "'transformer_prepend' is not available: it needs prepend_mode.*_base_v2"),
+        ("usr_area", "'lstm_area_attention_base' is not available: it needs attention to areas"),
+        ("usr_lm", "'attention_lm_translation_l12' is not available: it needs prepend_mode"),
+        ("transformer_librispeech", "'transformer_librispeech' is not available: it needs speech"),
+    ],
+)
+def test_sets_that_are_not_available_are_refused_when_chosen(directory, name, message):
+    directory(_SETS)
+    with pytest.raises(UsageError, match=message):
+        registry.hparams(name)
+
+
+def test_all_functions_of_sets_can_be_imported_at_once(directory):
+    directory(
+        """
+        from tensor2tensor.models.transformer import *
+        from tensor2tensor.utils import registry
+
+        @registry.register_hparams
+        def usr_starred():
+          hparams = update_hparams_for_tpu(transformer_base_v2())
+          hparams.hidden_size = 16
+          return hparams
+
+        @registry.register_hparams("transformer_prepend")
+        def own():
+          return transformer_tiny()
+        """
+    )
+    assert registry.hparams("usr_starred").optimizer == "adafactor"
+    assert registry.hparams("transformer_prepend") == registry.hparams("transformer_tiny")
