@@ -9,6 +9,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training.optimizers import make_optimizer
 
 Directory = Callable[[str], None]
 
@@ -266,3 +267,61 @@ def test_all_functions_of_sets_can_be_imported_at_once(directory):
     )
     assert registry.hparams("usr_starred").optimizer == "adafactor"
     assert registry.hparams("transformer_prepend") == registry.hparams("transformer_tiny")
+
+
+# ---- optimizers
+
+_OPTIMIZERS = """
+from tensor2tensor.models import transformer
+from tensor2tensor.utils import registry
+
+def tuned(optimizer):
+  def make():
+    hparams = transformer.transformer_small()
+    hparams.optimizer = optimizer
+    hparams.learning_rate_schedule = "legacy"
+    hparams.learning_rate_decay_scheme = "noam"
+    hparams.learning_rate_warmup_steps = 4000
+    return hparams
+  return make
+
+for optimizer in (
+    "Adam", "TrueAdam", "MultistepAdam", "AdamW", "Adafactor", "Momentum", "SGD", "YellowFin"):
+  registry.register_hparams("usr_" + optimizer.lower())(tuned(optimizer))
+"""
+
+
+def test_optimizers_under_their_old_names(directory, caplog):
+    directory(_OPTIMIZERS)
+    names = {
+        "Adam": "adam",
+        "TrueAdam": "true_adam",
+        "MultistepAdam": "multistep_adam",
+        "AdamW": "adam_w",
+        "Adafactor": "adafactor",
+        "Momentum": "momentum",
+        "SGD": "sgd",
+    }
+    for old, name in names.items():
+        with caplog.at_level(logging.WARNING):
+            hparams = registry.hparams(f"usr_{old.lower()}")
+        assert hparams.optimizer == name
+        assert f"optimizer={old!r} is an old name; write {name!r}" in caplog.text
+        assert make_optimizer(hparams) is not None
+
+
+def test_an_optimizer_that_is_not_here_is_named_with_those_that_are(directory):
+    directory(_OPTIMIZERS)
+    with pytest.raises(UsageError, match=r"'yellow_fin': expected one of adam, .*adafactor"):
+        make_optimizer(registry.hparams("usr_yellowfin"))
+
+
+def test_the_old_name_of_adam_means_the_new_one(directory):
+    directory(_OPTIMIZERS)
+    old, new = (registry.hparams(name) for name in ("usr_adam", "transformer_small"))
+    new = new.copy(
+        learning_rate_schedule="legacy",
+        learning_rate_decay_scheme="noam",
+        learning_rate_warmup_steps=4000,
+    )
+    assert old == new
