@@ -62,7 +62,7 @@ def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplo
     assert np.array_equal(model(features()), trained(features()))
     count = len(model.trainable_variables)
     assert f"(step 30): copied {count} of {count} weights" in caplog.text
-    assert not [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert not warnings_of(caplog)
 
 
 def test_on_two_devices_both_get_the_weights(other, strategy_over):
@@ -150,6 +150,18 @@ def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_o
     assert np.array_equal(found[:6], trained.inputs_embedding.matrix.numpy()[:6])
     assert np.array_equal(found[6:], before[6:])
     assert "targets_embedding/matrix (6 of 8 rows copied)" in caplog.text
+
+
+def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tmp_path, other_of):
+    words = encoder_of(tmp_path, *WORDS)
+    theirs = {"inputs": encoder_of(tmp_path, *reversed(WORDS)), "targets": words}
+    run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
+    hparams = run.hparams.copy(shared_embedding_and_softmax_weights=True)
+    model = registry.model("transformer")(hparams, words.vocab_size, words.vocab_size)
+    ours = dict.fromkeys(theirs, words)
+    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    assert model.softmax_embedding is model.inputs_embedding
+    assert np.array_equal(model.inputs_embedding.matrix, trained.targets_embedding.matrix)
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,27 @@ def test_missing_pieces_are_named(tmp_path):
     (tmp_path / "hparams.json").write_text("{")
     with pytest.raises(UserError, match=r"hparams\.json is damaged: not JSON"):
         run_folder.open_run(str(tmp_path))
+
+
+def test_moving_averages_are_restored_where_training_kept_them(tmp_path):
+    run = make_run(tmp_path, overrides=f"{SMALL},ema_decay=0.9")
+    model = run.build_model()
+    optimizer = keras.optimizers.SGD(
+        keras.optimizers.schedules.ExponentialDecay(0.0, 1, 1.0), use_ema=True
+    )
+    optimizer.build(model.trainable_variables)
+    averages = optimizer.variables[-len(model.trainable_variables) :]
+    for number, average in enumerate(averages):
+        average.assign(tf.fill(average.shape, float(number)))
+    step = tf.Variable(5, dtype=tf.int64)
+    saved = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
+    saved.write(str(tmp_path / "model.ckpt-5"))
+    loaded = run.load_model().model
+    assert [float(np.mean(v)) for v in loaded.trainable_variables] == list(range(len(averages)))
+
+
+@pytest.mark.parametrize(("seed", "is_kept"), [(None, True), (1, True), (2, False)])
+def test_a_run_that_has_not_started_gives_way_to_another_seed(tmp_path, seed, is_kept):
+    run = make_run(tmp_path)
+    run_folder.forget_unstarted({**run.flags, "random_seed": seed}, run.hparams)
+    assert run_folder.is_run(tmp_path) == is_kept
