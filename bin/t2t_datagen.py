@@ -95,8 +95,10 @@ COMMAND = Command(
                 "report",
                 bool,
                 False,
-                "Generate nothing; read the text and print its lengths, what --clean would drop "
-                "and, if --data_dir holds the vocabulary, its coverage.",
+                "Generate nothing; read the text and print its lengths, what --clean would drop, "
+                "what is wrong with it (sides exchanged or copied, test sentences in training, a "
+                "vocabulary that does not fit) and, if --data_dir holds the vocabulary, its "
+                "coverage.",
             ),
             Flag(
                 "hparams_set",
@@ -283,16 +285,9 @@ def print_report(
         tmp_dir: folder of the raw files.
         options: how the data would be generated.
         hparams: settings of training's batches; None: no report on batches.
-
-    Raises:
-        UsageError: a problem is not a Text2TextProblem.
     """
     for name in names:
         problem = registry.problem(name)
-        if not isinstance(problem, Text2TextProblem):
-            raise UsageError(
-                f"--report reads pairs of text, and {name!r} is not a Text2TextProblem"
-            )
         problem.bad_input = BadInput(skip=options.skip_bad)
         for block in report(problem, data_dir, tmp_dir, options, hparams):
             print(block, flush=True)

@@ -39,6 +39,7 @@ from t2t_lite.generation import fingerprint, lock
 from t2t_lite.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
+from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.generator import (
     check_count,
     chunks_of,
@@ -111,14 +112,18 @@ def generate_problem(
         remains = f"{problem.dataset_filename()}-*{INCOMPLETE}"
         _delete(_matches(data_dir, remains))
         try:
+            encoder = example_encoder(problem, str(view))
+            findings = Findings(problem, str(view), tmp_dir, encoder.encoders)
             with _copied_back(view, data_dir):
                 tasks = [
                     (number, path)
                     for number, group in enumerate(incomplete)
-                    for path in _put_text(problem, group, data_dir, view, tmp_dir, options)
+                    for path in _put_text(
+                        problem, group, data_dir, view, tmp_dir, options, findings
+                    )
                 ]
+                findings.write()
             if tasks:
-                encoder = example_encoder(problem, str(view))
                 _run(_Job.of(incomplete, encoder, data_dir, options), tasks, pipeline)
         finally:
             _delete(_matches(data_dir, remains))
@@ -214,13 +219,14 @@ def _put_text(
     view: pathlib.Path,
     tmp_dir: str,
     options: DatagenOptions,
+    findings: Findings,
 ) -> Iterator[str]:
     """Writes a group's samples to files in data_dir, portion by portion; yields the paths."""
     chunks = []
     count = 0
     with progress(group.title) as advance:
         samples = read_samples(problem, str(view), tmp_dir, group.source, options)
-        for chunk in chunks_of(samples, group):
+        for chunk in findings.watched(group, chunks_of(samples, group)):
             name = f"{group.problem}-{group.source}-text-{chunk.first:012d}{INCOMPLETE}"
             path = FileSystems.join(data_dir, name)
             with FileSystems.create(path) as file:
@@ -289,7 +295,9 @@ def _small_files(folder: pathlib.Path) -> dict[str, bytes]:
 
 
 def _is_small(path: pathlib.Path) -> bool:
-    return path.name.startswith("vocab.") or path.name.endswith(".fingerprint.json")
+    return path.name.startswith("vocab.") or path.name.endswith(
+        (".fingerprint.json", ".findings.json")
+    )
 
 
 def _write_whole(path: str, contents: Iterable[bytes]) -> None:

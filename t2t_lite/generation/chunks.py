@@ -71,11 +71,14 @@ class ExampleEncoder:
     Args:
         problem_name: the problem's name, for errors.
         encoders: the encoders of `inputs` and `targets`; only of those sides that examples have.
+
+    Attributes:
+        encoders: the same.
     """
 
     def __init__(self, problem_name: str, encoders: Mapping[str, "TextEncoder"]) -> None:
         self._problem_name = problem_name
-        self._encoders = encoders
+        self.encoders = encoders
         self._sides = tuple(side for side in _SIDES if side in encoders)
 
     def encode(self, chunk: Chunk) -> list[bytes]:
@@ -104,7 +107,7 @@ class ExampleEncoder:
 
     def _packed(self, side: str, lines: Sequence[str]) -> list[bytes]:
         """Returns the packed ids of each line with EOS; nothing for a line without ids."""
-        return [ids and ids + _EOS for ids in self._encoders[side].pack_lines(lines)]
+        return [ids and ids + _EOS for ids in self.encoders[side].pack_lines(lines)]
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
         """Returns a list of framed records for each shard; samples are dealt round-robin.

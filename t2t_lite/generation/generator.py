@@ -34,6 +34,7 @@ from t2t_lite.generation.chunks import (
 from t2t_lite.generation.cleaning import clean
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
+from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.workers import Workers, garbage_collector_paused
 from t2t_lite.progress import progress
 from t2t_lite.text.bad_input import BadInput
@@ -170,6 +171,7 @@ def generate_problem(
         OSError: a file cannot be written.
     """
     encoder = example_encoder(problem, data_dir)
+    findings = Findings(problem, data_dir, tmp_dir, encoder.encoders)
     for group in file_groups(problem, data_dir, tmp_dir):
         name = f"{group.problem}-{SPLIT_FILE_NAMES[group.source]}-chunks{INCOMPLETE}"
         folder = ChunkFolder(encoder, pathlib.Path(data_dir, name), len(group.files))
@@ -178,8 +180,9 @@ def generate_problem(
         else:
             _remove_remains(group)
             samples = read_samples(problem, data_dir, tmp_dir, group.source, options)
-            _generate(group, samples, folder, options)
+            _generate(group, samples, folder, options, findings)
         shutil.rmtree(folder.path, ignore_errors=True)
+    findings.write()
 
 
 def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
@@ -190,7 +193,11 @@ def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
 
 
 def _generate(
-    group: FileGroup, samples: Iterator[Sample], folder: ChunkFolder, options: DatagenOptions
+    group: FileGroup,
+    samples: Iterator[Sample],
+    folder: ChunkFolder,
+    options: DatagenOptions,
+    findings: Findings,
 ) -> None:
     """Writes the missing files of a group."""
     found = sum(path.suffix != INCOMPLETE for path in folder.path.glob("*"))
@@ -201,7 +208,8 @@ def _generate(
         count = 0
         sizes = [0] * len(group.files)
         with progress(group.title) as advance:
-            for chunk in workers.map(ChunkFolder.write_chunk, chunks_of(samples, group)):
+            texts = findings.watched(group, chunks_of(samples, group))
+            for chunk in workers.map(ChunkFolder.write_chunk, texts):
                 chunks.append(chunk.name)
                 count += chunk.samples
                 sizes = list(map(operator.add, sizes, chunk.sizes))

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.generation import record_text
 from t2t_lite.generation.cleaning import Cleaner, CleaningRules
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.file_groups import file_groups
+from t2t_lite.generation.file_groups import FileGroup, file_groups
+from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.generator import check_cleaning, seed_random
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import progress
@@ -43,16 +45,18 @@ Lengths = collections.Counter[tuple[int, int]]
 
 
 def report(
-    problem: Text2TextProblem,
+    problem: Problem,
     data_dir: str,
     tmp_dir: str,
     options: DatagenOptions,
     hparams: BasicHParams | None,
 ) -> Iterator[str]:
-    """Yields the report as blocks of text for a terminal, split by split.
+    """Yields the report as blocks of text for a terminal: of each split, then the findings.
 
     Args:
-        problem: the problem whose text to read.
+        problem: the problem whose text to read. If it encodes its samples or writes its files
+            itself, its data files are read; if there are none, they are generated in a temporary
+            folder.
         data_dir: folder of the vocabulary; tables that need it are omitted if it is missing.
         tmp_dir: folder of the raw files and downloads.
         options: how the data would be generated.
@@ -64,9 +68,24 @@ def report(
         UserError: a raw file is missing and cannot be downloaded.
         DataError: the raw text or the vocabulary is unusable.
     """
-    check_cleaning(problem, options)
+    if isinstance(problem, Text2TextProblem):
+        check_cleaning(problem, options)
     if hparams is not None:
         BatchingScheme.from_hparams(hparams, training=True)  # raise its errors before the work
+    if record_text.is_needed(problem):
+        with record_text.folder(problem, data_dir, tmp_dir, options) as folder:
+            yield from _report_on_records(problem, folder, tmp_dir, hparams)
+    elif isinstance(problem, Text2TextProblem):
+        yield from _report_on_text(problem, data_dir, tmp_dir, options, hparams)
+
+
+def _report_on_text(
+    problem: Text2TextProblem,
+    data_dir: str,
+    tmp_dir: str,
+    options: DatagenOptions,
+    hparams: BasicHParams | None,
+) -> Iterator[str]:
     files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]
     missing = [path for path in files if not path.is_file()]
     encoders = {} if missing else problem.load_encoders(data_dir)
@@ -75,6 +94,7 @@ def report(
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
             f"are omitted; run t2t-datagen --problem={problem.base_name} first\n"
         )
+    findings = Findings(problem, data_dir, tmp_dir, encoders)
     groups = file_groups(problem, data_dir, tmp_dir)
     for group in groups:
         problem.fetch_sources(tmp_dir, group.source)
@@ -85,24 +105,69 @@ def report(
         seed_random(options, group.source)
         corpora = problem.samples_by_corpus(data_dir, tmp_dir, group.source)
         with progress(group.title) as advance:
-            counts = _read(problem, corpora, cleaner, statistics, advance)
+            reader = _Reader(group, statistics, findings, advance)
+            counts = _read(problem, corpora, cleaner, reader)
         yield f"== {group.title}\n"
         yield counts
-        yield from statistics.describe()
-        if is_training and encoders:
-            yield statistics.describe_vocabulary()
-        if is_training and encoders and hparams is not None:
-            yield describe_batches(statistics.tokens, hparams)
+        yield from statistics.blocks(is_training, hparams)
+    yield from _describe_findings(findings)
+
+
+def _report_on_records(
+    problem: Problem, data_dir: str, tmp_dir: str, hparams: BasicHParams | None
+) -> Iterator[str]:
+    encoders = problem.load_encoders(data_dir)
+    findings = Findings(problem, data_dir, tmp_dir, encoders)
+    for group in record_text.groups(problem, data_dir):
+        statistics = TextStatistics(encoders, problem.sides)
+        with progress(group.title) as advance:
+            reader = _Reader(group, statistics, findings, advance)
+            examples = record_text.samples(problem, encoders, group)
+            while block := list(itertools.islice(examples, _BLOCK)):
+                reader.add([sample for sample, _ in block], [ids for _, ids in block])
+        yield f"== {group.title}\n"
+        yield _table([["records", f"{reader.count:,}"]])
+        yield from statistics.blocks(group.source == DatasetSplit.TRAIN, hparams)
+    yield from _describe_findings(findings)
+
+
+def _describe_findings(findings: Findings) -> Iterator[str]:
+    if lines := findings.lines():
+        yield "\n".join(["== findings", *lines, ""])
+
+
+class _Reader:
+    """Hands the samples of a group to the statistics and to the findings."""
+
+    def __init__(
+        self,
+        group: FileGroup,
+        statistics: "TextStatistics",
+        findings: Findings,
+        advance: Callable[[int], None],
+    ) -> None:
+        self.count = 0
+        self._group = group
+        self._statistics = statistics
+        self._findings = findings
+        self._advance = advance
+
+    def add(self, block: Sequence[Sample], ids: Sequence[record_text.Ids] | None = None) -> None:
+        """Adds consecutive samples, with their ids if they were encoded before."""
+        self._statistics.add(block, ids)
+        inputs, targets = ([sample[side] for sample in block] for side in _SIDES)
+        self._findings.add(self._group, self.count, inputs, targets)
+        self.count += len(block)
+        self._advance(len(block))
 
 
 def _read(
     problem: Text2TextProblem,
     corpora: Iterable[tuple[str, Iterable[Sample]]],
     cleaner: Cleaner,
-    statistics: "TextStatistics",
-    advance: Callable[[int], None],
+    reader: _Reader,
 ) -> str:
-    """Adds all pairs that `cleaner` keeps to `statistics`; returns the table of its counts."""
+    """Hands all pairs that `cleaner` keeps to the reader; returns the table of its counts."""
     rows = [["corpus", "pairs", *cleaner.dropped, "kept"]]
 
     def add_row(name: str, dropped: Mapping[str, int], kept: int) -> None:
@@ -113,8 +178,7 @@ def _read(
         dropped, kept = cleaner.dropped.copy(), cleaner.kept
         pairs = problem.prefixed(filter(cleaner.keeps, samples))
         while block := list(itertools.islice(pairs, _BLOCK)):
-            statistics.add(block)
-            advance(len(block))
+            reader.add(block)
         here = {rule: count - dropped[rule] for rule, count in cleaner.dropped.items()}
         add_row(name, here, cleaner.kept - kept)
     if len(rows) > 2:
@@ -145,31 +209,49 @@ class TextStatistics:
         self._unknown_in_all = 0
         self._sides = sides
 
-    def add(self, block: Sequence[Sample]) -> None:
-        """Counts some pairs."""
+    def add(self, block: Sequence[Sample], ids: Sequence[record_text.Ids] | None = None) -> None:
+        """Counts some pairs.
+
+        Args:
+            block: their text.
+            ids: their ids, EOS included; None: encode the text.
+        """
         sides = {side: [sample[side] for sample in block] for side in _SIDES}
         words = [[len(line.split()) for line in lines] for lines in sides.values()]
         self.words.update(zip(*words, strict=True))
         if self._encoders:
-            tokens = [self._encode(side, lines) for side, lines in sides.items()]
+            tokens = []
+            for side, lines in sides.items():
+                encoded = [example.get(side, []) for example in ids] if ids is not None else None
+                tokens.append(self._count(side, lines, encoded))
             self.tokens.update(zip(*tokens, strict=True))
 
-    def _encode(self, side: str, lines: Sequence[str]) -> list[int]:
+    def _count(
+        self, side: str, lines: Sequence[str], encoded: Sequence[Sequence[int]] | None
+    ) -> list[int]:
         """Counts the ids and unknown parts of some lines; returns the tokens of each line."""
         if side not in self._sides:
             return [0] * len(lines)
         encoder, counts = self._encoders[side], self._ids[side]
-        encoded = encoder.encode_lines(lines)
+        if encoded is None:
+            encoded = [[*ids, EOS_ID] for ids in encoder.encode_lines(lines)]
         ids = np.fromiter(itertools.chain.from_iterable(encoded), np.int64)
-        counts += np.bincount(ids, minlength=len(counts))
-        counts[EOS_ID] += len(lines)
+        counts += np.bincount(ids[ids < len(counts)], minlength=len(counts))
         for line in lines:
             if unknown := encoder.unknown(line):
                 self._unknown_in_all += len(unknown)
                 self._unknown.update(unknown)
         if len(self._unknown) > _MAX_UNKNOWN:
             self._unknown = collections.Counter(dict(self._unknown.most_common(_MAX_UNKNOWN // 2)))
-        return [len(ids) + 1 for ids in encoded]
+        return [len(ids) for ids in encoded]
+
+    def blocks(self, is_training: bool, hparams: BasicHParams | None) -> Iterator[str]:
+        """Yields all tables; of training, those of the vocabulary and of the batches, too."""
+        yield from self.describe()
+        if is_training and self._encoders:
+            yield self.describe_vocabulary()
+            if hparams is not None:
+                yield describe_batches(self.tokens, hparams)
 
     def describe(self) -> Iterator[str]:
         """Yields tables of the lengths, and the characters unknown to the vocabulary."""

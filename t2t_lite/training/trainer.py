@@ -34,6 +34,7 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.evaluation.command_metric import ProgramError
 from t2t_lite.evaluation.metric import Score
 from t2t_lite.evaluation.metrics import output_metrics
+from t2t_lite.generation import findings
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Values, train_values
 from t2t_lite.reporting.samples import attention_images, sample_table
@@ -170,6 +171,8 @@ class Trainer:
         rewriter = Rewriter.of(self.hparams, self.reader, self.run.encoders, self.seed)
         counted = count_examples(paths, scheme, self.reader, rewriter=rewriter)
         log.info("training data: %s", counted)
+        for line in findings.of_data(self.run.problem, config.data_dir):
+            log.warning("the data's text: %s", line)
         batches = iter(
             train_dataset(
                 paths,

@@ -93,7 +93,6 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
         (["--problem=no_such_*"], "selects no problem"),
         (["--problem=zoo_ape", "--exclude_problems=ape"], "selects no problem"),
         (["--problem=zoo_ape", "--clean=identicl"], "unknown cleaning rule 'identicl'"),
-        (["--problem=zoo_ape", "--report"], "--report reads pairs of text, and 'zoo_ape' is no"),
         (["--problem=zoo_ape", "--report", "--hparams=max_length=9"], "--hparams_set is missing"),
         (["--problem=zoo_ape", "--report", "--hparams_set=bas"], "unknown hparams set 'bas'"),
         (["--problem=zoo_ape", "--hparams_set=transformer_base"], "belong to --report"),

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -273,6 +274,24 @@ def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_findings_of_data_generation_come_before_the_first_step(
+    data_dir, tmp_path, config, monkeypatch, caplog
+):
+    folder = shutil.copytree(data_dir, tmp_path / "data")
+    name = registry.problem(config(data_dir, tmp_path).problem).dataset_filename()
+    found = {"dev": ["dev: 9 of 9 pairs are in the training data"], "all": ["all is copied"]}
+    (folder / f"{name}.findings.json").write_text(json.dumps(found))
+
+    def stop(*_) -> None:
+        raise UserError("no step")
+
+    monkeypatch.setattr(trainer.Trainer, "_try_largest_batch", stop)
+    with caplog.at_level("WARNING", "t2t_lite"), pytest.raises(UserError, match="no step"):
+        trainer.run(config(folder, tmp_path / "run"))
+    for line in (*found["dev"], *found["all"]):
+        assert f"the data's text: {line}" in caplog.messages
+
+
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch, config):
     def no_space(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
