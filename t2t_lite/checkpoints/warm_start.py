@@ -38,13 +38,15 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     theirs, ours = _by_name(other), _by_name(model)
     vocabularies = _Vocabularies(run, other_run)
     values: dict[str, np.ndarray] = {}
-    partly, reshaped = [], []
+    missing, partly, reshaped = [], [], []
     used = set()
+    every_row = list(model.vocabulary_rows())
     for name, weight in ours.items():
-        rows = [declared for declared in model.vocabulary_rows() if declared.weight is weight]
-        pairs = _pairs(rows, other) if rows else []
+        rows = [declared for declared in every_row if declared.weight is weight]
+        pairs = _pairs(rows, other)
         there = pairs[0][1].weight if pairs else None if rows else theirs.get(name)
         if there is None:
+            missing.append(name)
             continue
         used.add(id(there))
         if pairs and (run or there.shape == weight.shape):
@@ -74,8 +76,6 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     )
     _report("have another shape there and keep their initial values", reshaped)
     _report("are of another vocabulary there; rows that it lacks keep their initial values", partly)
-    shapes = {entry.split(" ")[0] for entry in reshaped}
-    missing = [name for name in ours if name not in values and name not in shapes]
     _report("are missing there and keep their initial values", missing)
     unused = [name for name, weight in theirs.items() if id(weight) not in used]
     _report("exist there, but not in this model", unused)

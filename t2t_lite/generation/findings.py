@@ -5,9 +5,8 @@ missing cells of a table: data generation, its report and the trainer name them 
 
 Of each split, every n-th sample is kept, n growing with the split, and looked at in the end: memory
 and time hardly depend on the size of the corpus. Held-out samples are looked for among those
-training samples whose digests have a number of low bits zero, also growing. `Findings.write` puts
-the findings beside the data as `{problem}.findings.json`, for the trainer; without findings, there
-is no such file.
+training samples whose digests have a number of low bits zero, also growing. If there are findings,
+`Findings.write` puts them beside the data as `{problem}.findings.json`, for the trainer.
 """
 
 import json

@@ -64,7 +64,7 @@ def register_hparams(name: Any = None) -> Any:
 
 
 def register_model(name: Any = None) -> Any:
-    """Returns the class; whoever chooses this model is told that T2T's models do not run here."""
+    """Returns the class; choosing its model is an error: T2T's models do not run here."""
 
     def register(cls: Any, own: str = "") -> Any:
         chosen = own or default_name(cls.__name__)

@@ -148,7 +148,7 @@ class ByteTextEncoder(TextEncoder):
         return [byte + self._OFFSET for byte in text.encode("utf-8")]
 
     def symbol(self, id_: int) -> str:
-        """Returns an ASCII character, or a lone surrogate for a byte that is no text by itself."""
+        """Returns an ASCII character; for a byte beyond ASCII, a lone surrogate."""
         return bytes([id_ - self._OFFSET]).decode("utf-8", "surrogateescape")
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -168,7 +168,7 @@ class TokenTextEncoder(TextEncoder):
 
     Raises:
         DataError: a line does not contain exactly one token, a token occurs twice, or `oov_token`
-            is missing.
+            is missing or reserved.
     """
 
     def __init__(self, path: str | os.PathLike[str], oov_token: str | None = None) -> None:
@@ -192,6 +192,8 @@ class TokenTextEncoder(TextEncoder):
             self._ids.setdefault(token, len(self._ids))
         if not named:
             raise DataError(f"{path} is empty; put your tokens there, one per line")
+        if oov_token in RESERVED_TOKENS:
+            raise DataError(f"oov_token {oov_token!r} is reserved; choose a token of {path}")
         if oov_token is not None and oov_token not in self._ids:
             raise DataError(f"{path} does not contain the oov_token {oov_token!r}; add it")
         self._tokens = list(self._ids)

@@ -92,6 +92,11 @@ class TestTokens:
         with pytest.raises(DataError, match=message):
             text_encoder.TokenTextEncoder(write_tokens(text))
 
+    @pytest.mark.parametrize("name", ["<pad>", "<EOS>"])
+    def test_a_reserved_token_replaces_no_unknown_ones(self, write_tokens, name):
+        with pytest.raises(DataError, match=f"oov_token '{name}' is reserved; choose a token of"):
+            text_encoder.TokenTextEncoder(write_tokens(f"{name}\nhaus\n"), oov_token=name)
+
     def test_missing_oov_token(self, write_tokens):
         with pytest.raises(DataError, match="oov_token 'UNK'"):
             vocabularies.load(VocabType.TOKEN, write_tokens("a\n"), oov_token="UNK")
