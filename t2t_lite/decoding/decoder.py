@@ -113,6 +113,8 @@ class Decoder:
         self.encoders = encoders
         self.max_input_size = hparams.source_limit(m.hparams.max_length for m in models)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
+        positions = [m.learned_positions for m in models]
+        self._learned_positions = min(filter(None, positions), default=0)
         if hparams.replace_unk and self.text.unknown_id is None:
             raise UsageError(
                 "decode hparam replace_unk=true: the target vocabulary has no token for unknown "
@@ -326,12 +328,30 @@ class Decoder:
         try:
             for index, results in self._replicas.map(work, chosen):
                 number = left[index]
-                yield joiner.add(number, dict(zip(batches[number], results, strict=True)))
+                found = dict(zip(batches[number], results, strict=True))
+                for i, hypotheses in found.items():
+                    self._warn_beyond_positions(items[i], lengths[i], hypotheses, name)
+                yield joiner.add(number, found)
         except NotANumberError as error:
             place = f"{name} {error.source.number}"
             raise diverged(self._models, self.names, error.source, place) from None
         except NothingPermittedError as error:
             raise NoOutputError(f"{name} {error.source.number}") from None
+
+    def _warn_beyond_positions(
+        self, item: _Item, length: int, hypotheses: Sequence[Hypothesis], name: str
+    ) -> None:
+        """Warns of a source or an output that is longer than the model has learned positions."""
+        source = item if isinstance(item, Source) else item.source
+        start = self._prompt_size(source)
+        size = max(length, *(start + len(found.ids) + 1 for found in hypotheses[:1]))
+        if 0 < self._learned_positions < size:
+            log.warning(
+                "%s %d or its output has %d subwords, but the model has learned %d positions "
+                "(max_length): the subwords beyond share the last one, and what follows may be "
+                "poor; shorten the line",
+                *(name, source.number, size, self._learned_positions),
+            )
 
     # ---- one batch
 

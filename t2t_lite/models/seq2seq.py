@@ -21,6 +21,7 @@ from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer, Statistics, collect
 from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.dropout import drop_symbols
 from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 from t2t_lite.models.model_part import ModelPart
@@ -196,6 +197,13 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """The layers with losses in addition to that of the tokens."""
         parts = _private_api.flattened(self)
         return [part for part in parts if isinstance(part, AuxiliaryLayer)]
+
+    @property
+    def learned_positions(self) -> int:
+        """The positions for which the model learns a vector; 0: its positions have no end."""
+        parts = _private_api.flattened(self)
+        tables = [p for p in parts if isinstance(p, Position) and p.kind == "emb"]
+        return min((table.max_length for table in tables), default=0)
 
     def hidden_and_statistics(
         self, features: Features, training: bool = False

@@ -153,6 +153,38 @@ def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
     assert message.startswith("line 9: the prompt has 5 subwords, more than max_input_size=4")
 
 
+@pytest.mark.parametrize(
+    ("name", "hparams_set", "changes"),
+    [
+        ("transformer", "transformer_test", {"pos": "emb"}),
+        (
+            "conv_s2s",
+            "conv_s2s_iwslt_de_en",
+            {"hidden_size": 8, "num_hidden_layers": 1, "encoder_layers": "", "decoder_layers": ""},
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("sources", "targets"), [(["abcdef", "abcdefgh"], ["x", "x"]), (["a", "b"], ["xy", "xyz" * 3])]
+)
+def test_lines_beyond_the_learned_positions_are_named(
+    name, hparams_set, changes, sources, targets, caplog
+):
+    small = registry.hparams(hparams_set).copy(max_length=8, **changes)
+    model = registry.model(name)(small, 258, 258)
+    decoder = Decoder(model, Bytes(), BYTES, DecodeHParams(max_input_size=0))
+    encoded = decoder.text.encode(sources)
+    decoder.score(encoded, decoder.text.encode_targets(targets, "line"), "line")
+    (message,) = caplog.messages
+    size = max(len(sources[1]), len(targets[1])) + 1
+    assert message.startswith(f"line 2 or its output has {size} subwords, but the model has learne")
+
+
+def test_positions_that_have_no_end_are_not_warned_of(caplog):
+    copier(max_input_size=0, extra_length=0).translate(["a" * 60])
+    assert not caplog.messages
+
+
 def test_lines_without_text_do_not_reach_the_model():
     decoder = copier()
     assert decoder.translate(["", " ", "\u0085"]) == ["", "", ""]
