@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.rounding import assert_close
+from support.rounding import assert_close, relative_bound
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
+from t2t_lite.layers.base import default_policy
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.transformer import Transformer
 
@@ -111,6 +112,35 @@ def test_a_classifier_is_cloned_and_quantized(make_untrained, features):
     error = 16 * inputs * weights / 127
     assert np.abs(numpy_of(classifier(features["inputs"])) - wanted).max() <= error
     assert classifier.layers[-1].kernel.dtype == "int8"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("dtype", "around"), [("float16", "bfloat16"), ("float32", "float16")])
+def test_dtype_policies_of_a_model_and_of_the_layers_around_it(
+    make_model, kind, features, dtype, around
+):
+    """The hparam `dtype` sets a model's policy; Keras's global policy that of other layers."""
+    model = make_model(kind, dtype=dtype)
+    ids = features["inputs"]
+    with default_policy(keras.DTypePolicy(f"mixed_{around}")):
+        given = keras.Input((None,), dtype="int32")
+        head = keras.layers.Dense(3)
+        classifier = keras.Model(given, head(model.encoder(given)))
+    head.set_weights([np.ones(weight.shape) * [1, 2, 4] for weight in head.get_weights()])
+    assert {weight.dtype for weight in classifier.trainable_weights} == {"float32"}
+    found = classifier(ids)
+    assert keras.backend.standardize_dtype(found.dtype) == around
+    encoded = numpy_of(ops.cast(model.encoder(ids), "float32"))  # [B, S, D]
+    wanted = (encoded.sum(-1, keepdims=True) + 1) * [1, 2, 4]
+    # The encoder's output, each product and each sum are rounded to the narrower of the types.
+    size = (np.abs(encoded).sum(-1).max() + 1) * 4
+    bound = relative_bound(encoded.shape[-1] + 2, around) * size
+    assert np.abs(numpy_of(ops.cast(found, "float32")) - wanted).max() <= bound
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    classifier.compile("sgd", loss, run_eagerly=True, auto_scale_loss=False)
+    before = numpy_of(model.encoder.trainable_weights[0])
+    classifier.train_on_batch(ids, ids % 3)
+    assert not np.array_equal(numpy_of(model.encoder.trainable_weights[0]), before)
 
 
 @pytest.mark.integration
