@@ -156,8 +156,12 @@ def are_translations(pairs: Sequence[Pair]) -> bool:
 
 
 def copies(pairs: Sequence[Pair]) -> tuple[list[Pair], int]:
-    """Returns the sentences that are the same on both sides, and the number of all sentences."""
-    sentences = [pair for pair in pairs if is_sentence(pair.inputs) or is_sentence(pair.targets)]
+    """Returns the sentences that are the same on both sides, and the number of all sentences.
+
+    Pairs without a target, as of an unlabelled test split, are left out.
+    """
+    both = (pair for pair in pairs if pair.inputs and pair.targets)
+    sentences = [pair for pair in both if is_sentence(pair.inputs) or is_sentence(pair.targets)]
     return [pair for pair in sentences if not is_contrast(pair)], len(sentences)
 
 

@@ -138,6 +138,16 @@ def test_a_training_split_that_is_copied_as_a_whole():
     assert line.startswith("train: source and target are the same in 200 of 200 pairs")
 
 
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_missing_targets_are_no_copies(is_copy):
+    class Unlabelled(Zoo):
+        def pair(self, number, split):
+            source, target = super().pair(number, split)
+            return source, "" if split == DatasetSplit.TEST else source if is_copy else target
+
+    assert found(Unlabelled()) == []
+
+
 class Copy(Zoo):
     """The task is to copy."""
 
