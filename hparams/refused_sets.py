@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from t2t_lite import registry
 
 # What the sets need: their names.
-_NEEDS: Mapping[str, str] = {
+NEEDS: Mapping[str, str] = {
     "speech, which no model here reads": """
         lstm_asr_v1 transformer_common_voice transformer_common_voice_tpu transformer_librispeech
         transformer_librispeech_tpu transformer_librispeech_tpu_v1 transformer_librispeech_tpu_v2
@@ -102,7 +102,7 @@ _NEEDS: Mapping[str, str] = {
     """,
 }
 
-for _reason, _names in _NEEDS.items():
+for _reason, _names in NEEDS.items():
     for _name in _names.split():
         registry.refuse_hparams(
             _name, f"T2T's hparams set {_name!r} is not available: it needs {_reason}"

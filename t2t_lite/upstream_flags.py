@@ -38,6 +38,11 @@ def flags_of(command: str) -> tuple[T2TFlag, ...]:
     return _TABLE.get(command, ())
 
 
+def commands() -> tuple[str, ...]:
+    """Returns the names of T2T's commands."""
+    return tuple(_TABLE)
+
+
 def accepted(command: str) -> list[T2TFlag]:
     """Returns T2T's flags that the command takes but ignores."""
     return [flag for flag in flags_of(command) if flag.treatment is Treatment.ACCEPTED]

@@ -33,7 +33,7 @@ _PATHS = {
 }
 
 # Members of T2T's classes that are never called here, and why not or what to do instead.
-_REFUSED: Mapping[str, str] = {
+REFUSED_MEMBERS: Mapping[str, str] = {
     "preprocess_example": "change the samples when generating them",
     "preprocess": "change the samples when generating them",
     "dataset": "examples are read from the files of t2t-datagen",
@@ -48,7 +48,13 @@ _BASES = [
         "translate",
     )
 ]
-_IGNORED = ("decode_hooks", "eval_hooks", "eval_metric_fns", "max_length", "serving_input_fn")
+IGNORED_MEMBERS = (
+    "decode_hooks",
+    "eval_hooks",
+    "eval_metric_fns",
+    "max_length",
+    "serving_input_fn",
+)
 
 
 def default_model_hparams() -> HParams:
@@ -154,7 +160,7 @@ class ProblemAdapter(problem.Problem):
                 "hparam batch_size to the subwords of a batch: the number of examples times their "
                 "length"
             )
-        for name, instead in _REFUSED.items():
+        for name, instead in REFUSED_MEMBERS.items():
             if not lacks and overrides(upstream, name):
                 lacks = f"a call of {name}: {instead}"
         if not lacks and not self._has_readable_examples():
@@ -164,7 +170,7 @@ class ProblemAdapter(problem.Problem):
                 f"problem {self.base_name!r} needs what t2t_lite does not have: {lacks} "
                 "(docs/coming-from-t2t.md)"
             )
-        if ignored := [name for name in _IGNORED if overrides(upstream, name)]:
+        if ignored := [name for name in IGNORED_MEMBERS if overrides(upstream, name)]:
             warn_once(f"problem {self.base_name}: not called here: {', '.join(ignored)}")
 
     def _has_readable_examples(self) -> bool:

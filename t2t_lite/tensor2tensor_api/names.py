@@ -14,7 +14,7 @@ from t2t_lite.registry import snake_case
 from t2t_lite.tensor2tensor_api.placeholders import MissingNameError, Placeholder, placeholder
 from t2t_lite.upstream_imports import ROOT, is_executing
 
-_PAGE = "docs/coming-from-t2t.md"
+_PAGE = "docs/t2t-names.md"
 _MODEL = "port the model: docs/extending.md#a-model"
 _SETS = "t2t-trainer --registry_help lists the models and sets that are here"
 _SAMPLES = "generate_samples of a text_problems.Text2TextProblem, which yields texts"

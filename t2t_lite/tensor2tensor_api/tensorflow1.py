@@ -24,7 +24,7 @@ class ModeKeys:
 
 
 class _Module(types.ModuleType):
-    """A module of TensorFlow; what it lacks comes from compat.v1, and then from `_NAMES`."""
+    """A module of TensorFlow; what it lacks comes from compat.v1, and then from `NAMES`."""
 
     def __getattr__(self, name: str) -> Any:
         path = self.__name__.removeprefix(_ROOT).removeprefix(".")
@@ -36,7 +36,7 @@ class _Module(types.ModuleType):
                 return _module(full) if isinstance(found, types.ModuleType) else found
         if name.startswith("__"):
             raise AttributeError(name)
-        if (made := _NAMES.get(full.removeprefix(f"{_V1}."))) is not None:
+        if (made := NAMES.get(full.removeprefix(f"{_V1}."))) is not None:
             return made()
         return placeholder(
             f"{_ROOT}.{full}",
@@ -51,7 +51,7 @@ def _module(path: str) -> _Module:
 
 
 # Names that TensorFlow 2 lacks, even in compat.v1.
-_NAMES: Mapping[str, Callable[[], Any]] = {
+NAMES: Mapping[str, Callable[[], Any]] = {
     "app.flags": lambda: _module("flags"),
     "contrib": lambda: _module("contrib"),
     "contrib.framework": lambda: _module("contrib.framework"),

@@ -1,7 +1,6 @@
 """Which names of tensor2tensor can be imported, and what the others say."""
 
 import importlib
-import pathlib
 import pkgutil
 import re
 import subprocess
@@ -12,8 +11,6 @@ import pytest
 from t2t_lite import registry, upstream_imports
 from t2t_lite.errors import UsageError
 from t2t_lite.tensor2tensor_api import names
-
-_PAGE = pathlib.Path(__file__).parents[2] / "docs" / "coming-from-t2t.md"
 
 
 def test_modules_are_those_of_this_package(upstream):
@@ -68,7 +65,7 @@ def test_a_missing_name_says_what_to_write_instead(upstream, statement, message)
     with pytest.raises(ImportError, match=message) as raised:  # when it is used
         exec(statement)
     assert isinstance(raised.value, UsageError)
-    assert "docs/coming-from-t2t.md" in str(raised.value)
+    assert "docs/t2t-names.md" in str(raised.value)
 
 
 def test_a_user_directory_may_have_copies_of_modules(upstream, tmp_path):
@@ -120,21 +117,3 @@ def test_what_to_use_instead_exists():
     assert len(mentioned) > 4
     for name in mentioned:
         pkgutil.resolve_name(f"t2t_lite{name}")
-
-
-def test_the_documentation_lists_every_name(upstream):
-    page = _PAGE.read_text()
-    listed: dict[str, str] = {}
-    for name, text in re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page, re.MULTILINE):
-        listed[name] = f"{listed[name]} {text}" if name in listed else text
-    for module, text in listed.items():
-        if text.startswith("as `"):
-            listed[module] = listed[f"data_generators.{text[4:-1]}"]
-    for module in names.MODULES:
-        found = importlib.import_module(f"tensor2tensor.{module}")
-        shown = re.findall(r"`(\w+)`", listed[module])
-        assert shown == found.__all__ or module.startswith("models."), module
-    for name, instead in names.REPLACEMENTS.items():
-        assert listed[name] == instead, name
-    rest = set(listed) - set(names.MODULES) - set(names.REPLACEMENTS)
-    assert not rest
