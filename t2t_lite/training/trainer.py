@@ -399,7 +399,8 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     if not isinstance(hparams, wanted):
         raise UsageError(
             f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "
-            f"but model {config.model!r} needs a {wanted.__name__}"
+            f"but model {config.model!r} needs a {wanted.__name__}: choose a set of this model, or "
+            "start from one"
         )
     rdrop.refuse_without_dropout(hparams)
     return hparams.freeze()

@@ -7,6 +7,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.tensor2tensor_api import registry as t2t_registry
 from t2t_lite.tensor2tensor_api.common_hparams import basic_params1
@@ -140,6 +141,17 @@ def test_basic_params_have_t2ts_values():
     hparams.add_hparam("filter_size", 2048)
     assert (hparams.hidden_size, hparams.num_hidden_layers, hparams.filter_size) == (64, 4, 2048)
     assert hparams.to_settings("mine").filter_size == 2048
+
+
+def test_basic_params_are_enough_for_an_lstm():
+    hparams = basic_params1()
+    hparams.dropout = 0.3
+    hparams.num_hidden_layers = 2
+    settings = hparams.to_settings("mine")
+    assert isinstance(settings, LSTMHParams)
+    assert settings.copy(batch_size=1024, hidden_size=128, weight_decay=0.0, dropout=0.2) == (
+        registry.hparams("lstm_seq2seq")
+    )
 
 
 def test_sets_are_registered_as_this_packages(upstream):
