@@ -1,8 +1,14 @@
-"""T2T's base class of algorithmic problems."""
+"""T2T's algorithmic problems: the base class, and the registered ones to derive from.
 
+Those of arithmetic are left out: their symbols here include a separator, which T2T forgets.
+"""
+
+import inspect
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from t2t_lite.problems import algorithmic as native
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.adapter import needs
 from t2t_lite.tensor2tensor_api.hparam import HParams
@@ -10,7 +16,17 @@ from t2t_lite.tensor2tensor_api.modalities import ModalityType
 from t2t_lite.tensor2tensor_api.problem import Problem, SpaceID
 from t2t_lite.tensor2tensor_api.text_encoder import EOS_ID, NUM_RESERVED_TOKENS
 
-__all__ = ["AlgorithmicProblem"]
+__all__ = [
+    "AlgorithmicIdentityBinary40",
+    "AlgorithmicIdentityDecimal40",
+    "AlgorithmicProblem",
+    "AlgorithmicReverseBinary40",
+    "AlgorithmicReverseDecimal40",
+    "AlgorithmicReverseNlplike8k",
+    "AlgorithmicReverseNlplike32k",
+    "AlgorithmicShiftDecimal40",
+    "AlgorithmicSortProblem",
+]
 
 
 class AlgorithmicProblem(Problem):
@@ -59,3 +75,32 @@ class AlgorithmicProblem(Problem):
         defaults.vocab_size = dict.fromkeys(sides, self.num_symbols + NUM_RESERVED_TOKENS)
         defaults.input_space_id = SpaceID.DIGIT_0
         defaults.target_space_id = SpaceID.DIGIT_1
+
+
+def _to_derive_from(problem: type[native.AlgorithmicProblem]) -> Any:
+    """Returns T2T's class for a registered problem."""
+
+    def generator(
+        self: AlgorithmicProblem, nbr_symbols: int, max_length: int, nbr_cases: int
+    ) -> Iterator[dict[str, list[int]]]:
+        ours = type(problem.__name__, (problem,), {"num_symbols": nbr_symbols})()
+        draw = random.Random(random.random())  # the global numbers are seeded for each problem
+        for _ in range(nbr_cases):
+            inputs = ours.draw_inputs(draw, max_length)
+            yield {"inputs": inputs, "targets": ours.solve(inputs)}
+
+    # The properties depend on each other alone, so that they work in the other class, too.
+    settings = ("dev_length", "num_symbols", "train_length")
+    members = {name: inspect.getattr_static(problem, name) for name in settings}
+    members |= {"__doc__": problem.__doc__, "__module__": __name__, "generator": generator}
+    return type(problem.__name__, (AlgorithmicProblem,), members)
+
+
+AlgorithmicIdentityBinary40 = _to_derive_from(native.AlgorithmicIdentityBinary40)
+AlgorithmicIdentityDecimal40 = _to_derive_from(native.AlgorithmicIdentityDecimal40)
+AlgorithmicReverseBinary40 = _to_derive_from(native.AlgorithmicReverseBinary40)
+AlgorithmicReverseDecimal40 = _to_derive_from(native.AlgorithmicReverseDecimal40)
+AlgorithmicReverseNlplike8k = _to_derive_from(native.AlgorithmicReverseNlplike8k)
+AlgorithmicReverseNlplike32k = _to_derive_from(native.AlgorithmicReverseNlplike32k)
+AlgorithmicShiftDecimal40 = _to_derive_from(native.AlgorithmicShiftDecimal40)
+AlgorithmicSortProblem = _to_derive_from(native.AlgorithmicSortProblem)

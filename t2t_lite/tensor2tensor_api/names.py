@@ -18,11 +18,14 @@ _PAGE = "docs/t2t-names.md"
 _MODEL = "port the model: docs/extending.md#a-model"
 _SETS = "t2t-trainer --registry_help lists the models and sets that are here"
 _SAMPLES = "generate_samples of a text_problems.Text2TextProblem, which yields texts"
+_PROBLEM = "the registered problem algorithmic_"
 _OWN_COPY = "copy the module into your user directory"
+_OWN_NAME = "copy its definition into your user directory"
 
 # The modules that are offered, each with its module in this folder.
 MODULES: Mapping[str, str] = {
     "data_generators.algorithmic": "algorithmic",
+    "data_generators.cipher": "cipher",
     "data_generators.cleaner_en_xx": "cleaner_en_xx",
     "data_generators.cnn_dailymail": "text_sets",
     "data_generators.generator_utils": "generator_utils",
@@ -67,6 +70,14 @@ MODULES: Mapping[str, str] = {
 # since many files do so without using them; their names cannot.
 REPLACEMENTS: Mapping[str, str] = {
     "bin": "the commands are t2t-datagen, t2t-trainer, ...; in Python, see docs/api.md",
+    "data_generators.algorithmic.AlgorithmicAdditionBinary40": f"{_PROBLEM}addition_binary40",
+    "data_generators.algorithmic.AlgorithmicAdditionDecimal40": f"{_PROBLEM}addition_decimal40",
+    "data_generators.algorithmic.AlgorithmicMultiplicationBinary40": (
+        f"{_PROBLEM}multiplication_binary40"
+    ),
+    "data_generators.algorithmic.AlgorithmicMultiplicationDecimal40": (
+        f"{_PROBLEM}multiplication_decimal40"
+    ),
     "data_generators.generator_utils.pack_examples": "remove it: batches are of similar lengths",
     "data_generators.generator_utils.pack_dataset": "remove it: batches are of similar lengths",
     "data_generators.problem.Text2TextProblem": "text_problems.Text2TextProblem",
@@ -112,7 +123,7 @@ REPLACEMENTS: Mapping[str, str] = {
 # T2T's modules of problems that are not offered: a class that builds on one of theirs needs a copy.
 PROBLEM_MODULES = """
     algorithmic_math algorithmic_math_deepmind algorithmic_math_two_variables all_problems audio
-    audio_encoder babi_qa cifar cipher cola common_voice conll_ner desc2code dialog_abstract
+    audio_encoder babi_qa cifar cola common_voice conll_ner desc2code dialog_abstract
     dialog_cornell dialog_dailydialog dialog_opensubtitles dialog_personachat dna_encoder enwik8
     function_docstring gene_expression ice_parsing image_utils imagenet lambada librispeech
     lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2 multinli paraphrase_ms_coco
@@ -167,10 +178,11 @@ def missing(module: str, name: str, known: Iterable[str] = ()) -> Placeholder:
     full = ".".join(filter(None, (module, name)))
     parents = (module.rsplit(".", n)[0] for n in range(module.count(".") + 1))
     text = REPLACEMENTS.get(full) or next((_ABSENT[p] for p in parents if p in _ABSENT), "")
+    rest = _OWN_NAME if module.startswith("data_generators.") else _MODEL
     if near := _near(name, known):
         instead = f"; did you mean {near!r}?"
     else:
-        instead = f"; instead: {text or _MODEL}"
+        instead = f"; instead: {text or rest}"
     return placeholder(
         f"{ROOT}.{full}",
         f"is not available in t2t_lite{instead}; {_PAGE} lists what is",

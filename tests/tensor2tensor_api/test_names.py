@@ -46,6 +46,15 @@ def test_all_that_is_offered_can_be_imported(upstream):
         ("import tensor2tensor.data_generators.text_problem", "mean 'text_problems'"),
         ("from tensor2tensor.utils import registri", "mean 'registry'"),
         ("from tensor2tensor.data_generators import wiki_lm; wiki_lm.X()", "copy the module"),
+        (
+            "from tensor2tensor.data_generators import algorithmic as a; a.zipf_distribution(9, 1)",
+            "copy its definition",
+        ),
+        (
+            "from tensor2tensor.data_generators import algorithmic as a\n"
+            "a.AlgorithmicMultiplicationDecimal40()",
+            "problem algorithmic_multiplication_decimal40",
+        ),
         ("from tensor2tensor.data_generators.problem import Problm; Problm()", "mean 'Problem'"),
         (
             "from tensor2tensor.data_generators.problem import Text2TextProblem as t; t()",
@@ -111,8 +120,12 @@ print(loaded("t2t_lite.tensor2tensor_api"), loaded("tensorflow"))
 
 
 def test_what_to_use_instead_exists():
-    """Every name of this package in the advice."""
+    """Every name of this package, and every problem, in the advice."""
     advice = " ".join(names.REPLACEMENTS.values())
+    problems = re.findall(r"\bregistered problem (\w+)", advice)
+    assert len(problems) > 3
+    for name in problems:
+        registry.problem(name)
     mentioned = re.findall(r"\bt2t_lite((?:\.[a-zA-Z_]\w*)+)", advice)
     assert len(mentioned) > 4
     for name in mentioned:
