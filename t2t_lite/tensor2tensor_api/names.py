@@ -36,6 +36,7 @@ MODULES: Mapping[str, str] = {
     "data_generators.text_encoder": "text_encoder",
     "data_generators.text_problems": "text_problems",
     "data_generators.tokenizer": "tokenizer",
+    "data_generators.transduction_problems": "transduction_problems",
     "data_generators.translate": "translate",
     "data_generators.translate_encs": "translations",
     "data_generators.translate_ende": "wmt",
@@ -129,7 +130,7 @@ PROBLEM_MODULES = """
     lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2 multinli paraphrase_ms_coco
     pointer_generator_word problem_hparams program_search qnli quora_qpairs rte scitail seq2edits
     snli speech_recognition squad sst_binary stanford_nli style_transfer subject_verb_agreement
-    timeseries transduction_problems translate_encs_cubbitt video_utils wiki wiki_lm
+    timeseries translate_encs_cubbitt video_utils wiki wiki_lm
     wiki_multi_problems wiki_revision wiki_revision_utils wnli wsj_parsing yelp_full yelp_polarity
 """
 _ABSENT = {

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from t2t_lite import generate_data, registry
-from t2t_lite.tensor2tensor_api import algorithmic, cipher
+from t2t_lite.errors import UserError
+from t2t_lite.tensor2tensor_api import algorithmic, cipher, transduction_problems
 from t2t_lite.tensor2tensor_api.adapter import adapted
 
 _CLASSES = [
@@ -85,3 +86,56 @@ def test_text_is_enciphered():
     assert cipher.encipher_shift(["abc", "cab"], "abc", 1) == [list("cab"), list("bca")]
     assert cipher.encipher_vigenere(["aaaa"], "abcd", [1, 3]) == [list("dbdb")]
     assert cipher.generate_plaintext_random("xyz", [0, 0, 1], 2, 4) == [[2] * 4] * 2
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in transduction_problems.__all__ if name.endswith(("Sequence", "Small"))]
+)
+@pytest.mark.parametrize("split", ["train", "eval", "test"])
+def test_transduction_is_that_of_the_registered_problem(name, split):
+    theirs = getattr(transduction_problems, name)()
+    ours = registry.problem(registry.snake_case(name))
+    lengths = theirs.min_sequence_length(split), theirs.max_sequence_length(split)
+    assert lengths == (ours.train_lengths if split == "train" else ours.dev_lengths)
+    assert theirs.num_samples(split) == (ours.train_size if split == "train" else ours.dev_size)
+    assert theirs.vocab == ours.symbols
+    for sample in itertools.islice(theirs.generate_samples("", "", split), 20):
+        symbols = sample["inputs"].split()
+        assert sample["targets"].split() == ours.transduce(symbols)
+        assert lengths[0] <= len(symbols) <= lengths[1]
+        assert len(symbols) % 2 == 0 or name != "FlipBiGramSequence"
+
+
+class Doubling(transduction_problems.TransductionProblem):
+    num_symbols = 12
+    dataset_splits = ({"split": "train", "shards": 2}, {"split": "eval", "shards": 1})
+
+    def min_sequence_length(self, dataset_split):
+        return 2
+
+    def max_sequence_length(self, dataset_split):
+        return 4
+
+    def num_samples(self, dataset_split):
+        return 30
+
+    def transpose_sequence(self, input_sequence):
+        return input_sequence * 2
+
+
+def test_transduction_of_ones_own(tmp_path):
+    found = adapted(Doubling())
+    generate_data(found, data_dir=tmp_path, tmp_dir=tmp_path)
+    vocabulary = (tmp_path / found.vocab_filename).read_text().split()
+    assert vocabulary == ["<pad>", "<EOS>", *sorted(f"sym_{n}" for n in range(1, 13))]
+    assert found.load_encoders(str(tmp_path))["inputs"].vocab_size == 14
+    assert len(list(tmp_path.glob("doubling-*-of-*"))) == 3
+
+
+class Nothing(transduction_problems.TransductionProblem):
+    pass
+
+
+def test_transduction_of_nothing_is_an_error():
+    with pytest.raises(UserError, match=r"'nothing' .*needs transpose_sequence"):
+        next(Nothing().generate_samples("", "", "train"))
