@@ -132,9 +132,12 @@ class WsjParsing(ParsingProblem):
     traces are learned if present. As in T2T, words and symbols share a subword vocabulary, built
     from the first 1,000 pairs; T2T reads these from two more files with the same pairs as text
     (`wsj.train.text.txt`, `wsj.train.tags.txt`), which are not needed here.
+
+    Attributes:
+        FILES: the names of the files by split.
     """
 
-    _FILES: ClassVar[Mapping[str, str]] = {
+    FILES: ClassVar[Mapping[str, str]] = {
         DatasetSplit.TRAIN: "wsjTrain.trees",
         DatasetSplit.EVAL: "wsjEval.trees",
     }
@@ -150,7 +153,7 @@ class WsjParsing(ParsingProblem):
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the one file, if it exists."""
-        return corpora.existing_files([pathlib.Path(tmp_dir) / self._FILES[dataset_split]])
+        return corpora.existing_files([pathlib.Path(tmp_dir) / self.FILES[dataset_split]])
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the one file, which must exist before data is generated."""
@@ -163,7 +166,7 @@ class WsjParsing(ParsingProblem):
         return trees.trees_of_lines(lines, str(path), self.bad_input, self.learned)
 
     def _file(self, tmp_dir: str, dataset_split: str) -> pathlib.Path:
-        path = pathlib.Path(tmp_dir) / self._FILES[dataset_split]
+        path = pathlib.Path(tmp_dir) / self.FILES[dataset_split]
         return corpora.require_file(path, "it should contain bracketed trees, one per line")
 
 

@@ -50,6 +50,7 @@ MODULES: Mapping[str, str] = {
     "data_generators.translate_envi": "translations",
     "data_generators.translate_enzh": "translations",
     "data_generators.wikitext103": "text_sets",
+    "data_generators.wsj_parsing": "wsj_parsing",
     "layers.common_hparams": "common_hparams",
     "layers.modalities": "modalities",
     "models.bytenet": "hparams_sets",
@@ -90,7 +91,13 @@ REPLACEMENTS: Mapping[str, str] = {
     "data_generators.translate.character_generator": f"{_SAMPLES}; vocab_type is CHARACTER",
     "data_generators.translate.tabbed_generator": _SAMPLES,
     "data_generators.translate.token_generator": _SAMPLES,
+    "data_generators.wiki_lm": (
+        "the registered problem languagemodel_wikitext103, text2self_tmpdir for text of your own, "
+        f"or {_OWN_COPY}"
+    ),
     "data_generators.wmt": "translate.TranslateProblem, translate_ende, translate_enfr and so on",
+    "data_generators.wsj_parsing.parsing_token_generator": "wsj_parsing.WsjParsing",
+    "data_generators.wsj_parsing.token_generator": _SAMPLES,
     "layers.common_attention": _MODEL,
     "layers.common_layers": _MODEL,
     "layers.discretization": _MODEL,
@@ -130,8 +137,8 @@ PROBLEM_MODULES = """
     lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2 multinli paraphrase_ms_coco
     pointer_generator_word problem_hparams program_search qnli quora_qpairs rte scitail seq2edits
     snli speech_recognition squad sst_binary stanford_nli style_transfer subject_verb_agreement
-    timeseries translate_encs_cubbitt video_utils wiki wiki_lm
-    wiki_multi_problems wiki_revision wiki_revision_utils wnli wsj_parsing yelp_full yelp_polarity
+    timeseries translate_encs_cubbitt video_utils wiki
+    wiki_multi_problems wiki_revision wiki_revision_utils wnli yelp_full yelp_polarity
 """
 _ABSENT = {
     **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES.split()},

@@ -15,7 +15,7 @@ from t2t_lite.text.bad_input import BadInput
 
 _CLASSES = [
     (module, name)
-    for module in ("wmt", "translations", "text_sets")
+    for module in ("wmt", "translations", "text_sets", "wsj_parsing")
     for name in importlib.import_module(f"t2t_lite.tensor2tensor_api.{module}").__all__
     if name[0].isupper()
 ]
@@ -201,3 +201,28 @@ def test_czech_reads_the_columns_of_its_tables(upstream, tmp_path):
         "inputs": "sentence 0",
         "targets": "veta 0",
     }
+
+
+def test_parsing_of_ones_own_trees(upstream, tmp_path):
+    from tensor2tensor.data_generators import wsj_parsing
+
+    class ParsingUsrForest(wsj_parsing.WsjParsing):
+        EVAL_FILES_TREE = "few.trees"
+        approx_vocab_size = 300
+
+    assert wsj_parsing.words_and_tags_from_wsj_tree(
+        "(TOP (S (NP (NN rain)) (VP (VBZ falls))))"
+    ) == (
+        "rain falls",
+        "S NP NN /NP VP VBZ /VP /S",
+    )
+    tree = "(TOP (S (NP (DT the) (NN oak)) (VP (VBZ grows))))\n"
+    (tmp_path / "wsjTrain.trees").write_text(tree * 20)
+    (tmp_path / "few.trees").write_text(tree.replace("oak", "elm"))
+    problem = ParsingUsrForest()
+    assert generate(problem, tmp_path) == {
+        "inputs": "the oak grows",
+        "targets": "S NP DT NN /NP VP VBZ /VP /S",
+    }
+    (sample,) = problem.generate_samples("", str(tmp_path), "eval")
+    assert sample["inputs"] == "the elm grows"

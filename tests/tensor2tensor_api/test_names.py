@@ -45,7 +45,11 @@ def test_all_that_is_offered_can_be_imported(upstream):
         ),
         ("import tensor2tensor.data_generators.text_problem", "mean 'text_problems'"),
         ("from tensor2tensor.utils import registri", "mean 'registry'"),
-        ("from tensor2tensor.data_generators import wiki_lm; wiki_lm.X()", "copy the module"),
+        ("from tensor2tensor.data_generators import squad; squad.X()", "copy the module"),
+        (
+            "from tensor2tensor.data_generators import wiki_lm as w; w.LanguagemodelEnWiki32k()",
+            "languagemodel_wikitext103, .* or copy the module",
+        ),
         (
             "from tensor2tensor.data_generators import algorithmic as a; a.zipf_distribution(9, 1)",
             "copy its definition",
