@@ -93,6 +93,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     hparams = DecodeHParams(batch_size=3, max_input_size=9, return_beams=True, beam_size=2)
     hparams = hparams.copy(write_beam_scores=True)
     model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0))
+    model.learned_positions = 0
     decoder = Decoder([model], Bytes(), BYTES, hparams)
     decoder._replicas = batches
     opened = types.SimpleNamespace(
