@@ -101,11 +101,18 @@ def load_model(path: str | pathlib.Path, **arguments: Any) -> "keras.Model":
     Args:
         path: the file.
         **arguments: see `keras.models.load_model`.
-    """
-    import keras
 
+    Raises:
+        UserError: there is no such file, it is of another kind, or Keras cannot build its model.
+        DataError: it is damaged or truncated.
+    """
+    from t2t_lite.models import keras_files
+
+    path = _expanded(path)
+    if run_folder.is_run(pathlib.Path(path)):
+        raise UserError(f"{path} is a run folder: use t2t_lite.open_run({path!r}).model()")
     registry.import_models()
-    return keras.saving.load_model(_expanded(path), **arguments)
+    return keras_files.load(path, **arguments)
 
 
 def generate_data(

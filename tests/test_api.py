@@ -179,6 +179,11 @@ def test_a_keras_file_is_loaded_in_a_new_process(backend, order, tmp_path):
     assert done.stdout == f"(None, 3) {backend == 'tensorflow'}\n"
 
 
+def test_a_run_folder_is_no_keras_file(run):
+    with pytest.raises(UserError, match=r"run folder: use t2t_lite\.open_run\('.*'\)\.model\(\)"):
+        t2t.load_model(run.folder)
+
+
 @pytest.mark.parametrize("name", ["newest", 7, "7", "model.ckpt-7"])
 def test_a_checkpoint_has_many_names(run, name):
     path = f"{run.folder}/model.ckpt-7"
