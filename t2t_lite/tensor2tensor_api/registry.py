@@ -45,8 +45,9 @@ def register_problem(name: Any = None) -> Any:
     """Registers a problem class, bare or with a name; a user's replaces this package's own."""
 
     def register(cls: Any, own: str = "") -> Any:
-        _make_room("problem", own or default_name(cls.__name__))
-        return registry.register_problem(own or None)(cls)
+        chosen = own or default_name(cls.__name__)
+        _make_room("problem", chosen)
+        return registry.register_problem(chosen)(cls)
 
     return register(name) if callable(name) else functools.partial(register, own=name or "")
 

@@ -156,3 +156,15 @@ def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
 def test_python_2_is_named_with_its_line(upstream, tmp_path, text, message):
     with pytest.raises(UserError, match=message):
         load(tmp_path / "usr_old", init=text)
+
+
+@pytest.mark.parametrize("ending", ["Rev", "Copy"])
+def test_a_problem_cannot_be_named_like_a_derived_one(upstream, tmp_path, ending):
+    text = f"""from tensor2tensor.data_generators import text_problems
+from tensor2tensor.utils import registry
+@registry.register_problem
+class UsrPoems{ending}(text_problems.Text2TextProblem):
+    pass
+"""
+    with pytest.raises(UserError, match=rf"'usr_poems_{ending.lower()}'.*__init__\.py, line 3"):
+        load(tmp_path / "usr_poems", init=text)
