@@ -7,8 +7,7 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.hyperparameters import HParams as Settings
-from t2t_lite.registry import list_hparams, list_models, list_problems
-from t2t_lite.registry import snake_case as default_name
+from t2t_lite.registry import list_hparams, list_models, list_problems, snake_case
 from t2t_lite.tensor2tensor_api.adapter import ProblemAdapter
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import Modalities
@@ -30,6 +29,11 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 
+def default_name(class_or_fn: Any) -> str:
+    """Returns the name under which a class or function is registered by default."""
+    return snake_case(class_or_fn.__name__)
+
+
 def hparams(name: str) -> HParams:
     """Returns the registered set."""
     return HParams.of(registry.hparams(name))
@@ -45,7 +49,7 @@ def register_problem(name: Any = None) -> Any:
     """Registers a problem class, bare or with a name; a user's replaces this package's own."""
 
     def register(cls: Any, own: str = "") -> Any:
-        chosen = own or default_name(cls.__name__)
+        chosen = own or default_name(cls)
         _make_room("problem", chosen)
         return registry.register_problem(chosen)(cls)
 
@@ -56,7 +60,7 @@ def register_hparams(name: Any = None) -> Any:
     """Registers a function that returns `HParams`; a user's replaces this package's own."""
 
     def register(function: Callable[[], Any], own: str = "") -> Any:
-        chosen = own or default_name(function.__name__)
+        chosen = own or default_name(function)
         _make_room("hparams set", chosen)
         registry.register_hparams(chosen)(_returning_settings(function, chosen))
         return function
@@ -68,7 +72,7 @@ def register_model(name: Any = None) -> Any:
     """Returns the class; choosing its model is an error: T2T's models do not run here."""
 
     def register(cls: Any, own: str = "") -> Any:
-        chosen = own or default_name(cls.__name__)
+        chosen = own or default_name(cls)
         message = getattr(cls, "message", f"{cls.__module__}.{cls.__name__} is a model of T2T's")
         registry.refuse_model(chosen, f"model {chosen!r} does not run here: {message}")
         return cls

@@ -183,3 +183,14 @@ def test_a_users_registration_replaces_this_packages(upstream, caplog):
     assert registry.hparams("transformer_tiny").hidden_size == 256
     with pytest.raises(KeyError, match="already registered"):
         t2t_registry.register_hparams(transformer_tiny)
+
+
+def test_the_default_name_is_that_of_a_class_or_function():
+    class TranslateEndeUsr:
+        pass
+
+    def usr_small():
+        pass
+
+    names = [t2t_registry.default_name(entry) for entry in (TranslateEndeUsr, usr_small)]
+    assert names == ["translate_ende_usr", "usr_small"]
