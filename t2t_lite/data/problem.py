@@ -38,7 +38,14 @@ RANDOM_SEED = 429459
 
 
 def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
-    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
+    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`.
+
+    Raises:
+        UserError: there is no such split.
+    """
+    if split not in SPLIT_FILE_NAMES:
+        known = ", ".join(map(repr, SPLIT_FILE_NAMES))
+        raise UserError(f"{name}: unknown split {split!r}; write one of {known} in dataset_splits")
     stem = f"{name}-{SPLIT_FILE_NAMES[split]}"
     folder = pathlib.Path(data_dir)
     return [str(folder / f"{stem}-{i:05d}-of-{shards:05d}") for i in range(shards)]

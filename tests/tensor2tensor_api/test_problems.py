@@ -343,6 +343,10 @@ class Empty(text_problems.Text2TextProblem): ...
 class EmptyTranslation(translate.TranslateProblem): ...
 
 
+class OtherSplits(text_problems.Text2TextProblem):
+    dataset_splits: ClassVar = [{"split": "train", "shards": 1}, {"split": "valid", "shards": 1}]
+
+
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
@@ -352,6 +356,7 @@ class EmptyTranslation(translate.TranslateProblem): ...
         (Preprocessing, "preprocess_example: change the samples"),
         (OtherFeatures, "example_reading_spec"),
         (Empty, r"\(Empty\) needs generate_samples"),
+        (OtherSplits, "usr_refused: unknown split 'valid'; write one of 'train', 'eval', 'test'"),
         (EmptyTranslation, r"needs source_data_files\(dataset_split\)"),
     ],
 )
