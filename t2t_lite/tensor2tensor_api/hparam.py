@@ -29,8 +29,8 @@ class HParams:
     """Named values, as attributes.
 
     Those of a set (`HParams.of`) are the set's fields, T2T's that are missing there, and what
-    `add_hparam` adds for the user's own code; other names are errors. An object made from keyword
-    arguments takes any name.
+    `add_hparam` adds for the user's own code. Other names may be assigned, as in T2T, with a
+    warning: they are no fields. An object made from keyword arguments takes any name.
 
     Args:
         model_structure: not used.
@@ -70,10 +70,12 @@ class HParams:
         if self._settings is not None:
             name = t2t_fields.RENAMED.get(name, name)
             if name not in self._values:
-                raise UsageError(
-                    f"unknown hparam {name!r}{did_you_mean(name, self._values)} "
-                    "(add_hparam adds one for your own code)"
+                warn_once(
+                    f"hparam {name!r} is in no set{did_you_mean(name, self._values)}; your code "
+                    "can read it, but it has no effect (add_hparam adds one that is saved)"
                 )
+                vars(self)[name] = value
+                return
             value = _fitting(value, typing.get_type_hints(type(self._settings)).get(name))
         self._set.add(name)
         self._values[name] = value

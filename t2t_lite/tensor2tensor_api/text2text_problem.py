@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.text_problems import checked_samples
+from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import generator_utils
 from t2t_lite.tensor2tensor_api.adapter import adapted, needs
 from t2t_lite.tensor2tensor_api.hparam import HParams
@@ -22,6 +23,16 @@ from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
 
+def needs_samples(problem: Problem, members: str) -> UserError:
+    """Returns the error of a problem that overrides none of `members`, which give samples."""
+    if hasattr(problem, "generator"):
+        members = (
+            "generate_encoded_samples(data_dir, tmp_dir, dataset_split), which replaced T2T's "
+            "older generator(data_dir, tmp_dir, train)"
+        )
+    return needs(problem, members)
+
+
 class Text2TextProblem(Problem):
     """Pairs of text: T2T's members, with its arguments."""
 
@@ -33,7 +44,7 @@ class Text2TextProblem(Problem):
         Raises:
             UserError: the subclass overrides neither.
         """
-        raise needs(self, "generate_samples(data_dir, tmp_dir, dataset_split)")
+        raise needs_samples(self, "generate_samples(data_dir, tmp_dir, dataset_split)")
 
     @property
     def is_generate_per_split(self) -> bool:

@@ -10,7 +10,8 @@ from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
-from t2t_lite.tensor2tensor_api.adapter import needs, overrides
+from t2t_lite.tensor2tensor_api.adapter import overrides
+from t2t_lite.tensor2tensor_api.text2text_problem import needs_samples
 from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
 from t2t_lite.tensor2tensor_api.text_problems import Text2TextProblem
@@ -70,7 +71,7 @@ class TranslateProblem(Text2TextProblem):
         Raises:
             UserError: the subclass does not define them.
         """
-        raise needs(self, "source_data_files(dataset_split), or generate_samples")
+        raise needs_samples(self, "source_data_files(dataset_split), or generate_samples")
 
     def vocab_data_files(self) -> Iterable[data_sets.Entry]:
         """Returns the data sets of the vocabulary."""

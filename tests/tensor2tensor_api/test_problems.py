@@ -340,6 +340,11 @@ class Images(text_problems.Text2TextProblem):
 class Empty(text_problems.Text2TextProblem): ...
 
 
+class OldTranslation(translate.TranslateProblem):
+    def generator(self, data_dir, tmp_dir, train):
+        return [{"inputs": [2, 1], "targets": [3, 1]}]
+
+
 class EmptyTranslation(translate.TranslateProblem): ...
 
 
@@ -358,6 +363,7 @@ class OtherSplits(text_problems.Text2TextProblem):
         (Empty, r"\(Empty\) needs generate_samples"),
         (OtherSplits, "usr_refused: unknown split 'valid'; write one of 'train', 'eval', 'test'"),
         (EmptyTranslation, r"needs source_data_files\(dataset_split\)"),
+        (OldTranslation, r"needs generate_encoded_samples\(.*replaced T2T's older generator\(data"),
     ],
 )
 def test_what_is_not_available_is_named(upstream, folders, cls, message):
