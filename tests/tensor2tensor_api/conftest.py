@@ -32,11 +32,13 @@ def upstream() -> Iterator[None]:
     warn_once.cache_clear()
     yield
     bad_lines.receive(STRICT)
+    added = set(sys.modules) - modules
+    users = {name for name in added if upstream_imports.is_users(name)}
     upstream_imports.uninstall()
     registry._refused_models.clear()
     sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] in ("tensor2tensor", "t2t_usr_dir") or name.startswith("usr_"):
+    for name in added:
+        if name in users or name.partition(".")[0] == "tensor2tensor":
             del sys.modules[name]
     for known, before in zip(registries, entries, strict=True):
         known._entries.clear()

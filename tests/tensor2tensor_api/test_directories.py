@@ -1,0 +1,236 @@
+"""User directories of 2017 to 2020 from end to end: listed, generated, trained and decoded.
+
+A folder of fixtures/usr_dirs holds a directory `usr` as its author wrote it, and what he had in
+--data_dir (`data`) and --tmp_dir (`tmp`).
+"""
+
+import dataclasses
+import pathlib
+import shutil
+import sys
+import types
+
+import pytest
+
+from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
+
+_DIRECTORIES = pathlib.Path(__file__).parents[1] / "fixtures" / "usr_dirs"
+_STEPS = ["--train_steps=5", "--eval_steps=1", "--hparams=batch_size=256,batch_shuffle_size=0"]
+_SEARCH = "--decode_hparams=beam_size=1,extra_length=2"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What the author of a directory runs.
+
+    Attributes:
+        folder: the directory's folder in fixtures/usr_dirs.
+        problem: the problem; "": the directory registers none.
+        hparams_set: the hparams set.
+        model: the model.
+        flag: a flag that the directory reads; "": none.
+        generating: what data generation says, among other things.
+        training: what training says.
+    """
+
+    folder: str
+    problem: str = ""
+    hparams_set: str = "transformer_tiny"
+    model: str = "transformer"
+    flag: str = ""
+    generating: str = ""
+    training: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.folder, self.problem, self.hparams_set, self.model)))
+
+
+class Author:
+    """Runs the commands as the author of a directory did; each returns what it writes."""
+
+    def __init__(self, case: Case, folder: pathlib.Path, monkeypatch, capsys) -> None:
+        self._case = case
+        self._given = _DIRECTORIES / case.folder
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        for name in ("data", "tmp"):
+            (folder / name).mkdir()
+            if (self._given / name).is_dir():
+                shutil.copytree(self._given / name, folder / name, dirs_exist_ok=True)
+
+    def _run(self, command: types.ModuleType, flags: list[str], fails: bool = False) -> str:
+        arguments = [f"--t2t_usr_dir={self._given / 'usr'}", *flags]
+        if self._case.flag:
+            arguments.append(self._case.flag)
+        self._monkeypatch.setattr(sys, "argv", ["t2t", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            command.main(arguments)
+        written = "".join(self._capsys.readouterr())
+        assert bool(ended.value.code) == fails, written
+        return written
+
+    def lists(self) -> str:
+        return self._run(t2t_trainer, ["--registry_help"])
+
+    def generates(self, fails: bool = False) -> str:
+        flags = [f"--problem={self._case.problem}", f"--data_dir={self._folder}/data"]
+        flags += [f"--tmp_dir={self._folder}/tmp", "--num_workers=1"]
+        return self._run(t2t_datagen, flags, fails)
+
+    def trains(self, fails: bool = False) -> str:
+        case = self._case
+        flags = [f"--problem={case.problem}", f"--model={case.model}"]
+        flags += [f"--hparams_set={case.hparams_set}", f"--data_dir={self._folder}/data"]
+        flags += [f"--output_dir={self._folder}/run", *_STEPS, _SEARCH]
+        return self._run(t2t_trainer, flags, fails)
+
+    def decodes(self, text: str) -> list[str]:
+        """Translates a text, on a machine that has the run folder only; returns the lines."""
+        shutil.rmtree(self._folder / "data")
+        source, target = self._folder / "in.txt", self._folder / "out.txt"
+        source.write_text(text, encoding="utf-8")
+        flags = [f"--output_dir={self._folder}/run", f"--decode_from_file={source}"]
+        self._run(t2t_decoder, [*flags, f"--decode_to_file={target}", _SEARCH])
+        return target.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def author(upstream, request, tmp_path, monkeypatch, capsys) -> Author:
+    """The author of the test's case."""
+    return Author(request.getfixturevalue("case"), tmp_path, monkeypatch, capsys)
+
+
+RUNNING = [
+    Case("tf1_names", "uses_gfile"),
+    Case("model_beside_problem", "mixed_problem"),
+    Case("two_vocabularies", "two_checked_vocabs"),
+    Case("own_members", "own_postprocess"),
+    Case("own_members", "own_attributes"),
+    Case("own_members", "own_metrics"),
+    Case(
+        "missing_members",
+        "metric_missing",
+        training="metric_missing: metrics without counterpart: bits_per_char",
+    ),
+    Case("missing_members", "modality_class"),
+    Case("missing_members", "modality_tuple"),
+    Case("star_import", "star_problem", "star_set"),
+    Case(
+        "sets_and_optimizers",
+        "set_problem",
+        "set_old_names",
+        training="optimizer='Adam' is an old name; write 'adam'",
+    ),
+    Case(
+        "sets_and_optimizers",
+        "set_problem",
+        "set_adafactor_old",
+        training="optimizer='Adafactor' is an old name; write 'adafactor'",
+    ),
+    Case("sets_and_optimizers", "set_problem", "set_tpu"),
+    Case("sets_and_optimizers", "set_problem", "set_len"),
+    Case("sets_and_optimizers", "set_problem", "set_ut", "universal_transformer"),
+    Case("sets_and_optimizers", "set_problem", "set_lstm_base", "lstm_seq2seq_attention"),
+    Case("reads_t2t_flags", "reads_flags", generating="FLAGS.problem = reads_flags"),
+    Case("own_absl_flag", "own_flag", flag="--my_corpus=y.txt", generating="my_corpus = y.txt"),
+    Case("own_argparse", "own_argparse", flag="--lang=de", generating="lang = de"),
+    Case("unread_sources", "own_reader"),
+    Case(
+        "test_without_targets",
+        "unlabelled_test",
+        generating="unlabelled_test test: 200 targets are empty: written as EOS alone",
+    ),
+]
+
+REFUSED_DATA = [
+    Case(
+        "batch_of_examples",
+        "counts_examples",
+        generating="(batch_size_means_tokens is false): remove it, and set the hparam batch_size",
+    ),
+    Case(
+        "missing_members",
+        "modality_missing",
+        generating="'modality_missing': targets are 'multi_label'; only sequences of symbols",
+    ),
+    Case(
+        "module_of_same_name",
+        "my_babi",
+        generating="tensor2tensor.data_generators.babi_qa.BabiQaConcat is not available in "
+        "t2t_lite; instead: copy the module into your user directory",
+    ),
+]
+
+REFUSED_TRAINING = [
+    Case(
+        "model_beside_problem",
+        "mixed_problem",
+        model="my_model",
+        training="model 'my_model' does not run here: tensor2tensor.utils.t2t_model.T2TModel is "
+        "not available in t2t_lite; instead: port the model: docs/extending.md",
+    ),
+    Case(
+        "sets_and_optimizers",
+        "set_problem",
+        "set_prepend",
+        training="'transformer_prepend' is not available: it needs prepend_mode, source and "
+        "target in one sequence; instead: transformer_base_v2",
+    ),
+    Case(
+        "sets_and_optimizers",
+        "set_problem",
+        "set_basic",
+        training="model 'transformer' needs a TransformerHParams: choose a set of this model",
+    ),
+    Case(
+        "sets_and_optimizers",
+        "set_problem",
+        "set_basic",
+        "lstm_seq2seq",
+        training="weight_decay=1e-06: optimizer=adam does not support it; set optimizer=adam_w or "
+        "weight_decay=0",
+    ),
+]
+
+WITHOUT_PROBLEM = [Case("module_beside"), Case("wrong_hint")]
+
+
+def error(written: str) -> str:
+    """Returns the line of the only error that a command has written."""
+    (line,) = [line for line in written.splitlines() if ": error: " in line]
+    return line
+
+
+@pytest.mark.parametrize("case", [*RUNNING, *REFUSED_DATA, *REFUSED_TRAINING], ids=str)
+def test_its_problem_is_listed(case, author):
+    assert f"* {case.problem}\n" in author.lists()
+
+
+@pytest.mark.parametrize("case", WITHOUT_PROBLEM, ids=str)
+def test_it_is_imported(case, author):
+    assert "Registry contents:" in author.lists()
+
+
+@pytest.mark.parametrize("case", RUNNING, ids=str)
+def test_its_data_is_generated(case, author):
+    assert case.generating in author.generates()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("case", RUNNING, ids=str)
+def test_it_trains_and_decodes(case, author, eagerly):
+    author.generates()
+    assert case.training in author.trains()
+    assert len(author.decodes("a b c\nd e\n")) == 2
+
+
+@pytest.mark.parametrize("case", REFUSED_DATA, ids=str)
+def test_its_data_is_refused_in_one_line(case, author):
+    assert case.generating in error(author.generates(fails=True))
+
+
+@pytest.mark.parametrize("case", REFUSED_TRAINING, ids=str)
+def test_its_training_is_refused_in_one_line(case, author):
+    author.generates()
+    assert case.training in error(author.trains(fails=True))
