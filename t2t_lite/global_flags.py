@@ -49,11 +49,12 @@ def publish(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None)
 
 
 def own() -> dict[str, flags.Flag]:
-    """Returns the flags that user directories have defined."""
+    """Returns the flags that user directories have defined, each under its long name."""
     return {
         name: flags.FLAGS[name]
         for name in flags.FLAGS
         if flags.FLAGS[name] is not _ours.get(name)
+        and flags.FLAGS[name].name == name
         and not str(flags.FLAGS.find_module_defining_flag(name)).startswith(_LIBRARIES)
     }
 

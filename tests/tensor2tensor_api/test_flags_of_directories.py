@@ -182,6 +182,23 @@ def test_own_flags_are_parsed(write):
     assert usr("usr_own.corpus").read() == ("news", 10, False, ["a"])
 
 
+@pytest.mark.parametrize("flag", ["--corpus_part=b", "-p=b"])
+def test_own_flags_may_have_a_short_name(write, flag):
+    usr_dir = write(
+        "usr_short",
+        """
+        from absl import flags
+        flags.DEFINE_string("corpus_part", "a", "Part.", short_name="p")
+        read = lambda: (flags.FLAGS.corpus_part, flags.FLAGS.p)
+        """,
+    )
+    run(t2t_datagen, usr_dir, flag)
+    assert usr("usr_short").read() == ("b", "b")
+    assert global_flags.given()["corpus_part"] == "b"
+    run(t2t_trainer, usr_dir)
+    assert usr("usr_short").read() == ("a", "a")
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
