@@ -8,9 +8,11 @@ import abc
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 from xml.etree import ElementTree
 
+from t2t_lite.corpora.tmx_recovery import Recovery
 from t2t_lite.errors import DataError
 from t2t_lite.text.bad_input import STRICT, UNREADABLE, BadInput
 from t2t_lite.text.text_files import MAX_LINE_BYTES
@@ -114,8 +116,8 @@ def tmx_pairs(
         pieces: raw pieces of the file: XML declares its own encoding and needs no line breaks.
         name: the file's name, for messages.
         languages: of the sources and of the targets; "en" also matches "en-GB" and "EN_US".
-        bad: receives the first error in the XML; if it skips, the units end there, since a parser
-            cannot recover the structure after an error.
+        bad: receives the error of each unit that is not well-formed; if it skips, the other units
+            are read.
 
     Yields:
         Source and target; "" for a language that the unit lacks.
@@ -123,6 +125,12 @@ def tmx_pairs(
     Raises:
         DataError: an error that `bad` does not skip; names file and line.
     """
+    if bad.skip:
+
+        def open_reader(line: int) -> _XmlReader:
+            return _XmlReader(_TmxUnits(languages), name, line)
+
+        return Recovery(pieces, open_reader, bad).units()
     return _parsed(pieces, name, _TmxUnits(languages), bad)
 
 
@@ -135,7 +143,8 @@ def xml_pairs(pieces: Iterable[bytes], name: str, bad: BadInput = STRICT) -> Ite
     Args:
         pieces: as for `tmx_pairs`.
         name: the file's name, for messages.
-        bad: as for `tmx_pairs`.
+        bad: receives the first error in the XML; if it skips, the segments end there, since a
+            parser cannot recover the structure after an error.
 
     Yields:
         Source and reference; "" for one that the document lacks.
@@ -164,25 +173,84 @@ def xml_segments(pieces: Iterable[bytes], name: str, bad: BadInput = STRICT) -> 
 def _parsed(
     pieces: Iterable[bytes], name: str, target: "_XmlTarget", bad: BadInput
 ) -> Iterator[Pair]:
-    """Yields what a target collects; arguments and errors as in `tmx_pairs`."""
-    parser = ElementTree.XMLParser(target=target)
-    line, fault = 1, ""
+    """Yields what a target collects; arguments and errors as in `xml_pairs`."""
+    reader = _XmlReader(target, name)
     try:
         for piece in pieces:
-            parser.feed(piece)
-            yield from target.take()
-            line += piece.count(b"\n")
-            target.check_size(len(piece))
-        parser.close()
-    except ElementTree.ParseError as error:
-        fault = f"line {error.position[0]}: not well-formed XML ({error})"
-    except (ValueError, LookupError) as error:  # in its encoding
-        fault = f"line {line}: not well-formed XML ({error})"
-    except _XmlError as error:  # somewhere in the piece that begins there
-        fault = f"after line {line - 1}: {error}"
-    yield from target.take()
-    if fault:
-        bad.cut(DataError(f"{name}, {fault}"))
+            reader.feed(piece)
+            yield from reader.take()
+        reader.close()
+    except _MalformedError as error:
+        yield from reader.take()
+        bad.cut(error)
+
+
+class _MalformedError(DataError):
+    """A file is no XML, or cannot be read in bounded memory."""
+
+
+class _XmlReader:
+    """Parses a file piece by piece.
+
+    Args:
+        target: collects its pairs.
+        name: the file's name, for messages.
+        line: number of the first line of the first piece.
+    """
+
+    def __init__(self, target: "_XmlTarget", name: str, line: int = 1) -> None:
+        self._parser = ElementTree.XMLParser(target=target)
+        self._target = target
+        self._name = name
+        self._first = self._line = line
+        self.take = target.take
+
+    @property
+    def is_within_unit(self) -> bool:
+        """Whether an element `<tu>` is open."""
+        return self._target.is_within("tu")
+
+    def feed(self, piece: bytes) -> None:
+        """Parses a piece.
+
+        Raises:
+            _MalformedError: there is an error; the message names file and line.
+        """
+        self._run(self._parser.feed, piece)
+        self._line += piece.count(b"\n")
+        try:
+            self._target.check_size(len(piece))
+        except _XmlError as error:
+            raise self._after(error) from None
+
+    def close(self) -> None:
+        """Ends the file.
+
+        Raises:
+            _MalformedError: it is not complete.
+        """
+        self._run(self._parser.close)
+
+    def _run(self, parse: Callable[..., Any], *arguments: bytes) -> None:
+        try:
+            parse(*arguments)
+        except ElementTree.ParseError as error:
+            line, column = error.position
+            place = f"{self._name}, line {self._first + line - 1}"
+            what = str(error).rpartition(": line ")[0]
+            raise _MalformedError(
+                f"{place}: not well-formed XML ({what}, column {column + 1})"
+            ) from None
+        except (ValueError, LookupError) as error:  # in its encoding
+            raise _MalformedError(
+                f"{self._name}, line {self._line}: not well-formed XML ({error})"
+            ) from None
+        except _XmlError as error:
+            raise self._after(error) from None
+
+    def _after(self, error: Exception) -> _MalformedError:
+        """Returns the error of something in the piece that begins here."""
+        return _MalformedError(f"{self._name}, after line {self._line - 1}: {error}")
 
 
 def _without_namespace(tag: str) -> str:
@@ -216,6 +284,10 @@ class _XmlTarget(abc.ABC):
             raise _XmlError(f"a tag or comment of more than {_MAX_MARKUP:,} bytes")
         if self._length > _MAX_SEGMENT:
             raise _XmlError(f"a segment of more than {_MAX_SEGMENT:,} characters")
+
+    def is_within(self, tag: str) -> bool:
+        """Whether an element is open."""
+        return tag in self._path
 
     def comment(self, _text: str) -> None:
         """Handles the end of a comment."""
