@@ -289,6 +289,16 @@ def needs(upstream: Any, member: str) -> UserError:
     return UserError(f"problem {upstream.name!r} ({type(upstream).__name__}) needs {member}")
 
 
+def needs_samples(upstream: Any, member: str) -> UserError:
+    """Returns the error for samples that nothing yields; T2T 1.2 called `generator` for them."""
+    if hasattr(upstream, "generator"):
+        member = (
+            "generate_samples(data_dir, tmp_dir, dataset_split), which yields texts; generator, "
+            "of T2T 1.2, is not called"
+        )
+    return needs(upstream, member)
+
+
 def overrides(upstream: Any, name: str) -> bool:
     """Whether a member is not that of a base class: the user's, or that of another data set."""
     if name in vars(upstream):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.text_problems import checked_samples
-from t2t_lite.errors import UserError
 from t2t_lite.tensor2tensor_api import generator_utils
-from t2t_lite.tensor2tensor_api.adapter import adapted, needs
+from t2t_lite.tensor2tensor_api.adapter import adapted, needs, needs_samples
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.modalities import ModalityType
 from t2t_lite.tensor2tensor_api.problem import DatasetSplit, Problem
@@ -21,16 +20,6 @@ from t2t_lite.tensor2tensor_api.text_encoder import (
 )
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
-
-
-def needs_samples(problem: Problem, members: str) -> UserError:
-    """Returns the error of a problem that overrides none of `members`, which give samples."""
-    if hasattr(problem, "generator"):
-        members = (
-            "generate_encoded_samples(data_dir, tmp_dir, dataset_split), which replaced T2T's "
-            "older generator(data_dir, tmp_dir, train)"
-        )
-    return needs(problem, members)
 
 
 class Text2TextProblem(Problem):

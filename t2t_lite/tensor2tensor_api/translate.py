@@ -10,8 +10,7 @@ from t2t_lite import files
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.tensor2tensor_api import datasets as data_sets
 from t2t_lite.tensor2tensor_api import generator_utils
-from t2t_lite.tensor2tensor_api.adapter import overrides
-from t2t_lite.tensor2tensor_api.text2text_problem import needs_samples
+from t2t_lite.tensor2tensor_api.adapter import needs_samples, overrides
 from t2t_lite.tensor2tensor_api.text_adapter import TextAdapter
 from t2t_lite.tensor2tensor_api.text_iterators import text2text_txt_iterator
 from t2t_lite.tensor2tensor_api.text_problems import Text2TextProblem

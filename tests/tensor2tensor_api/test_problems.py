@@ -340,16 +340,22 @@ class Images(text_problems.Text2TextProblem):
 class Empty(text_problems.Text2TextProblem): ...
 
 
-class OldTranslation(translate.TranslateProblem):
-    def generator(self, data_dir, tmp_dir, train):
-        return [{"inputs": [2, 1], "targets": [3, 1]}]
-
-
 class EmptyTranslation(translate.TranslateProblem): ...
 
 
 class OtherSplits(text_problems.Text2TextProblem):
     dataset_splits: ClassVar = [{"split": "train", "shards": 1}, {"split": "valid", "shards": 1}]
+
+
+class Old(text_problems.Text2TextProblem):
+    targeted_vocab_size = 2**8
+
+    def generator(self, data_dir, tmp_dir, is_training):
+        yield {"inputs": [2, 1], "targets": [2, 1]}
+
+
+class OldTranslation(translate.TranslateProblem):
+    generator = Old.generator
 
 
 @pytest.mark.parametrize(
@@ -363,7 +369,11 @@ class OtherSplits(text_problems.Text2TextProblem):
         (Empty, r"\(Empty\) needs generate_samples"),
         (OtherSplits, "usr_refused: unknown split 'valid'; write one of 'train', 'eval', 'test'"),
         (EmptyTranslation, r"needs source_data_files\(dataset_split\)"),
-        (OldTranslation, r"needs generate_encoded_samples\(.*replaced T2T's older generator\(data"),
+        (Old, r"needs generate_samples\(.* texts; generator, of T2T 1\.2, is not called"),
+        (
+            OldTranslation,
+            r"needs generate_samples\(.* texts; generator, of T2T 1\.2, is not called",
+        ),
     ],
 )
 def test_what_is_not_available_is_named(upstream, folders, cls, message):
