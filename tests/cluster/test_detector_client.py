@@ -43,6 +43,12 @@ def other(monkeypatch, aborted) -> Channel:
     channel.close()
 
 
+def test_a_process_may_end_while_its_detector_runs(other):
+    with join_cluster(CLUSTER, dict):
+        found = [thread for thread in threading.enumerate() if thread.name == "detector"]
+        assert [thread.daemon for thread in found if thread.is_alive()] == [True]
+
+
 def said(other: Channel) -> dict:
     while "entered" in (message := other.next(30) or {}):
         pass

@@ -52,6 +52,15 @@ def test_all_heads_of_the_last_layer_unless_others_are_named(view):
     assert len(set(head_colours(16))) == 16
 
 
+def test_wide_characters_take_the_room_of_two():
+    def width(word: str) -> str:
+        [one] = make_views({"encoder_decoder": [np.ones((1, 1, 1))]}, [word], ["x"])
+        return ET.fromstring(picture.svg(one)).attrib["width"]
+
+    assert width("日本語" * 9) == width("abcdef" * 9)
+    assert width("日本語" * 9) != width("abc" * 9)
+
+
 def test_every_word_is_there_and_inside(view):
     root = ET.fromstring(picture.svg(view))
     texts = [element.text for element in root.iter(f"{SVG}text")]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError, UserError
+from t2t_lite.preflight import dry_run as dry_run_module
 from t2t_lite.preflight import probe
 from t2t_lite.preflight.dry_run import MemoryModel, dry_run
 from t2t_lite.training.config import TrainerConfig
@@ -71,6 +72,22 @@ def config(data_dir, **changes) -> TrainerConfig:
         "train_steps": 1000,
     }
     return TrainerConfig(**(settings | changes))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "read"), [("train", False), ("continuous_train_and_eval", True)]
+)
+def test_dev_data_is_read_if_it_is_evaluated(data_dir, monkeypatch, schedule, read):
+    class MeasuredError(Exception): ...
+
+    def measure(request, hparams):
+        raise MeasuredError
+
+    monkeypatch.setattr(dry_run_module, "_measure", measure)
+    for path in data_dir.glob("*-dev-*"):
+        path.unlink()
+    with pytest.raises(DataError if read else MeasuredError):
+        dry_run(config(data_dir, schedule=schedule))
 
 
 def write_shard(data_dir: pathlib.Path, **sides: list[int]) -> pathlib.Path:

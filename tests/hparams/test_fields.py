@@ -1,0 +1,37 @@
+"""What fields mean together."""
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [("", [True] * 3), ("1+0+1", [True, False, True]), ("1+1+1", [True] * 3)],
+)
+def test_the_layers_of_conv_s2s_that_attend(flags, expected):
+    hparams = registry.hparams("conv_s2s_iwslt_de_en")
+    small = hparams.copy(decoder_layers="8x3*3", decoder_attention=flags)
+    assert small.attends() == expected
+
+
+@pytest.mark.parametrize("flags", ["0+0+0", "1+1", "1+2+1"])
+def test_other_attention_of_conv_s2s_is_refused(flags):
+    hparams = registry.hparams("conv_s2s_iwslt_de_en")
+    with pytest.raises(UsageError, match="decoder_attention="):
+        hparams.copy(decoder_layers="8x3*3", decoder_attention=flags).attends()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "expected"), [(0, 0, (6, 6)), (2, 0, (2, 6)), (0, 3, (6, 3))]
+)
+def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
+    hparams = registry.hparams("transformer_base").copy(
+        num_encoder_layers=encoder, num_decoder_layers=decoder
+    )
+    assert (hparams.encoder_layers, hparams.decoder_layers) == expected
+
+
+def test_the_rate_of_gnmt_is_halved_in_steps():
+    assert registry.hparams("gnmt_8_layer").learning_rate_decay_staircase
