@@ -1,7 +1,7 @@
 """User directories of 2017 to 2020 from end to end: listed, generated, trained and decoded.
 
 A folder of fixtures/usr_dirs holds a directory `usr` as its author wrote it, and what he had in
---data_dir (`data`) and --tmp_dir (`tmp`).
+--data_dir (`data`) and --tmp_dir (`tmp`). A folder `x.zip` or `x.tgz` stands for that archive.
 """
 
 import dataclasses
@@ -18,6 +18,8 @@ _DIRECTORIES = pathlib.Path(__file__).parents[1] / "fixtures" / "usr_dirs"
 _STEPS = ["--train_steps=5", "--eval_steps=1", "--hparams=batch_size=256,batch_shuffle_size=0"]
 _SEARCH = "--decode_hparams=beam_size=1,extra_length=2"
 
+_ARCHIVES = {".gz": "gztar", ".tgz": "gztar", ".zip": "zip"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -28,9 +30,10 @@ class Case:
         problem: the problem; "": the directory registers none.
         hparams_set: the hparams set.
         model: the model.
-        flag: a flag that the directory reads; "": none.
+        flag: a flag of data generation; "": none.
         generating: what data generation says, among other things.
         training: what training says.
+        usr: the name of the directory.
     """
 
     folder: str
@@ -40,9 +43,17 @@ class Case:
     flag: str = ""
     generating: str = ""
     training: str = ""
+    usr: str = "usr"
 
     def __str__(self) -> str:
         return "-".join(filter(None, (self.folder, self.problem, self.hparams_set, self.model)))
+
+
+def _pack(folder: pathlib.Path) -> None:
+    """Puts an archive in the place of a folder."""
+    archive = shutil.make_archive(f"{folder}.new", _ARCHIVES[folder.suffix], folder)
+    shutil.rmtree(folder)
+    pathlib.Path(archive).rename(folder)
 
 
 class Author:
@@ -58,11 +69,12 @@ class Author:
             (folder / name).mkdir()
             if (self._given / name).is_dir():
                 shutil.copytree(self._given / name, folder / name, dirs_exist_ok=True)
+        for path in (folder / "tmp").iterdir():
+            if path.suffix in _ARCHIVES:
+                _pack(path)
 
     def _run(self, command: types.ModuleType, flags: list[str], fails: bool = False) -> str:
-        arguments = [f"--t2t_usr_dir={self._given / 'usr'}", *flags]
-        if self._case.flag:
-            arguments.append(self._case.flag)
+        arguments = [f"--t2t_usr_dir={self._given / self._case.usr}", *flags]
         self._monkeypatch.setattr(sys, "argv", ["t2t", *arguments])
         with pytest.raises(SystemExit) as ended:
             command.main(arguments)
@@ -76,6 +88,7 @@ class Author:
     def generates(self, fails: bool = False) -> str:
         flags = [f"--problem={self._case.problem}", f"--data_dir={self._folder}/data"]
         flags += [f"--tmp_dir={self._folder}/tmp", "--num_workers=1"]
+        flags += filter(None, [self._case.flag])
         return self._run(t2t_datagen, flags, fails)
 
     def trains(self, fails: bool = False) -> str:
@@ -85,14 +98,16 @@ class Author:
         flags += [f"--output_dir={self._folder}/run", *_STEPS, _SEARCH]
         return self._run(t2t_trainer, flags, fails)
 
-    def decodes(self, text: str) -> list[str]:
+    def decodes(self, text: str) -> list[bytes]:
         """Translates a text, on a machine that has the run folder only; returns the lines."""
         shutil.rmtree(self._folder / "data")
         source, target = self._folder / "in.txt", self._folder / "out.txt"
         source.write_text(text, encoding="utf-8")
         flags = [f"--output_dir={self._folder}/run", f"--decode_from_file={source}"]
         self._run(t2t_decoder, [*flags, f"--decode_to_file={target}", _SEARCH])
-        return target.read_text(encoding="utf-8").splitlines()
+        *lines, rest = target.read_bytes().split(b"\n")  # not at other line ends, which may occur
+        assert rest == b""
+        return lines
 
 
 @pytest.fixture
@@ -141,6 +156,35 @@ RUNNING = [
         "unlabelled_test",
         generating="unlabelled_test test: 200 targets are empty: written as EOS alone",
     ),
+    # ---- further ones
+    Case("tf1_chat", "chat_small"),
+    Case("tf1_records", "digits_backwards"),
+    Case("model_package", "squares_in_words"),
+    Case("model_and_its_set", "letters_to_case", "transformer_with_hints_tiny"),
+    Case("hyphen", "proverbs", usr="usr-2018"),
+    Case("package_beside", "counts_words"),
+    Case("own_translate_ende", "translate_ende_ours"),
+    Case("two_subword_vocabularies", "translate_apart"),
+    Case("vocabularies_in_a_folder", "tags_of_words"),
+    Case("own_generate_data", "sorts_letters"),
+    Case("names_of_its_own", "halves_of_lines"),
+    Case("batches_of_subwords_again", "counts_subwords_again"),
+    Case("summaries", "first_words", "summaries_v1"),
+    Case("recurrent_in_depth", "parentheses", "depth_adaptive", "universal_transformer"),
+    Case("recurrent_in_depth", "parentheses", "time_luong", "lstm_seq2seq_attention"),
+    Case("flags_at_import", "sums_of_flags", flag="--spell", generating="up to 9 in True None"),
+    Case(
+        "argparse_at_import",
+        "repeats_letters",
+        flag="--alphabet=abcd",
+        generating="alphabet abcd repeated 2",
+    ),
+    Case("encodes_its_samples", "enfr_as_bytes"),
+    Case("blind_test", "shared_task", generating="4 targets are empty: written as EOS alone"),
+    Case("films", "sentiment_lowercase", model="transformer_encoder"),
+    Case("vietnamese", "translate_envi_talks"),
+    Case("memories", "translate_memories"),
+    Case("addresses_with_queries", "translate_village", flag="--skip_bad", generating="1 bad line"),
 ]
 
 REFUSED_DATA = [
@@ -159,6 +203,28 @@ REFUSED_DATA = [
         "my_babi",
         generating="tensor2tensor.data_generators.babi_qa.BabiQaConcat is not available in "
         "t2t_lite; instead: copy the module into your user directory",
+    ),
+    # ---- further ones
+    Case(
+        "tf1_without_counterpart",
+        "looks_up",
+        generating="tensorflow.contrib.lookup.index_table_from_file is TensorFlow 1's and has no "
+        "counterpart: write it with TensorFlow 2",
+    ),
+    Case(
+        "preprocesses_examples",
+        "short_sources",
+        generating="a call of preprocess_example: change the samples when generating them",
+    ),
+    Case(
+        "batches_of_reviews",
+        "reviews_in_batches",
+        generating="(batch_size_means_tokens is false): remove it, and set the hparam batch_size",
+    ),
+    Case(
+        "generators_of_2017",
+        "translate_old_manner",
+        generating="needs generate_samples(data_dir, tmp_dir, dataset_split), which yields texts",
     ),
 ]
 
@@ -190,6 +256,20 @@ REFUSED_TRAINING = [
         "lstm_seq2seq",
         training="weight_decay=1e-06: optimizer=adam does not support it; set optimizer=adam_w or "
         "weight_decay=0",
+    ),
+    # ---- further ones
+    Case(
+        "model_package",
+        "squares_in_words",
+        model="gated_net",
+        training="model 'gated_net' does not run here: tensor2tensor.utils.t2t_model.T2TModel",
+    ),
+    Case(
+        "model_and_its_set",
+        "letters_to_case",
+        "transformer_with_hints_tiny",
+        "transformer_with_hints",
+        training="model 'transformer_with_hints' does not run here: tensor2tensor.models",
     ),
 ]
 
