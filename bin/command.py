@@ -404,9 +404,8 @@ def _uncollected_import() -> Iterator[None]:
 
 
 def _import_usr_dir(folder: str) -> None:
-    """Imports a user's folder; TensorFlow first, without its messages, if the folder names it."""
-    paths = pathlib.Path(folder).expanduser().glob("*.py")
-    if any(b"tensorflow" in path.read_bytes() for path in paths if path.is_file()):
+    """Imports a user's folder; TensorFlow first, without its messages, if its code names it."""
+    if usr_dir_flags.contains(folder, "tensorflow"):
         with quiet_import():
             importlib.import_module("tensorflow")
     registry.import_usr_dir(folder)

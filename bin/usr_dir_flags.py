@@ -1,5 +1,6 @@
 """Flags of a command as user directories see them, and flags that only their code knows."""
 
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -24,8 +25,13 @@ def defaults(command: str, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 def names(usr_dir: str, flag: str) -> bool:
     """Whether the code of a user directory, or beside it, has `"--flag"` as a text."""
-    folder = pathlib.Path(usr_dir).resolve()
-    text = re.compile(rf"""["']--?{re.escape(flag)}["'=]""".encode())
+    return contains(usr_dir, rf"""["']--?{re.escape(flag)}["'=]""")
+
+
+def contains(usr_dir: str, pattern: str) -> bool:
+    """Whether the code of a user directory, or beside it, has a text that matches."""
+    folder = pathlib.Path(os.path.abspath(pathlib.Path(usr_dir).expanduser()))
+    text = re.compile(pattern.encode())
     paths = (*folder.rglob("*.py"), *folder.parent.glob("*.py"))
     return any(text.search(path.read_bytes()) for path in paths if path.is_file())
 

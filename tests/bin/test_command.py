@@ -263,14 +263,22 @@ def test_only_the_first_import_of_tensorflow_is_kept_from_the_garbage_collector(
     gc.unfreeze()
 
 
-@pytest.mark.parametrize(("text", "imported"), [("import tensorflow", True), ("", False)])
+@pytest.mark.parametrize(
+    ("text", "module", "imported"),
+    [
+        ("import tensorflow", "usr_quiet/problems.py", True),
+        ("import tensorflow", "usr_quiet/problems/chat.py", True),
+        ("import tensorflow", "beside.py", True),
+        ("", "usr_quiet/problems.py", False),
+    ],
+)
 def test_a_user_folder_that_names_tensorflow_loads_it_without_its_messages(
-    tmp_path, monkeypatch, text, imported
+    tmp_path, monkeypatch, text, module, imported
 ):
     folder = tmp_path / "usr_quiet"
-    folder.mkdir()
+    (folder / "problems").mkdir(parents=True)
     (folder / "__init__.py").write_text("")
-    (folder / "problems.py").write_text(text)
+    (tmp_path / module).write_text(text)
     calls = []
     monkeypatch.setattr(command.importlib, "import_module", calls.append)
     monkeypatch.setattr(command.registry, "import_usr_dir", calls.append)
