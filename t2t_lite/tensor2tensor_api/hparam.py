@@ -44,7 +44,8 @@ class HParams:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Returns the fields of a set, and those of T2T's that are missing there."""
-        hparams = cls(**{**t2t_fields.NO_EFFECT, **t2t_fields.ONLY, **settings.to_dict()})
+        theirs = {**t2t_fields.NO_EFFECT, **copy.deepcopy(t2t_fields.ONLY)}
+        hparams = cls(**{**theirs, **settings.to_dict()})
         vars(hparams)["_settings"] = settings
         return hparams
 
@@ -187,10 +188,8 @@ class HParams:
                 "transformer.transformer_base(), and change its fields"
             )
         ours = self._settings.names()
-        for field in sorted(self._set - set(ours) - self._own):
-            if field in t2t_fields.ONLY and not t2t_fields.is_implemented(
-                field, self._values[field]
-            ):
+        for field in sorted(self._values.keys() & t2t_fields.ONLY.keys() - set(ours) - self._own):
+            if not t2t_fields.is_implemented(field, self._values[field]):
                 instead = t2t_fields.INSTEAD.get(field, "")
                 raise UsageError(
                     f"hparams set {name!r}: {field}={self._values[field]!r} is not implemented; "

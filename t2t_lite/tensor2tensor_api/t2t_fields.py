@@ -1,9 +1,14 @@
 """Hyperparameters of T2T that do not exist here: without effect, or with one value implemented."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from t2t_lite.t2t_import import settings
+from t2t_lite.tensor2tensor_api.modalities import ModalityType
+
+# "feature:kind:name", of T2T before 1.12.
+_SYMBOL_ENTRIES = re.compile(r"((\w+:)?symbol:default;?)+")
 
 # Of what changes the model, see `settings.ONLY`; these change how it is trained and decoded.
 _ONLY_TRAINING: Mapping[str, Any] = {
@@ -11,7 +16,9 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "gpu_automatic_mixed_precision": False,
     "grad_noise_scale": 0.0,
     "gumbel_noise_weight": 0.0,
+    "input_modalities": "default",  # until T2T 1.11; then `modality`
     "loss": {},
+    "modality": {},
     "name": {},
     "optimizer_adafactor_beta1": 0.0,
     "optimizer_adafactor_decay_type": "pow",
@@ -27,6 +34,7 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "scheduled_sampling_prob": 0.0,
     "split_targets_chunk_length": 0,
     "split_to_length": 0,
+    "target_modality": "default",
     "top": {},
     "use_fixed_batch_size": False,
     "warm_start_from_second": "",
@@ -34,11 +42,15 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "weight_noise": 0.0,
     "weights_fn": {},
 }
+_SYMBOLS = "remove it: features are sequences of symbols, or labels of a Text2ClassProblem"
 # What to do instead of another value.
 INSTEAD: Mapping[str, str] = {
     "gpu_automatic_mixed_precision": "set dtype to float16",
+    "input_modalities": _SYMBOLS,
+    "modality": _SYMBOLS,
     "pretrained_model_dir": "t2t-trainer --warm_start_from",
     "sampling_method": "t2t-decoder --decode_hparams=sampling_temp=...",
+    "target_modality": _SYMBOLS,
     "use_fixed_batch_size": "batch_size counts subwords",
     "warm_start_from_second": "t2t-trainer --warm_start_from",
 }
@@ -108,6 +120,7 @@ NO_EFFECT: Mapping[str, Any] = {
     "overload_eval_metric_name": "",
     "pad_batch": False,
     "print_vars": False,
+    "problem_choice": "adaptive",
     "relu_dropout_broadcast_dims": "",
     "sampling_keep_top_k": -1,
     "sampling_temp": 1.0,
@@ -145,4 +158,8 @@ ONLY: Mapping[str, Any] = {
 def is_implemented(name: str, value: Any) -> bool:
     """Whether a field of `ONLY` holds the value that is implemented."""
     only = ONLY[name]
+    if name == "modality" and isinstance(value, Mapping):
+        return set(value.values()) <= {ModalityType.SYMBOL}
+    if only == "default" and _SYMBOL_ENTRIES.fullmatch(str(value)):
+        return True
     return bool(value == only) or settings.as_text(value) == settings.as_text(only)

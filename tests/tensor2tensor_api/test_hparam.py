@@ -12,6 +12,7 @@ from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.tensor2tensor_api import registry as t2t_registry
 from t2t_lite.tensor2tensor_api.common_hparams import basic_params1
 from t2t_lite.tensor2tensor_api.hparam import HParams
+from t2t_lite.tensor2tensor_api.modalities import ModalityType
 
 
 def base() -> HParams:
@@ -94,8 +95,37 @@ def test_t2ts_fields_without_effect_are_named_in_one_warning(caplog):
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("input_modalities", "default"),
+        ("input_modalities", "inputs:symbol:default;targets:symbol:default"),
+        ("target_modality", "symbol:default"),
+        ("modality", {"targets": ModalityType.SYMBOL}),
+    ],
+)
+def test_sets_may_name_the_modality_of_symbols(name, value):
+    hparams = base()
+    setattr(hparams, name, value)
+    assert hparams.to_settings("mine") == registry.hparams("transformer_base")
+
+
+@pytest.mark.parametrize("name", ["modality", "bottom", "loss"])
+def test_a_mapping_of_one_set_is_not_that_of_others(name):
+    hparams = base()
+    getattr(hparams, name)["targets"] = print
+    with pytest.raises(UsageError, match=f"{name}=.* is not implemented"):
+        hparams.to_settings("mine")
+    assert base().to_settings("mine") == registry.hparams("transformer_base")
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("input_modalities", "inputs:symbol:own", "only 'default' is .*sequences of symbols"),
+        ("input_modalities", {"inputs": None}, "only 'default' is .*sequences of symbols"),
+        ("modality", "image", "modality='image' is not implemented"),
+        ("target_modality", "image:identity", "only 'default' is .*sequences of symbols"),
+        ("modality", {"inputs": ModalityType.REAL}, "'real'} is not implemented"),
         ("norm_type", "batch", "norm_type='batch' is not implemented; only 'layer' is"),
         ("proximity_bias", True, "proximity_bias=True is not implemented"),
         ("scheduled_sampling_prob", 0.5, "scheduled_sampling_prob=0.5 is not implemented"),
