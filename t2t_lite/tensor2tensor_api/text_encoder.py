@@ -329,10 +329,10 @@ class SubwordTextEncoder(_ReservedIds, subword_text_encoder.SubwordTextEncoder):
         return list(self._token_ids(token_text))
 
     def store_to_file(self, filename: str, add_single_quotes: bool = True) -> None:
-        """Writes a `.subwords` file."""
-        if not add_single_quotes:
-            raise ValueError("store_to_file: files are written with quotes only")
-        self.save(filename)
+        """Writes a `.subwords` file; it is read with quotes or without."""
+        quote = "'" if add_single_quotes else ""
+        lines = (f"{quote}{subtoken}{quote}\n" for subtoken in self.all_subtoken_strings)
+        files.write_text(filename, "".join(lines))
 
 
 class ClassLabelEncoder(TextEncoder):

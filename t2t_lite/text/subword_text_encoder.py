@@ -237,7 +237,7 @@ def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
     has_quotes = False
     for number, line in enumerate(text_files.iterate_lines(path), 1):
         text = line.strip()
-        in_quotes = text.startswith(_QUOTES) and text.endswith(text[0])
+        in_quotes = len(text) > 1 and text.startswith(_QUOTES) and text.endswith(text[0])
         if number == 1:
             has_quotes = in_quotes
         if has_quotes and not in_quotes:

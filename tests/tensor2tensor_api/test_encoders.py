@@ -95,6 +95,18 @@ def test_builders_of_subwords_have_t2ts_arguments(reserved):
         fresh.build_from_token_counts(counts, 2, reserved_tokens=["<X>"])
 
 
+@pytest.mark.parametrize(
+    ("given", "first"), [({}, "'<pad>_'"), ({"add_single_quotes": False}, "<pad>_")]
+)
+def test_subwords_are_stored_with_quotes_or_without(tmp_path, given, first):
+    path = str(tmp_path / "vocab")
+    encoder = text_encoder.SubwordTextEncoder.build_from_generator(["it's a dog's text"] * 9, 60)
+    encoder.store_to_file(path, **given)
+    assert (tmp_path / "vocab").read_text().split("\n")[0] == first
+    loaded = text_encoder.SubwordTextEncoder(path)
+    assert loaded.all_subtoken_strings == encoder.all_subtoken_strings
+
+
 def test_vocabularies_of_columns_and_files(tmp_path):
     (tmp_path / "table.tsv").write_text("left\tright\nnone\n")
     size = {"vocab_filename": "v.1", "vocab_size": 30}
