@@ -4,12 +4,14 @@ Keras itself falls back to reading the weights without their checksum where that
 gives other weights in silence.
 """
 
+import io
 import os
 import pathlib
 import warnings
 import zipfile
 from typing import Any
 
+import h5py
 import keras
 
 from t2t_lite.errors import DataError, UserError, quoted
@@ -18,7 +20,8 @@ from t2t_lite.text.text_files import DAMAGE
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CONFIG, _METADATA = "config.json", "metadata.json"
-_WEIGHTS = ("model.weights.h5", "model.weights.npz")
+_HDF5_WEIGHTS = "model.weights.h5"
+_WEIGHTS = (_HDF5_WEIGHTS, "model.weights.npz")
 # Keras stores members without compression; recompressed weights shrink to a half.
 _LEAST_BOMB, _LARGEST_RATIO = 1 << 28, 100
 # Where Keras's functions are that a model is made of; others load files or change settings.
@@ -45,7 +48,7 @@ def load(path: str, **arguments: Any) -> keras.Model:
     try:
         with zipfile.ZipFile(path) as archive:
             config, version = _checked(path, archive)
-    except DAMAGE as error:
+    except (*DAMAGE, TypeError) as error:  # TypeError: of types of arrays that NumPy lacks
         raise DataError(
             f"{path} is damaged or truncated ({_reason(error)}): copy it again, or save the model "
             "again"
@@ -103,10 +106,11 @@ def _checked(path: str, archive: zipfile.ZipFile) -> tuple[dict[str, Any], str]:
             f"got {quoted(sorted(names))}; save the model again with model.save"
         )
     size = sum(info.file_size for info in archive.infolist())
-    if size > max(_LEAST_BOMB, _LARGEST_RATIO * os.path.getsize(path)):
-        raise DataError(f"{path} would expand to {size:,} bytes: save the model again")
+    _require_measure(path, size)
     if bad := archive.testzip():
         raise ValueError(f"the checksum of {quoted(bad)} is another")
+    if _HDF5_WEIGHTS in names:
+        _require_measure(path, _size_of_arrays(archive.read(_HDF5_WEIGHTS)))
     try:
         version = f"Keras {quoted(parse_object(archive.read(_METADATA))['keras_version'])}"
     except (KeyError, ValueError):
@@ -115,6 +119,24 @@ def _checked(path: str, archive: zipfile.ZipFile) -> tuple[dict[str, Any], str]:
         return parse_object(archive.read(_CONFIG)), version
     except ValueError as error:
         raise DataError(f"{path}: its {_CONFIG} is {error}; save the model again") from error
+
+
+def _require_measure(path: str, size: int) -> None:
+    """Raises DataError if what a file expands to is out of proportion to it."""
+    if size > max(_LEAST_BOMB, _LARGEST_RATIO * os.path.getsize(path)):
+        raise DataError(f"{path} would expand to {size:,} bytes: save the model again")
+
+
+def _size_of_arrays(weights: bytes) -> int:
+    """Returns the bytes that the arrays in an HDF5 file take, which need not be in the file.
+
+    Raises:
+        OSError: or any other of `DAMAGE`: this is no HDF5 file.
+    """
+    sizes = []
+    with h5py.File(io.BytesIO(weights)) as file:
+        file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+    return sum(sizes)
 
 
 def _refuse_other_functions(path: str, config: Any) -> None:

@@ -161,7 +161,8 @@ def test_weights_that_do_not_fit_are_refused(path, tmp_path, what):
     else:
         weights.write_bytes(b"x" * 5000 if what == "no file" else b"")
     _rewritten(path, model=weights.read_bytes())
-    assert "Keras" in _refusal(path)
+    is_hdf5 = what in ("deleted", "other shape")
+    assert ("Keras" in _refusal(path)) if is_hdf5 else ("damaged" in _refusal(path, DataError))
 
 
 def test_weights_that_keras_leaves_out_are_refused(path, monkeypatch):
@@ -183,6 +184,13 @@ def test_what_would_expand_without_measure_is_refused(path, monkeypatch):
         with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"assets/{size}", bytes(size))
     assert "would expand to 17,8" in _refusal(path, DataError)
+
+
+def test_arrays_that_are_larger_than_their_file_are_refused(path, tmp_path):
+    with h5py.File(tmp_path / "weights.h5", "w") as file:
+        file.create_dataset("vars/0", [1 << 20, 1 << 18], np.float32, chunks=(1, 1 << 18))
+    _rewritten(path, model=(tmp_path / "weights.h5").read_bytes())
+    assert "would expand to 1,099,511,627,776 bytes" in _refusal(path, DataError)
 
 
 @pytest.mark.parametrize(
