@@ -17,6 +17,7 @@ the first lookup; a model may be registered as "module:Class", so that listing n
 import Keras.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.util
@@ -29,7 +30,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from t2t_lite import global_flags, upstream_imports
-from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
@@ -285,10 +286,17 @@ def problem(name: str) -> "Problem":
     """Builds the problem with this name, which may end in `_rev` and `_copy`.
 
     Raises:
-        UsageError: the name is not registered; the message suggests the closest one.
+        UsageError: the name is not registered (the message suggests the closest one), or not that
+            of a problem.
     """
     parsed = ProblemName.parse(name)
-    return _problems[parsed.base](was_reversed=parsed.was_reversed, was_copy=parsed.was_copy)
+    kind = _problems[parsed.base]
+    if not hasattr(kind, "run_generate_data"):
+        raise UsageError(
+            f"problem {name!r}: {quoted(kind)} is no Problem: derive it from "
+            "text_problems.Text2TextProblem or another class of problems"
+        )
+    return kind(was_reversed=parsed.was_reversed, was_copy=parsed.was_copy)
 
 
 def problem_name(cls: type) -> str:
@@ -333,15 +341,17 @@ def hparams(name: str) -> "HParams":
     """Returns a fresh, unfrozen copy of the hparams set with this name.
 
     Raises:
-        UsageError: the name is not registered; the message suggests the closest one.
-        TypeError: the set's function returned None (a forgotten `return`).
+        UsageError: the name is not registered (the message suggests the closest one), or its
+            function returned something else (a forgotten `return`).
     """
     if name in _refused_hparams and name not in list_hparams():
         raise UsageError(_refused_hparams[name])
-    made = _hparams[name]()
-    if made is None:
-        raise TypeError(
-            f"hparams set {name!r} returned None: its function needs a `return hparams`"
+    function = _hparams[name]
+    made = function() if callable(function) else None
+    if not hasattr(made, "override"):
+        raise UsageError(
+            f"hparams set {name!r} ({quoted(function)}) returned {quoted(made)}: its function "
+            "needs a `return hparams`"
         )
     return made
 
@@ -459,7 +469,7 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.path.insert(0, parent)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself is no module
         del sys.modules[name]
         raise UserError(
             f"--t2t_usr_dir={usr_dir}: importing {init} failed: {_described(error, parent)}"
@@ -471,10 +481,12 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.path.append(parent)
 
 
-def _described(error: Exception, folder: str) -> str:
-    """Returns an error of the user's code, with its line."""
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, SyntaxError):
+def _described(error: BaseException, folder: str) -> str:
+    """Returns an error of the user's code on one line, with its place."""
+    text = type(error).__name__
+    with contextlib.suppress(Exception):  # its text may be the user's code, too
+        text = " ".join(f"{text}: {error}".split()).rstrip(" :")
+    if isinstance(error, SyntaxError) and error.filename:
         return f"{text} in {error.filename}; t2t_lite runs Python 3"
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{f.filename}, line {f.lineno}" for f in frames if f.filename.startswith(folder)]

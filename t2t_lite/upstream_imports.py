@@ -100,6 +100,20 @@ class UserLoader(importlib.machinery.SourceFileLoader):
         finally:
             _EXECUTING.remove(module.__name__)
 
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> types.CodeType:  # type: ignore[override]
+        """Compiles a module.
+
+        Raises:
+            SyntaxError: it cannot be compiled; `filename` is always that of the module.
+        """
+        try:
+            return super().source_to_code(data, path, **options)
+        except SyntaxError as error:
+            error.filename = error.filename or path
+            raise
+        except (ValueError, RecursionError, MemoryError) as error:  # null bytes, deep nesting
+            raise SyntaxError(str(error) or type(error).__name__, (path, 1, None, None)) from error
+
 
 _FINDER = _Finder()
 _USER_FINDER = _UserFinder()

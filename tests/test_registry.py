@@ -126,7 +126,7 @@ def test_unknown_names_bring_the_nearest():
 
 def test_a_set_without_return_is_a_type_error():
     registry.register_hparams("forgetful")(lambda: None)
-    with pytest.raises(TypeError, match="'forgetful' returned None"):
+    with pytest.raises(UsageError, match=r"'forgetful' .* returned None: .* `return hparams`"):
         registry.hparams("forgetful")
 
 
@@ -334,6 +334,57 @@ def test_a_bad_usr_dir_is_named(tmp_path: pathlib.Path, name: str, init: str, me
     for _ in range(2):  # a failed import leaves nothing behind
         with pytest.raises(UserError, match=message):
             registry.import_usr_dir(folder)
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("raise SystemExit", "SystemExit"),
+        ("import sys; sys.exit('usage: prepare.py FILE')", "SystemExit: usage: prepare.py FILE"),
+        ("raise ValueError('one', '\\n', 'other')", r"ValueError: \('one', '\\n', 'other'\)"),
+        ("raise KeyError", "KeyError"),
+        ("raise RuntimeError('first\\n\\n  second\\n')", "RuntimeError: first second"),
+        (
+            "raise type('Loud', (Exception,), {'__str__': lambda self: self.missing})('x')",
+            "Loud",
+        ),
+    ],
+)
+def test_what_a_module_raises_is_one_line_with_its_place(tmp_path, statement, text):
+    folder = usr_dir(tmp_path, "usr_ends", "from . import inner", inner=f"x = 1\n{statement}\n")
+    with pytest.raises(UserError, match=rf" failed: {text} \(.*usr_ends/inner.py, line 2\)$"):
+        registry.import_usr_dir(folder)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"x = '\0'\n",
+        b"x = 1\n\0",
+        b"x = " + b"-" * 90_000 + b"1",
+        b"# coding: none\n",
+        b"x = '\xe9'",
+    ],
+)
+def test_a_module_that_cannot_be_compiled_is_named(tmp_path, contents):
+    folder = usr_dir(tmp_path, "usr_odd", "from . import inner")
+    (tmp_path / "usr_odd" / "inner.py").write_bytes(contents)
+    message = r"failed: SyntaxError: .* in .*/usr_odd/inner\.py; t2t_lite runs Python 3$"
+    with pytest.raises(UserError, match=message):
+        registry.import_usr_dir(folder)
+
+
+def test_what_is_no_problem_and_no_set_is_named():
+    registry.register_problem("usr_bare")(type("Bare", (), {}))
+    with pytest.raises(
+        UsageError, match=r"'usr_bare_rev': <class '.*Bare'> is no Problem: derive it"
+    ):
+        registry.problem("usr_bare_rev")
+    registry.register_hparams("usr_number")(3)
+    registry.register_hparams("usr_text")(lambda: "hidden_size=3")
+    for name in ("usr_number", "usr_text"):
+        with pytest.raises(UsageError, match=f"hparams set {name!r} .* needs a `return hparams`"):
+            registry.hparams(name)
 
 
 def test_usr_dir_without_init(tmp_path: pathlib.Path):
