@@ -45,13 +45,13 @@ class Chunk:
         first: number of the first sample within its group of files, from 0.
         inputs: the input of each sample.
         targets: the target of each sample.
-        may_lack_targets: whether a target may be empty, as in a test split without references.
+        may_be_empty: whether a side may be empty, as in a test split without references.
     """
 
     first: int
     inputs: Sequence[str]
     targets: Sequence[str]
-    may_lack_targets: bool = False
+    may_be_empty: bool = False
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -92,8 +92,8 @@ class ExampleEncoder:
             require_characters("".join(texts), name)
         lines = {"inputs": chunk.inputs, "targets": chunk.targets}
         packed = [self._packed(side, lines[side]) for side in self._sides]
-        if chunk.may_lack_targets:
-            packed[-1] = [ids or _EOS for ids in packed[-1]]
+        if chunk.may_be_empty:
+            packed = [[ids or _EOS for ids in side] for side in packed]
         examples = []
         for number, ids in enumerate(zip(*packed, strict=True), 1):
             if not all(ids):

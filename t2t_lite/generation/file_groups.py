@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -20,12 +20,14 @@ class FileGroup:
         name: the group's name in the problem's fingerprint.
         source: the split for which `generate_samples` yields the samples.
         files: the split of each file, in the order in which samples go to the files.
+        sides: those that the samples have.
     """
 
     problem: str
     name: str
     source: str
     files: Mapping[pathlib.Path, str]
+    sides: Sequence[str]
 
     @property
     def title(self) -> str:
@@ -52,6 +54,7 @@ def file_groups(problem: Text2TextProblem, data_dir: str, tmp_dir: str) -> list[
                 for split in group
                 for path in problem.filepaths(data_dir, split)
             },
+            sides=problem.sides,
         )
         for group in ([[split] for split in splits] if per_split else [splits])
     ]

@@ -14,6 +14,7 @@ import operator
 import pathlib
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -165,8 +166,8 @@ def generate_problem(
         options: how to generate.
 
     Raises:
-        DataError: the raw data is unusable, has no samples or one with an empty side; targets
-            may be empty in other splits than training.
+        DataError: the raw data is unusable, has no samples or one with an empty side, except
+            in other splits than training.
         UserError: a worker process died, or some files were generated from other samples.
         OSError: a file cannot be written.
     """
@@ -227,9 +228,9 @@ def _generate(
 
 
 def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
-    """Yields the samples of a group in chunks; warns of targets that are empty."""
-    may_lack_targets = group.source != DatasetSplit.TRAIN
-    lacking = 0
+    """Yields the samples of a group in chunks; warns of sides that are empty."""
+    may_be_empty = group.source != DatasetSplit.TRAIN
+    empty = Counter[str]()
     for first in itertools.count(0, _CHUNK):
         with garbage_collector_paused():
             block = list(itertools.islice(samples, _CHUNK))
@@ -237,10 +238,11 @@ def chunks_of(samples: Iterator[Sample], group: FileGroup) -> Iterator[Chunk]:
             break
         inputs = [sample["inputs"] for sample in block]
         targets = [sample["targets"] for sample in block]
-        lacking += targets.count("")
-        yield Chunk(first, inputs, targets, may_lack_targets)
-    if lacking and may_lack_targets:
-        log.warning("%s: %d targets are empty: written as EOS alone", group.title, lacking)
+        empty.update(side for sample in block for side in group.sides if not sample[side])
+        yield Chunk(first, inputs, targets, may_be_empty)
+    for side, count in empty.items():
+        if may_be_empty:
+            log.warning("%s: %d %s are empty: written as EOS alone", group.title, count, side)
 
 
 def check_count(group: FileGroup, count: int) -> None:

@@ -75,7 +75,7 @@ def _groups(problem: Problem, data_dir: str) -> list[FileGroup]:
         if all(path.is_file() for path in paths):
             name = SPLIT_FILE_NAMES[split]
             files = dict.fromkeys(paths, split)
-            found.append(FileGroup(problem.dataset_filename(), name, split, files))
+            found.append(FileGroup(problem.dataset_filename(), name, split, files, problem.sides))
     return found
 
 

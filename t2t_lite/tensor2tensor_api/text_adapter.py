@@ -66,12 +66,12 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
         )
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Drops pairs of which one side is empty; targets may be, except in training."""
+        """Drops training pairs of which one side is empty."""
         dropped = 0
         for sample in super().text_samples(data_dir, tmp_dir, dataset_split):
             source = not self.has_inputs or self.inputs_prefix + sample["inputs"]
             target = self.targets_prefix + sample["targets"]
-            if source and (target or dataset_split != DatasetSplit.TRAIN):
+            if (source and target) or dataset_split != DatasetSplit.TRAIN:
                 yield sample
             else:
                 dropped += 1

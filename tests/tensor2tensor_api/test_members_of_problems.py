@@ -324,6 +324,31 @@ class Blind(Base):
     assert "blind: dropped 1 pairs: one side is empty" in caplog.text
 
 
+@pytest.mark.parametrize("split", ["eval", "test"])
+def test_an_empty_source_outside_training_keeps_its_place(usr, tmp_path, caplog, split):
+    usr(
+        """
+@registry.register_problem
+class Gaps(Base):
+  is_generate_per_split = True
+  dataset_splits = [dict(split=s, shards=1) for s in ("train", "eval", "test")]
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for i in range(12):
+      yield dict(inputs="" if i % 5 == 2 else "a%d" % i, targets="" if i == 7 else "b%d" % i)
+"""
+    )
+    found = generate("gaps", tmp_path)
+    assert len(texts(found, tmp_path)) == 10
+    expected = [("" if i % 5 == 2 else f"a{i}", "" if i == 7 else f"b{i}") for i in range(12)]
+    assert texts(found, tmp_path, split) == expected
+    paths = found.existing_filepaths(str(tmp_path / "data"), split)
+    assert [example["inputs"] for example in read_examples(paths)][2] == [1]
+    assert "2 inputs are empty: written as EOS alone" in caplog.text
+    assert "1 targets are empty: written as EOS alone" in caplog.text
+    assert "gaps: dropped 2 pairs: one side is empty" in caplog.text
+
+
 # ---- members of T2T's
 
 
