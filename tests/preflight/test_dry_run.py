@@ -86,7 +86,7 @@ def test_dev_data_is_read_if_it_is_evaluated(data_dir, monkeypatch, schedule, re
     monkeypatch.setattr(dry_run_module, "_measure", measure)
     for path in data_dir.glob("*-dev-*"):
         path.unlink()
-    with pytest.raises(DataError if read else MeasuredError):
+    with pytest.raises(UserError if read else MeasuredError):
         dry_run(config(data_dir, schedule=schedule))
 
 
