@@ -195,6 +195,27 @@ def test_basic_params_are_enough_for_an_lstm():
     )
 
 
+def test_basic_params_with_the_fields_of_a_transformer_are_its_set(caplog):
+    """A function that adds them one by one, as T2T's own do."""
+    hparams = basic_params1()
+    assigned = {"hidden_size": 64, "batch_size": 1024, "max_length": 100, "weight_decay": 0.0}
+    added = {"filter_size": 128, "num_heads": 4, "num_encoder_layers": 2, "relu_dropout": 0.1}
+    without_effect = {"use_pad_remover": True, "usr_rate": 0.5}
+    for name, value in (assigned | {"label_smoothing": 0.2}).items():
+        setattr(hparams, name, value)
+    for name, value in (added | without_effect).items():
+        hparams.add_hparam(name, value)
+    expected = TransformerHParams(**assigned, **added, label_smoothing=0.2, num_hidden_layers=4)
+    expected = expected.copy(optimizer_adam_beta1=0.85, optimizer_adam_beta2=0.997)
+    settings = hparams.to_settings("mine")
+    assert settings.to_dict() == {**expected.to_dict(), "usr_rate": 0.5}
+    assert isinstance(settings, TransformerHParams)
+    assert "hparams set mine: without effect here: use_pad_remover" in caplog.text
+    hparams.add_hparam("norm_type", "batch")
+    with pytest.raises(UsageError, match="norm_type='batch' is not implemented"):
+        hparams.to_settings("mine")
+
+
 def test_sets_are_registered_as_this_packages(upstream):
     @t2t_registry.register_hparams
     def usr_small():
