@@ -172,6 +172,7 @@ RUNNING = [
     Case("summaries", "first_words", "summaries_v1"),
     Case("recurrent_in_depth", "parentheses", "depth_adaptive", "universal_transformer"),
     Case("recurrent_in_depth", "parentheses", "time_luong", "lstm_seq2seq_attention"),
+    Case("set_from_the_basics", "plus_one", "plus_one_small"),
     Case("flags_at_import", "sums_of_flags", flag="--spell", generating="up to 9 in True None"),
     Case(
         "argparse_at_import",
