@@ -16,6 +16,7 @@ import pathlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.text.sample import Sample
@@ -365,7 +366,7 @@ class Text2ClassProblem(Text2TextProblem):
         for number, sample in _numbered(samples, self.base_name):
             line = self.numbered_source(number, sample)
             # Not earlier: generate_samples may write the file that class_labels reads.
-            labels = labels or dict(enumerate(self.class_labels(data_dir)))
+            labels = labels or dict(enumerate(self._checked_labels(data_dir)))
             given = sample.get("label")
             label = labels.get(given) if isinstance(given, Hashable) else None
             if label is None:
@@ -374,6 +375,11 @@ class Text2ClassProblem(Text2TextProblem):
                     f"{given!r}: expected a number from 0 to {len(labels) - 1}"
                 )
             yield {"inputs": line, "targets": label}
+
+    def _checked_labels(self, data_dir: str) -> Sequence[str]:
+        labels = self.class_labels(data_dir)
+        require(self, "class_labels", labels, is_texts(labels), "a list of texts")
+        return labels
 
     def numbered_source(self, number: int, sample: Any) -> str:
         """Returns the inputs of a sample as one text.
@@ -407,7 +413,7 @@ class Text2ClassProblem(Text2TextProblem):
         Raises:
             UsageError: `class_labels` are not `num_classes` different texts.
         """
-        labels = ClassLabelEncoder(self.class_labels(data_dir))
+        labels = ClassLabelEncoder(self._checked_labels(data_dir))
         if len(labels.labels) != self.num_classes:
             raise UsageError(
                 f"{self.base_name}: num_classes is {self.num_classes}, but class_labels returns "

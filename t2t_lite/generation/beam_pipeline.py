@@ -31,6 +31,7 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from t2t_lite.data import members
 from t2t_lite.data.records import framed_records, shuffled
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError, UserError
@@ -95,10 +96,12 @@ def generate_problem(
 
     Raises:
         DataError: the raw data is unusable or has no samples.
+        UsageError: a member of the problem's class has a value that it cannot have.
         UserError: data_dir has data generated from something else, another process on this machine
             is generating it, its file system is not installed, or the pipeline failed.
         OSError: a file cannot be written.
     """
+    members.check(problem)
     _prepare_folder(data_dir, pipeline)
     with _local_view(data_dir) as view, lock.exclusive(problem, str(view)):
         with _copied_back(view, data_dir):

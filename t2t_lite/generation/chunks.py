@@ -161,7 +161,7 @@ def ids_as_text(
         except (KeyError, TypeError) as error:
             raise DataError(
                 f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
-                f"integers `{'` and `'.join(sides)}`, got {quoted(dict(sample))} ({error})"
+                f"integers `{'` and `'.join(sides)}`, got {quoted(sample)} ({error})"
             ) from None
         yield {"inputs": "", **ids}
 

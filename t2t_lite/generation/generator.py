@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from t2t_lite.data import members
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
@@ -62,6 +63,7 @@ def generate_data(
         UserError: a raw file is not available; existing data was generated from something else;
             another process is generating it; or a worker process died.
         DataError: the raw data is unusable.
+        UsageError: a member of the problem's class has a value that it cannot have.
         OSError: a file cannot be written.
     """
     if isinstance(problem, Text2TextProblem):
@@ -77,6 +79,7 @@ def _generate_text(
 ) -> None:
     """Does what `generate_data` does for a class that does not override it."""
     options = options or DatagenOptions()
+    members.check(problem)
     with lock.exclusive(problem, data_dir):
         prepare_data(problem, data_dir, tmp_dir, options)
         generate_problem(problem, data_dir, tmp_dir, options)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data import problem
+from t2t_lite.data.members import is_texts, require
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
@@ -188,7 +189,11 @@ class ProblemAdapter(problem.Problem):
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders."""
         self.upstream._encoders = self.upstream._hparams = None  # of another folder
-        return dict(self.upstream.get_feature_encoders(data_dir))
+        found = self.upstream.get_feature_encoders(data_dir)
+        is_complete = isinstance(found, Mapping) and {*self.sides} <= {*found}
+        expected = f"a dictionary with an encoder for {' and '.join(self.sides)}"
+        require(self, "feature_encoders", found, is_complete, expected)
+        return dict(found)
 
     def load_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted, with the vocabulary sizes of `hparams`.
@@ -215,6 +220,9 @@ class ProblemAdapter(problem.Problem):
     def space_ids(self) -> tuple[int, int]:
         """The `SpaceID`s that `hparams` sets."""
         found = self.upstream.get_hparams()
+        for name in ("input_space_id", "target_space_id"):
+            value = found.get(name)
+            require(self, name, value, isinstance(value, int), "one of SpaceID")
         return found.input_space_id, found.target_space_id
 
     def _vocab_sizes(self, data_dir: str) -> dict[str, int]:
@@ -225,7 +233,11 @@ class ProblemAdapter(problem.Problem):
         """
         model_hparams = default_model_hparams()
         model_hparams.data_dir = data_dir
-        modalities, sizes = declared(self.upstream.get_hparams(model_hparams))
+        found = self.upstream.get_hparams(model_hparams)
+        for name in ("modality", "vocab_size"):
+            value = found.get(name)
+            require(self, name, value, isinstance(value, Mapping), "a dictionary by feature")
+        modalities, sizes = declared(found)
         for side in _SIDES:
             modality = modalities.get(side, ModalityType.SYMBOL)
             if modality not in self.modalities:
@@ -254,7 +266,9 @@ class ProblemAdapter(problem.Problem):
     @property
     def metrics(self) -> Sequence[str]:
         """The registered metrics for `eval_metrics`."""
-        found, without = metrics.registered(self.upstream.eval_metrics())
+        names = self.upstream.eval_metrics()
+        require(self, "eval_metrics", names, is_texts(names), "a list of names of Metrics")
+        found, without = metrics.registered(names)
         if without:
             warn_once(
                 f"problem {self.base_name}: metrics without counterpart: {', '.join(without)}"

@@ -29,7 +29,8 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
 
     def class_labels(self, data_dir: str) -> Sequence[str]:
         """Returns the user's labels."""
-        return list(self.upstream.class_labels(data_dir))
+        labels: Any = self.upstream.class_labels(data_dir)
+        return list(labels) if isinstance(labels, Iterator) else labels
 
     @property
     def metrics(self) -> Sequence[str]:

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import json
+import keyword
 import logging
 import re
 import typing
@@ -207,7 +208,7 @@ class HParams:
 
 def _optimizer(set_name: str, optimizer: str) -> str:
     """Returns the name of an optimizer, which older T2T wrote as `Adam`; then warns."""
-    name = snake_case(optimizer)
+    name = snake_case(optimizer) if isinstance(optimizer, str) else optimizer
     if name != optimizer:
         warn_once(f"hparams set {set_name}: optimizer={optimizer!r} is an old name; write {name!r}")
     return name
@@ -224,6 +225,11 @@ def _with_fields(settings: type[Settings], own: Mapping[str, Any]) -> type[Setti
     if not own:
         return settings
     for name, value in own.items():
+        if not name.isidentifier() or keyword.iskeyword(name) or hasattr(settings, name):
+            raise UsageError(
+                f"hparam {name!r}: a field cannot have this name; expected letters, digits and "
+                "underscores, and no word of Python's or method of a set"
+            )
         if not isinstance(value, _OWN_KINDS):
             raise UsageError(
                 f"hparam {name!r}: {value!r} cannot be saved; expected a number, a text, a switch "

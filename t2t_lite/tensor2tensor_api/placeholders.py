@@ -33,6 +33,9 @@ class Placeholder(abc.ABCMeta):
         """What is missing, and what to write instead."""
         return f"{cls.full_name} {cls.reason}"
 
+    def __repr__(cls) -> str:
+        return cls.full_name
+
     def __getattr__(cls, name: str) -> "Placeholder":
         if name.startswith(("__", "_t2t_lite")):
             raise AttributeError(name)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from t2t_lite import registry
+from t2t_lite.errors import UsageError, quoted
 from t2t_lite.hyperparameters import HParams as Settings
 from t2t_lite.registry import list_hparams, list_models, list_problems, snake_case
 from t2t_lite.tensor2tensor_api.adapter import ProblemAdapter
@@ -60,6 +61,8 @@ def register_hparams(name: Any = None) -> Any:
     """Registers a function that returns `HParams`; a user's replaces this package's own."""
 
     def register(function: Callable[[], Any], own: str = "") -> Any:
+        if not callable(function):
+            raise UsageError(f"register_hparams: expected a function, got {quoted(function)}")
         chosen = own or default_name(function)
         _make_room("hparams set", chosen)
         registry.register_hparams(chosen)(_returning_settings(function, chosen))

@@ -118,7 +118,7 @@ def test_what_is_no_list_of_texts_is_not_made_one(data, inputs):
     [
         (["r", "g"], "num_classes is 3, but class_labels returns 2 labels"),
         (["r", "g", "b", "y"], "num_classes is 3, but class_labels returns 4 labels"),
-        ([0, 1, 2], "class_labels: expected different texts, got "),
+        ([0, 1, 2], r"class_labels is \[0, 1, 2\]: expected a list of texts"),
         (["r", "g", "r "], "class_labels: expected different texts, got "),
     ],
 )

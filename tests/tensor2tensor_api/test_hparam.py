@@ -256,3 +256,23 @@ def test_the_default_name_is_that_of_a_class_or_function():
 
     names = [t2t_registry.default_name(entry) for entry in (TranslateEndeUsr, usr_small)]
     assert names == ["translate_ende_usr", "usr_small"]
+
+
+@pytest.mark.parametrize("name", ["return", "two words", "override", "2x"])
+def test_a_field_that_no_set_can_have_is_refused(name):
+    own = HParams.of(registry.hparams("transformer_base"))
+    own.add_hparam(name, 0.5)
+    with pytest.raises(UsageError, match=f"hparam {name!r}: a field cannot have this name"):
+        own.to_settings("usr_own")
+
+
+def test_an_optimizer_that_is_no_text_is_refused():
+    own = HParams.of(registry.hparams("transformer_base"))
+    own.optimizer = 3
+    with pytest.raises(UsageError, match=r"optimizer.*3"):
+        own.to_settings("usr_own")
+
+
+def test_what_is_no_function_is_not_registered(upstream):
+    with pytest.raises(UsageError, match="register_hparams: expected a function, got 'usr'"):
+        t2t_registry.register_hparams("usr_text")("usr")

@@ -10,7 +10,7 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.runs import run_folder
@@ -45,6 +45,33 @@ class Base(text_problems.Text2TextProblem):
       yield {"inputs": words, "targets": words[::-1]}
 
 """
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "use"),
+    [
+        ("eval_metrics", None, lambda found: found.metrics),
+        ("eval_metrics", "accuracy", lambda found: found.metrics),
+        ("eval_metrics", [text_problems, 3], lambda found: found.metrics),
+        ("feature_encoders", None, lambda found: found.load_encoders("")),
+        ("feature_encoders", {"inputs": object()}, lambda found: found.load_encoders("")),
+        ("vocab_size", 300, lambda found: found.load_encoders("")),
+        ("modality", "symbol", lambda found: found.load_encoders("")),
+        ("input_space_id", "en", lambda found: found.space_ids),
+    ],
+)
+def test_a_member_of_another_kind_is_named_with_its_class(upstream, member, value, use):
+    def hparams(self, defaults, model_hparams):
+        setattr(defaults, member, value)
+
+    is_hparam = member in ("vocab_size", "modality", "input_space_id")
+    defined = {"hparams": hparams} if is_hparam else {member: lambda *_: value}
+    encoders = {"feature_encoders": lambda *_: {"inputs": object(), "targets": object()}}
+    kind = type("UsrKinds", (text_problems.Text2TextProblem,), {**encoders, **defined})
+    registry.register_problem("usr_kinds")(kind)
+    message = rf"^problem 'usr_kinds' \(.*\.UsrKinds\): {member} is .*: expected "
+    with pytest.raises(UsageError, match=message):
+        use(registry.problem("usr_kinds"))
 
 
 @pytest.fixture
