@@ -9,7 +9,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from t2t_lite import files
 from t2t_lite.corpora.download import download
@@ -17,8 +17,10 @@ from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.tensor2tensor_api import datasets
+from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
 from t2t_lite.tensor2tensor_api.text_iterators import txt_line_iterator
+from t2t_lite.text.text_files import raw_pieces
 
 __all__ = [
     "UNSHUFFLED_SUFFIX",
@@ -241,11 +243,22 @@ def maybe_download_from_drive(directory: str, filename: str, url: str) -> str:
 
 
 def gunzip_file(gz_path: str, new_path: str) -> None:
-    """Decompresses a file unless the result exists."""
+    """Decompresses a file unless the result exists.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is damaged, truncated or not compressed.
+    """
     if os.path.exists(new_path):
         return
-    with gzip.open(gz_path) as packed, files.whole_file(new_path) as new, new.open("wb") as out:
-        shutil.copyfileobj(packed, out)
+    with files.whole_file(new_path) as new, new.open("wb") as out:
+        out.writelines(raw_pieces(_unpacked(gz_path), gz_path, receiver()))
+
+
+@contextlib.contextmanager
+def _unpacked(gz_path: str) -> Iterator[BinaryIO]:
+    with gzip.open(gz_path) as packed:
+        yield cast(BinaryIO, packed)
 
 
 # ---- vocabularies

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.corpora.corpora import aligned
+from t2t_lite.errors import DataError, quoted
 from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.text.text_files import iterate_lines
 
-_LABELLED = re.compile(r"(.*)\tExtra_Label: (-?\d+)")
+# No class has a number of more digits; Python refuses to convert thousands of them.
+_INTEGER = re.compile(r"[-+]?\d{1,18}")
+_LABELLED = re.compile(r"(.*)\tExtra_Label: (-?\d{1,18})")
 
 
 def txt_line_iterator(txt_path: str) -> Iterator[str]:
@@ -45,13 +48,18 @@ def txt_and_label_iterator(txt_path: str) -> Iterator[list[Any]]:
     r"""Yields text and label of lines such as `text\tExtra_Label: 3`.
 
     Raises:
-        ValueError: a line has another form.
+        DataError: a line has another form.
     """
-    for number, line in enumerate(txt_line_iterator(txt_path), 1):
-        found = _LABELLED.fullmatch(line)
-        if found is None:
-            raise ValueError(f"{txt_path}, line {number}: expected text<TAB>Extra_Label: NUMBER")
-        yield [found[1], int(found[2])]
+    bad = receiver()
+    for number, line in enumerate(_lines(txt_path), 1):
+        if bad.is_usable(line):
+            found = _LABELLED.fullmatch(line)
+            if found is None:
+                raise DataError(
+                    f"{txt_path}, line {number}: expected text<TAB>Extra_Label: NUMBER, got "
+                    f"{quoted(line)}"
+                )
+            yield [found[1], int(found[2])]
 
 
 def text2text_txt_iterator(source_txt_path: str, target_txt_path: str) -> Iterator[dict[str, str]]:
@@ -89,11 +97,28 @@ def text2self_txt_iterator(txt_path: str) -> Iterator[dict[str, str]]:
 def text2class_txt_iterator(
     source_txt_path: str, label_txt_path: str, class_strs: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yields texts and labels: numbers, or one of `class_strs`."""
-    for pair in text2text_txt_iterator(source_txt_path, label_txt_path):
-        label = pair["targets"]
-        number = class_strs.index(label) if class_strs else int(label)
-        yield {"inputs": pair["inputs"], "label": number}
+    """Yields texts and labels: numbers, or one of `class_strs`.
+
+    Raises:
+        DataError: a label is something else, or the files have different numbers of lines.
+    """
+    bad = receiver()
+    known = {label: number for number, label in enumerate(class_strs or [])}
+    names = f"{source_txt_path} and {label_txt_path}"
+    pairs = aligned(_lines(source_txt_path), _lines(label_txt_path), names, bad)
+    for line, (text, label) in enumerate(pairs, 1):
+        if bad.is_usable(text, label):
+            number = known.get(label) if class_strs else _number(label)
+            if number is None:
+                expected = f"one of {quoted(list(known))}" if class_strs else "a number"
+                raise DataError(
+                    f"{label_txt_path}, line {line}: expected {expected}, got {quoted(label)}"
+                )
+            yield {"inputs": text, "label": number}
+
+
+def _number(label: str) -> int | None:
+    return int(label) if _INTEGER.fullmatch(label) else None
 
 
 def text2text_generate_encoded(

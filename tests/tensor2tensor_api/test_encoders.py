@@ -258,6 +258,26 @@ def test_decompression(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"text"
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda packed: packed[:-12], "damaged or truncated"),
+        (lambda packed: packed[:30] + b"\x55" + packed[31:], "damaged or truncated"),
+        (lambda packed: b"text\n", "damaged or truncated"),
+        (lambda packed: None, "no such file"),
+    ],
+)
+def test_a_damaged_archive_is_named_and_not_unpacked(tmp_path, change, message):
+    import gzip
+
+    contents = change(gzip.compress(b"some text and more of it, other words" * 9))
+    if contents is not None:
+        (tmp_path / "b.gz").write_bytes(contents)
+    with pytest.raises(UserError, match=rf"b\.gz.*{message}"):
+        generator_utils.gunzip_file(str(tmp_path / "b.gz"), str(tmp_path / "b"))
+    assert not (tmp_path / "b").exists()
+
+
 def test_an_example_is_tensorflows():
     example = generator_utils.to_example({"ids": [1, 2], "text": ["a"], "score": [0.5]})
     feature = example.features.feature

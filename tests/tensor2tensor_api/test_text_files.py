@@ -11,6 +11,7 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.tensor2tensor_api import (
+    bad_lines,
     cleaner_en_xx,
     datasets,
     problem,
@@ -18,6 +19,7 @@ from t2t_lite.tensor2tensor_api import (
     translate,
     wmt,
 )
+from t2t_lite.text.bad_input import STRICT, BadInput
 
 
 def test_compiled_files_are_written_once_for_the_same_data_sets(folders):
@@ -45,6 +47,39 @@ def test_a_custom_iterator_reads_compiled_files(upstream, folders):
     )
     stem = f"{folders[1]}/usr_custom-compiled-train"
     assert read == (f"{stem}.lang1", f"{stem}.lang2")
+
+
+@pytest.mark.parametrize("label", ["1.5", "x", "", "9" * 5000, "pos"])
+def test_labels_of_another_form_are_named_with_their_line(tmp_path, label):
+    texts, labels = (str(tmp_path / name) for name in ("texts", "labels"))
+    pathlib.Path(texts).write_text("a\nb\n")
+    pathlib.Path(labels).write_text(f"-1\n{label}\n")
+    with pytest.raises(DataError, match=r"labels, line 2: expected a number, got '"):
+        list(text_problems.text2class_txt_iterator(texts, labels))
+    with pytest.raises(DataError, match=r"labels, line 1: expected one of \['neg'\], got '-1'"):
+        list(text_problems.text2class_txt_iterator(texts, labels, ["neg"]))
+    pathlib.Path(texts).write_text(f"a\tExtra_Label: 1\nb\tExtra_Label: {label}\n")
+    with pytest.raises(DataError, match=r"texts, line 2: expected text<TAB>Extra_Label: NUMBER"):
+        list(text_problems.txt_and_label_iterator(texts))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda texts, _: text_problems.txt_and_label_iterator(texts),
+        text_problems.text2class_txt_iterator,
+    ],
+)
+def test_skipped_lines_keep_the_numbers_of_the_others(tmp_path, read):
+    texts, labels = (str(tmp_path / name) for name in ("texts", "labels"))
+    pathlib.Path(texts).write_bytes(b"\xff\nb\tExtra_Label: 1\nc\n")
+    pathlib.Path(labels).write_text("0\n1\nx\n")
+    bad_lines.receive(BadInput(skip=True))
+    try:
+        with pytest.raises(DataError, match="line 3: expected"):
+            list(read(texts, labels))
+    finally:
+        bad_lines.receive(STRICT)
 
 
 @pytest.mark.parametrize("entries", [["own.en", "own.de"], ["ab"], [None], [("", "own.en")]])
@@ -96,7 +131,7 @@ def test_iterators(tmp_path):
     assert list(text_problems.text2self_txt_iterator(other)) == [{"targets": "c"}, {"targets": "d"}]
     labelled = [{"inputs": "a", "label": 0}, {"inputs": "b", "label": 1}]
     assert list(text_problems.text2class_txt_iterator(one, other, ["c", "d"])) == labelled
-    with pytest.raises(ValueError, match="line 1: expected text<TAB>Extra_Label"):
+    with pytest.raises(DataError, match="line 1: expected text<TAB>Extra_Label: NUMBER, got 'a'"):
         list(text_problems.txt_and_label_iterator(one))
     with pytest.raises(DataError, match="2 and 1 lines"):
         list(text_problems.text2text_txt_iterator(one, labels))
