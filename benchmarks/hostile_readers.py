@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from hostile_damage import damage_file
 
 from t2t_lite import registry
 from t2t_lite.corpora import archives, corpora
@@ -65,6 +66,7 @@ class Reader:
         damages: a pattern of the files to damage.
         writes: the files that it may write.
         share: its share of the inputs, relative to the other readers.
+        damage: damages a file.
     """
 
     write: Callable[[pathlib.Path], None]
@@ -72,6 +74,7 @@ class Reader:
     damages: str = "*"
     writes: tuple[str, ...] = ()
     share: float = 1.0
+    damage: Callable[[pathlib.Path, random.Random], None] = damage_file
 
 
 def consumed(read: Callable[[pathlib.Path, BadInput], Iterator[object]]) -> Callable[..., None]:
@@ -148,7 +151,7 @@ def write_long_members(folder: pathlib.Path) -> None:
     """Writes archives whose members are longer than what is read at once."""
     text = random.Random(0).randbytes(LONG).hex("\n", 32).encode()
     packed = gzip.compress(text, mtime=0)
-    markup = _tmx(LONG // len(_tmx()) + 1).encode()
+    markup = translation_memory(LONG // len(translation_memory()) + 1).encode()
     assert min(len(packed), len(markup)) > LONG
     write_tar(folder, "c.tar", {"a.en": text, "a.de.gz": packed})
     write_tar(folder, "c.tgz", {"a.tmx": markup})
@@ -170,7 +173,8 @@ def _sgm(texts: list[str]) -> str:
     return f'<refset trglang="de">\n<doc docid="1">\n<p>\n{segments}\n</p>\n</doc>\n</refset>\n'
 
 
-def _tmx(times: int = 1) -> str:
+def translation_memory(times: int = 1) -> str:
+    """Returns sentences in TMX."""
     units = "\n".join(
         f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv>'
         f'<tuv xml:lang="de"><seg>{other}<ph>x</ph></seg></tuv></tu>'
@@ -392,7 +396,9 @@ READERS: dict[str, Reader] = {
         corpora.AlignedCorpus("c", _text("c.en.sgm"), _text("c.de.sgm")),
         {"c.en.sgm": _sgm(ENGLISH), "c.de.sgm": _sgm(GERMAN)},
     ),
-    "tmx": corpus_reader(corpora.TmxCorpus("c", _text("c.tmx"), ("en", "de")), {"c.tmx": _tmx()}),
+    "tmx": corpus_reader(
+        corpora.TmxCorpus("c", _text("c.tmx"), ("en", "de")), {"c.tmx": translation_memory()}
+    ),
     "tsv": corpus_reader(
         corpora.TsvCorpus("c", _text("c.tsv")),
         {"c.tsv": "".join(map("{}\t{}\n".format, ENGLISH, GERMAN))},

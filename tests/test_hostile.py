@@ -23,7 +23,7 @@ READERS = [
     *("sgm", "tmx", "tsv", "trees", "parseval"),
     *("vocabulary: tokens", "vocabulary: subwords", "vocabulary: bpe", "tfrecords", "run folder"),
     *("checkpoint", "t2t folder", "t2t checkpoint", "part file", "requests", "answers"),
-    "settings",
+    *("settings", "keras archive", "t2t texts", "user directory"),
 ]
 
 
