@@ -4,14 +4,14 @@ import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.problem import Problem
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.hparams.basic import BasicHParams
@@ -36,6 +36,22 @@ _UNREADABLE = (
     UnicodeDecodeError,
 )
 
+# Maps ids by side, `[n, (length)]`, to other ids.
+Change = Callable[[dict[str, tf.RaggedTensor]], dict[str, tf.RaggedTensor]]
+
+
+@runtime_checkable
+class ChangesExamples(Protocol):
+    """A problem whose examples are changed when they are read."""
+
+    def change_of_examples(self, hparams: BasicHParams, split: str | None) -> Change | None:
+        """Returns the change; None: none.
+
+        Args:
+            hparams: of the model.
+            split: what the examples are read for, training or evaluation; None: for decoding.
+        """
+
 
 @dataclasses.dataclass(frozen=True)
 class ExampleReader:
@@ -48,6 +64,8 @@ class ExampleReader:
         max_target_length: the same for targets.
         has_inputs: whether examples have sources, which language models lack.
         has_labels: whether targets are a label and EOS.
+        change: what is done to the examples of training first; None: nothing.
+        evaluation_change: the same for those of evaluation.
     """
 
     reverse: bool = False
@@ -56,15 +74,27 @@ class ExampleReader:
     max_target_length: int = 0
     has_inputs: bool = True
     has_labels: bool = False
+    change: Change | None = None
+    evaluation_change: Change | None = None
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
         """Returns the reader for training and evaluating on `problem` with `hparams`."""
+        splits = DatasetSplit.TRAIN, DatasetSplit.EVAL
+        change, evaluation_change = (_change_of(problem, hparams, split) for split in splits)
         return dataclasses.replace(
             cls.of_whole(problem),
             max_input_length=hparams.max_input_seq_length,
             max_target_length=hparams.max_target_seq_length,
+            change=change,
+            evaluation_change=evaluation_change,
         )
+
+    @classmethod
+    def of_decoding(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
+        """Returns the reader of examples to decode, which are not truncated."""
+        change = _change_of(problem, hparams, None)
+        return dataclasses.replace(cls.of_whole(problem), change=change, evaluation_change=change)
 
     @classmethod
     def of_whole(cls, problem: Problem) -> "ExampleReader":
@@ -79,6 +109,8 @@ class ExampleReader:
     def parse(self, records: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         """Parses serialized examples, strings `[n]`, to ragged int64 ids `[n, (length)]`."""
         parsed = tf.io.parse_example(records, _FEATURES)
+        if self.change:
+            parsed = self.change(parsed)
         inputs, targets = parsed["inputs"], parsed["targets"]
         if self.reverse:
             inputs, targets = targets, inputs
@@ -94,13 +126,25 @@ class ExampleReader:
         return dataclasses.replace(self, max_input_length=0, max_target_length=0)
 
     def of_model_sides(self) -> Self:
-        """Returns a reader of examples whose sides are already those that the model sees."""
-        return dataclasses.replace(self, reverse=False, copy=False)
+        """Returns a reader of changed examples, with the sides that the model sees."""
+        return dataclasses.replace(
+            self, reverse=False, copy=False, change=None, evaluation_change=None
+        )
+
+    def of_evaluation(self) -> Self:
+        """Returns the reader of examples for evaluation."""
+        return dataclasses.replace(self, change=self.evaluation_change)
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""
         features = self.parse(records)
         return tf.stack([ids.row_lengths() for ids in features.values()], axis=1)
+
+
+def _change_of(problem: Problem, hparams: BasicHParams, split: str | None) -> Change | None:
+    if not isinstance(problem, ChangesExamples):
+        return None
+    return problem.change_of_examples(hparams, split)
 
 
 def _cut(ids: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:
@@ -275,6 +319,7 @@ def eval_examples(
         DataError: a record cannot be read.
     """
     records = tf.data.TFRecordDataset(list(paths)).take(-1 if limit is None else limit)
+    reader = reader.of_evaluation()
     pairs: list[tuple[list[int], list[int]]] = []
     with naming_bad_file(paths):
         for chunk in records.batch(_CHUNK):

@@ -77,6 +77,11 @@ def train_dataset(
         return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(number).repeat(), chunks)
 
     chunks = (tf.data.Dataset.counter() if epochs is None else epochs).flat_map(epoch)
+    if reader.change:
+        # It may draw at random, which no iterator's checkpoint contains.
+        options = tf.data.Options()
+        options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
+        chunks = chunks.with_options(options)
     if rewriter:
         chunks, reader = chunks.map(rewriter), rewriter.reader
     batches = _grouped(_bucketed(chunks, scheme, reader), scheme, parts)
@@ -106,6 +111,7 @@ def eval_dataset(
         A dataset of `{"inputs": int32 [W, B, S], "targets": int32 [W, B, T]}`, 0 for padding. The
         last batch of a bucket is filled with rows of padding to a multiple of W.
     """
+    reader = reader.of_evaluation()
     records = tf.data.Dataset.range(len(paths)).flat_map(_file_reader(paths))
     chunks = records.batch(_MEASURED_RECORDS).map(lambda *chunk: (tf.constant(0, tf.int64), chunk))
     examples = _bucketed(chunks, scheme, reader)

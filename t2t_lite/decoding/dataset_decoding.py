@@ -64,7 +64,7 @@ def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source],
     The records have no text: a target's unknown words are `UNKNOWN_WORD`, which no output matches.
     """
     problem = decoder.problem
-    reader = ExampleReader.of_whole(problem)
+    reader = ExampleReader.of_decoding(problem, decoder.model.hparams)
     sources, references = [], []
     unknown = words = 0
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):

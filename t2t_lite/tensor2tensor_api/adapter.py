@@ -35,7 +35,7 @@ _PATHS = {
 
 # Members of T2T's classes that are never called here, and why not or what to do instead.
 REFUSED_MEMBERS: Mapping[str, str] = {
-    "preprocess_example": "change the samples when generating them",
+    "preprocess_examples": "write preprocess_example(self, example, mode, hparams)",
     "preprocess": "change the samples when generating them",
     "dataset": "examples are read from the files of t2t-datagen",
     "decode_example": "examples are read from the files of t2t-datagen",
@@ -260,6 +260,22 @@ class ProblemAdapter(problem.Problem):
     def vocab_files(self) -> list[str]:
         """Returns the files that the encoders read."""
         return list(self._files_read)
+
+    def change_of_examples(self, hparams: Any, split: str | None) -> Any:
+        """Returns what the user's `preprocess_example` does to the ids of examples.
+
+        Args:
+            hparams: of the model.
+            split: what the examples are read for, training or evaluation; None: for decoding.
+
+        Raises:
+            UserError: it does something else.
+        """
+        if not overrides(self.upstream, "preprocess_example"):
+            return None
+        from t2t_lite.tensor2tensor_api import preprocessing
+
+        return preprocessing.change_of_examples(self, hparams, split)
 
     # ---- evaluation
 

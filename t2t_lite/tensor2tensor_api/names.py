@@ -83,7 +83,6 @@ REPLACEMENTS: Mapping[str, str] = {
     "data_generators.generator_utils.pack_examples": "remove it: batches are of similar lengths",
     "data_generators.generator_utils.pack_dataset": "remove it: batches are of similar lengths",
     "data_generators.problem.Text2TextProblem": "text_problems.Text2TextProblem",
-    "data_generators.problem.preprocess_example_common": "change the samples when generating them",
     "data_generators.text_encoder.ImageEncoder": "there are no images here",
     "data_generators.text_encoder.OneHotClassLabelEncoder": "ClassLabelEncoder",
     "data_generators.text_encoder.RealEncoder": "there is no regression here",

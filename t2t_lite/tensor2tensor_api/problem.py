@@ -17,7 +17,14 @@ from t2t_lite.tensor2tensor_api.adapter import (
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.text_encoder import TextEncoder
 
-__all__ = ["DatasetSplit", "Problem", "SpaceID", "TaskID", "default_model_hparams"]
+__all__ = [
+    "DatasetSplit",
+    "Problem",
+    "SpaceID",
+    "TaskID",
+    "default_model_hparams",
+    "preprocess_example_common",
+]
 
 _SIDES = ("inputs", "targets")
 
@@ -42,6 +49,19 @@ TaskID = _numbered(
     2,
     "EN_CHR EN_CHR_SENT EN_PR_HYP EN_NLI COLA EN_Q_CONT EN_SIM EN_SENT_PAIR THREE_CL_NLI",
 )
+
+
+def preprocess_example_common(example: dict[str, Any], mode: str, hparams: Any) -> dict[str, Any]:
+    """Cuts the ids of an example to max_input_seq_length and max_target_seq_length, EOS kept."""
+    import tensorflow as tf
+
+    del mode
+    for side, field in zip(_SIDES, ("max_input_seq_length", "max_target_seq_length"), strict=True):
+        limit = getattr(hparams, field)
+        if limit and side in example:
+            ids = example[side]
+            example[side] = tf.concat([ids[: limit - 1], ids[limit - 1 :][-1:]], axis=0)
+    return example
 
 
 class Problem:
@@ -165,6 +185,10 @@ class Problem:
         if self._was_reversed:
             sides = feature_map.get("inputs"), feature_map.get("targets")
             feature_map["targets"], feature_map["inputs"] = sides
+
+    def preprocess_example(self, example: dict[str, Any], mode: str, hparams: Any) -> Any:
+        """Returns an example, a list of ids by side, as it is read for training and evaluation."""
+        return preprocess_example_common(example, mode, hparams)
 
     def maybe_copy_features(self, feature_map: dict[str, Any]) -> None:
         """Makes the inputs the targets of a `_copy` problem, in place."""

@@ -11,6 +11,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import read_examples
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.evaluation.metrics import score_outputs
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.tensor2tensor_api import text_encoder as t2t_encoders
 from t2t_lite.text.text_encoder import EOS_ID, TokenTextEncoder
 
@@ -41,7 +42,8 @@ def split(request, tmp_path):
     path = tmp_path / "dev"
     ids = [[*encoder.encode(line), EOS_ID] for line in TEXT]
     records.write_examples(path, [{"inputs": line, "targets": line} for line in ids])
-    return types.SimpleNamespace(problem=problem, text=codec), [str(path)]
+    model = types.SimpleNamespace(hparams=BasicHParams())
+    return types.SimpleNamespace(problem=problem, text=codec, model=model), [str(path)]
 
 
 def score(metric, outputs, references):

@@ -320,11 +320,6 @@ class Packed(text_problems.Text2TextProblem):
     packed_length = 256
 
 
-class Preprocessing(text_problems.Text2TextProblem):
-    def preprocess_example(self, example, mode, hparams):
-        return example
-
-
 class OtherFeatures(text_problems.Text2TextProblem):
     def example_reading_spec(self):
         return {"inputs": None}, None
@@ -364,7 +359,6 @@ class OldTranslation(translate.TranslateProblem):
         (Chopped, r"\(Chopped\) needs train_text_filepaths"),
         (Classes, r"\(Classes\) needs num_classes"),
         (Packed, "omit packed_length"),
-        (Preprocessing, "preprocess_example: change the samples"),
         (OtherFeatures, "example_reading_spec"),
         (Empty, r"\(Empty\) needs generate_samples"),
         (OtherSplits, "usr_refused: unknown split 'valid'; write one of 'train', 'eval', 'test'"),
