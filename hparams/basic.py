@@ -4,11 +4,16 @@ Names are those of T2T's `basic_params1`, and most of the defaults.
 """
 
 import dataclasses
+import functools
+import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import option
+from t2t_lite.registry import snake_case
+
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass
@@ -110,6 +115,12 @@ class BasicHParams(HParams):
     learning_rate_cosine_cycle_steps: int = 250000  # updates per cycle of legacy cosine
     learning_rate_minimum: float | None = None  # lower bound of the learning rate; none: no bound
 
+    def __post_init__(self) -> None:
+        if (name := snake_case(self.optimizer)) != self.optimizer:  # T2T's old names: Adam
+            _warn_of_optimizer(self.optimizer, name)
+            self.optimizer = name
+        super().__post_init__()
+
     @property
     def embedding_stddev(self) -> float | None:
         """Standard deviation of initial embeddings; none: 1/√hidden_size."""
@@ -119,3 +130,9 @@ class BasicHParams(HParams):
     def accumulate_steps(self) -> int:
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)
+
+
+@functools.cache
+def _warn_of_optimizer(old: str, name: str) -> None:
+    """Warns once."""
+    log.warning("hparam optimizer=%s: an old name; write %s", old, name)

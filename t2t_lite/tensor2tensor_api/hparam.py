@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
 from t2t_lite.hyperparameters import HParams as Settings
-from t2t_lite.registry import snake_case
 from t2t_lite.tensor2tensor_api import t2t_fields
 
 __all__ = ["HParams"]
@@ -202,16 +201,7 @@ class HParams:
             warn_once(f"hparams set {name}: without effect here: {', '.join(ignored)}")
         own = {field: self._values[field] for field in self._values if field in self._own}
         kept = {field: self._values[field] for field in (*ours, *own)}
-        kept["optimizer"] = _optimizer(name, kept["optimizer"])
         return _with_fields(type(self._settings), own).from_dict(kept)
-
-
-def _optimizer(set_name: str, optimizer: str) -> str:
-    """Returns the name of an optimizer, which older T2T wrote as `Adam`; then warns."""
-    name = snake_case(optimizer) if isinstance(optimizer, str) else optimizer
-    if name != optimizer:
-        warn_once(f"hparams set {set_name}: optimizer={optimizer!r} is an old name; write {name!r}")
-    return name
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import tensorflow as tf
 from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.hparams import basic
 from t2t_lite.training import _private_api
 from t2t_lite.training.optimizers import make_optimizer
 
@@ -166,6 +167,18 @@ def test_adafactor_never_exceeds_one_over_the_root_of_the_step():
 def test_unknown_optimizer_names_the_nearest():
     with pytest.raises(UsageError, match=r"optimizer='adamw': expected one of .*'adam_w'\?"):
         make_optimizer(registry.hparams("transformer_base").copy(optimizer="adamw"))
+
+
+@pytest.mark.parametrize(
+    ("old", "name"), [("RMSProp", "rms_prop"), ("MultistepAdam", "multistep_adam"), ("SGD", "sgd")]
+)
+def test_old_names_of_optimizers_hold_on_the_command_line_and_in_files(old, name, caplog):
+    basic._warn_of_optimizer.cache_clear()
+    hparams = registry.hparams("transformer_tiny").override(f"optimizer={old},batch_size=99")
+    assert (hparams.optimizer, hparams.batch_size) == (name, 99)
+    assert f"hparam optimizer={old}: an old name; write {name}" in caplog.text
+    assert type(hparams).from_dict({**hparams.to_dict(), "optimizer": old}) == hparams
+    assert len(caplog.records) == 1
 
 
 def test_weight_decay_without_an_optimizer_that_takes_it_is_refused():
