@@ -103,7 +103,7 @@ def _decay_cycles(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
 
 
 def _legacy(hparams: BasicHParams, step: tf.Tensor) -> tf.Tensor:
-    name = hparams.learning_rate_decay_scheme
+    name = hparams.learning_rate_decay_scheme or "none"  # T2T's sets have both
     if name not in _SCHEMES:
         raise UsageError(
             f"hparam learning_rate_decay_scheme={name!r}: expected one of "
@@ -188,6 +188,13 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         self.ahead = ahead
         names = [name.strip() for name in hparams.learning_rate_schedule.split("*")]
         for name in names:
+            if name == "linear_decay":
+                raise UsageError(
+                    f"hparam learning_rate_schedule={hparams.learning_rate_schedule!r}: "
+                    "linear_decay ends at the flag train_steps, on which no schedule depends here; "
+                    "write single_cycle_cos_decay, which falls from the end of the warm-up to 0 in "
+                    "learning_rate_decay_steps"
+                )
             if name not in _FACTORS:
                 raise UsageError(
                     f"hparam learning_rate_schedule={hparams.learning_rate_schedule!r}: "

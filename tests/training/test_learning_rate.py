@@ -139,6 +139,15 @@ def test_legacy_schemes_are_scaled_for_the_adam_family(optimizer, scale):
     assert_close(Schedule(hparams)(10), 3.0 * scale, TERMS)
 
 
+def test_an_empty_legacy_scheme_is_none():
+    schedules = (
+        Schedule(small(learning_rate_schedule="legacy", learning_rate_decay_scheme=name))
+        for name in ("", "none")
+    )
+    empty, none = ([float(schedule(step)) for step in (0, 5, 40)] for schedule in schedules)
+    assert empty == none
+
+
 def test_legacy_without_a_warm_up_starts_at_one():
     hparams = small(
         learning_rate_schedule="legacy",
@@ -167,6 +176,12 @@ def test_unknown_factor_names_the_nearest():
     hparams = registry.hparams("transformer_base").override("learning_rate_schedule=rsqrt_deca")
     with pytest.raises(UsageError, match="unknown factor 'rsqrt_deca'; did you mean 'rsqrt_decay'"):
         Schedule(hparams)
+
+
+@pytest.mark.parametrize("formula", ["linear_decay", "constant*linear_warmup*linear_decay"])
+def test_a_factor_that_depends_on_the_number_of_steps_says_what_replaces_it(formula):
+    with pytest.raises(UsageError, match=r"train_steps, .* write single_cycle_cos_decay"):
+        Schedule(small(learning_rate_schedule=formula))
 
 
 def test_warmup_rises_in_equal_steps():
