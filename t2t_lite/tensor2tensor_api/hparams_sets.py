@@ -1,12 +1,17 @@
 """T2T's modules of models, as far as they hold functions of hparams sets."""
 
 import functools
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
-from t2t_lite import registry
 from t2t_lite.hparams.upstream_sets import FOR_TPU
+from t2t_lite.registry import hparams as registered
+from t2t_lite.registry import list_hparams, list_refused_hparams
+from t2t_lite.tensor2tensor_api import tensorflow1
 from t2t_lite.tensor2tensor_api.hparam import HParams
 from t2t_lite.tensor2tensor_api.names import missing
+from t2t_lite.upstream_imports import ROOT
 
 
 def lstm_attention_base() -> HParams:
@@ -24,7 +29,7 @@ def update_hparams_for_tpu(hparams: HParams) -> HParams:
 
 def update_hparams_for_universal_transformer(hparams: HParams) -> HParams:
     """Makes a set of the Transformer one of the Universal Transformer, and returns it."""
-    hparams.extend_to(registry.hparams("universal_transformer_small"))
+    hparams.extend_to(registered("universal_transformer_small"))
     hparams.pos = "none"  # positions are added at every step
     hparams.num_rec_steps = hparams.num_hidden_layers
     hparams.act_max_steps = 2 * hparams.num_hidden_layers
@@ -49,19 +54,48 @@ _CHANGING = [
     update_hparams_for_universal_transformer,
 ]
 
+# T2T's modules of models have no __all__, so that `import *` also gives what they import,
+_IMPORTED: Mapping[str, str] = {
+    "beam_search": "utils.beam_search",
+    "common_attention": "layers.common_attention",
+    "common_hparams": "layers.common_hparams",
+    "common_layers": "layers.common_layers",
+    "expert_utils": "utils.expert_utils",
+    "mlperf_log": "utils.mlperf_log",
+    "modalities": "layers.modalities",
+    "registry": "utils.registry",
+    "t2t_model": "utils.t2t_model",
+    "transformer": "models.transformer",
+    "transformer_layers": "layers.transformer_layers",
+}
+# and their classes and functions of models, which are not here.
+_MODELS = """
+    AttentionLM EvolvedTransformer LSTMEncoder LSTMSeq2seq LSTMSeq2seqAttention
+    LSTMSeq2seqAttentionBidirectionalEncoder LSTMSeq2seqBidirectionalEncoder Transformer
+    TransformerEncoder TransformerMemory TransformerRegressor TransformerScorer UniversalTransformer
+    UniversalTransformerEncoder fast_decode fast_decode_tpu features_to_nonpadding
+    init_decoder_cache transformer_decoder transformer_encoder transformer_ffn_layer
+    transformer_prepare_decoder transformer_prepare_encoder
+"""
+
 
 def __getattr__(name: str) -> Any:
-    """Returns the function of a set; for other names, a placeholder.
+    """Returns the function of a set, or what T2T's module imports; else a placeholder.
 
-    That of a set that is not available raises an error when it is called. What
-    `from tensor2tensor.models.transformer import *` imports are all functions.
+    The function of a set that is not available raises an error when it is called. What
+    `from tensor2tensor.models.transformer import *` imports are all of these.
     """
-    known = registry.list_hparams()
-    functions = [*known, *registry.list_refused_hparams()]
+    known = list_hparams()
+    functions = [*known, *list_refused_hparams()]
     if name == "__all__":
-        return [*(function.__name__ for function in _CHANGING), *functions]
+        changing = (function.__name__ for function in _CHANGING)
+        return [*changing, *functions, "tf", *_IMPORTED, *_MODELS.split()]
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "tf":
+        return tensorflow1.imported("tensorflow", has_names=False)
+    if name in _IMPORTED:
+        return importlib.import_module(f"{ROOT}.{_IMPORTED[name]}")
     if name not in functions:
         return missing("models", name, known)
     return functools.partial(_made, name)
@@ -70,4 +104,4 @@ def __getattr__(name: str) -> Any:
 def _made(name: str, *arguments: Any) -> HParams:
     """Returns the set; those of ranges take an argument, before they are refused."""
     del arguments
-    return HParams.of(registry.hparams(name))
+    return HParams.of(registered(name))

@@ -270,6 +270,37 @@ def test_all_functions_of_sets_can_be_imported_at_once(directory):
     assert registry.hparams("transformer_prepend") == registry.hparams("transformer_tiny")
 
 
+@pytest.mark.parametrize("module", ["transformer", "lstm", "research.universal_transformer"])
+def test_what_t2ts_modules_import_comes_with_all_their_names(directory, module):
+    directory(
+        f"""
+        from tensor2tensor.models.{module} import *
+
+        @registry.register_model
+        class UsrModel(t2t_model.T2TModel):
+          def body(self, features):
+            return common_layers.dense(features["inputs"], 3)
+
+        @registry.register_model
+        class UsrTransformer(Transformer):
+          encoder = staticmethod(transformer_encoder)
+
+        @registry.register_hparams
+        def usr_of_all():
+          tf.logging.info("made")
+          hparams = transformer_base()
+          hparams.hidden_size = int(common_hparams.basic_params1().hidden_size)
+          hparams.symbol_modality_num_shards = len([modalities.ModalityType.SYMBOL])
+          return hparams
+        """
+    )
+    assert registry.hparams("usr_of_all").hidden_size == 64
+    with pytest.raises(UsageError, match=r"'usr_model' .*t2t_model.*port the model"):
+        registry.model("usr_model")
+    with pytest.raises(UsageError, match=r"'usr_transformer' .*Transformer .*port the model"):
+        registry.model("usr_transformer")
+
+
 # ---- optimizers
 
 _OPTIMIZERS = """
