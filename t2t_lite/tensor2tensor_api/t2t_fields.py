@@ -48,6 +48,8 @@ INSTEAD: Mapping[str, str] = {
     "gpu_automatic_mixed_precision": "set dtype to float16",
     "input_modalities": _SYMBOLS,
     "modality": _SYMBOLS,
+    "prepend_mode": "leave it out, since the encoder reads the source; or a language model of both "
+    "texts, a Text2SelfProblem whose targets are source and target (docs/language-models.md)",
     "pretrained_model_dir": "t2t-trainer --warm_start_from",
     "sampling_method": "t2t-decoder --decode_hparams=sampling_temp=...",
     "target_modality": _SYMBOLS,
