@@ -53,6 +53,10 @@ class Placeholder(abc.ABCMeta):
             return args[0]
         return placeholder(cls.full_name, cls.reason)
 
+    def register(cls, *args: Any, **kwargs: Any) -> Any:
+        """Is T2T's method of its registries, not that of abstract classes."""
+        return cls.__getattr__("register")(*args, **kwargs)
+
     def refuse(cls) -> NoReturn:
         """Raises MissingNameError, with the user's line that used the name, if there is one."""
         frame = inspect.currentframe()

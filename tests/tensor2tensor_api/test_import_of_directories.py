@@ -8,6 +8,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.training.optimizers import make_optimizer
 
 _HEAD = """
 from tensor2tensor.data_generators import problem, text_problems
@@ -168,3 +169,100 @@ class UsrPoems{ending}(text_problems.Text2TextProblem):
 """
     with pytest.raises(UserError, match=rf"'usr_poems_{ending.lower()}'.*__init__\.py, line 3"):
         load(tmp_path / "usr_poems", init=text)
+
+
+_HOOKS = """
+from tensor2tensor.layers import common_layers, modalities
+from tensor2tensor.models import transformer
+from tensor2tensor.utils import modality
+
+for hook in (registry.register_image_modality, registry.register_audio_modality,
+             registry.register_video_modality, registry.register_generic_modality,
+             registry.register_class_label_modality, registry.register_real_modality,
+             registry.register_modality):
+  @hook("usr_kind")
+  class Kind(modality.Modality):
+    @property
+    def top_dimensionality(self):
+      return self._vocab_size
+
+  @hook
+  class Bare(modality.Modality):
+    pass
+
+@registry.register_symbol_modality("usr_tied")
+class Tied(modalities.SymbolModality):
+  def bottom(self, x):
+    return common_layers.dense(x, 4)
+
+@registry.register_optimizer
+def usr_descent(learning_rate, hparams):
+  return tf.train.GradientDescentOptimizer(learning_rate)
+
+@registry.register_attack_params
+def usr_attack():
+  return tf.contrib.training.HParams(attack_epsilon=1)
+
+@registry.register_pruning_strategy("usr_pruning")
+def pruned(weight, sparsity):
+  return weight
+
+@registry.register_env_problem
+class UsrEnv(object):
+  pass
+
+registry.Registries.optimizers.register("usr_other")(usr_descent)
+
+class Base(text_problems.Text2TextProblem):
+  vocab_type = text_problems.VocabType.CHARACTER
+
+@registry.register_problem
+class UsrOfNames(Base):
+  def hparams(self, p, unused_model_hparams):
+    p.input_modality = {"inputs": ("symbol:usr_tied", 300)}
+    p.target_modality = (registry.Modalities.SYMBOL, 300)
+
+@registry.register_problem
+class UsrOfClasses(Base):
+  def hparams(self, p, unused_model_hparams):
+    p.modality = {"inputs": modalities.ModalityType.SYMBOL, "targets": Tied}
+    p.vocab_size = {"inputs": 300, "targets": 300}
+
+@registry.register_problem
+class UsrPlain(Base):
+  pass
+
+def changed(**fields):
+  def make():
+    hparams = transformer.transformer_tiny()
+    for name, value in fields.items():
+      setattr(hparams, name, value)
+    return hparams
+  return make
+
+registry.register_hparams("usr_inputs")(changed(input_modalities="inputs:symbol:usr_tied"))
+registry.register_hparams("usr_targets")(changed(target_modality="symbol:usr_tied"))
+registry.register_hparams("usr_default")(
+    changed(input_modalities="default", target_modality="default"))
+registry.register_hparams("usr_descending")(changed(optimizer="usr_descent"))
+"""
+
+
+def test_whatever_t2ts_registry_took_is_an_error_only_when_chosen(upstream, tmp_path):
+    load(tmp_path / "usr_hooks", init="from . import hooks", hooks=_HEAD + _HOOKS)
+    encoders = registry.problem("usr_plain").get_feature_encoders(str(tmp_path))
+    assert encoders["targets"].vocab_size == 258
+    assert registry.hparams("usr_default") == registry.hparams("transformer_tiny")
+    for name, message in (
+        ("usr_of_names", "inputs are 'symbol:usr_tied'; only"),
+        ("usr_of_classes", "targets are 'Tied'; only"),
+    ):
+        with pytest.raises(UserError, match=message):
+            registry.problem(name).get_feature_encoders(str(tmp_path))
+    for name, message in (
+        ("usr_inputs", "input_modalities='inputs:symbol:usr_tied' is not implemented"),
+        ("usr_targets", "target_modality='symbol:usr_tied' is not implemented"),
+        ("usr_descending", "optimizer='usr_descent': expected one of adam"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            make_optimizer(registry.hparams(name))
