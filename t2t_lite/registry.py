@@ -440,10 +440,15 @@ def import_usr_dir(usr_dir: str) -> None:
     """
     folder = pathlib.Path(os.path.abspath(pathlib.Path(usr_dir).expanduser()))
     init = folder / "__init__.py"
+    if not folder.is_dir():
+        hint = f"; give its folder, {folder.parent}" if folder.is_file() else ""
+        raise UserError(f"--t2t_usr_dir={usr_dir}: {folder} is no folder{hint}")
     if not init.is_file():
+        modules = sorted(path.stem for path in folder.glob("*.py") if path.stem.isidentifier())
+        line = f"from . import {', '.join(modules or ['MODULE'])}"
         raise UserError(
-            f"--t2t_usr_dir={usr_dir}: {init} is missing; it must import the modules "
-            "that register your problems, models, hparams or metrics"
+            f"--t2t_usr_dir={usr_dir}: {init} is missing; write it, with the line {line!r}, since "
+            "it must import the modules that register your problems, models, hparams or metrics"
         )
     name = folder.name
     loaded = sys.modules.get(name)

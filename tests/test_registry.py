@@ -387,9 +387,28 @@ def test_what_is_no_problem_and_no_set_is_named():
             registry.hparams(name)
 
 
-def test_usr_dir_without_init(tmp_path: pathlib.Path):
-    with pytest.raises(UserError, match=r"__init__\.py is missing"):
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        (["zebra.py", "ant.py", "my-notes.py", "read.me"], "'from . import ant, zebra'"),
+        ([], "'from . import MODULE'"),
+    ],
+)
+def test_usr_dir_without_init(tmp_path: pathlib.Path, files: list[str], line: str):
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(
+        UserError, match=rf"__init__\.py is missing; write it, with the line {line}"
+    ):
         registry.import_usr_dir(str(tmp_path))
+
+
+def test_a_usr_dir_that_is_no_folder(tmp_path: pathlib.Path):
+    (tmp_path / "problems.py").touch()
+    with pytest.raises(UserError, match=rf"problems\.py is no folder; give its folder, {tmp_path}"):
+        registry.import_usr_dir(f"{tmp_path}/problems.py")
+    with pytest.raises(UserError, match=r"absent is no folder$"):
+        registry.import_usr_dir(f"{tmp_path}/absent")
 
 
 def test_a_notebook_cell_may_run_again():

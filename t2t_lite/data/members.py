@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from numbers import Integral
 from typing import Any
 
-from t2t_lite.data.problem import SPLIT_FILE_NAMES, Problem
+from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError, quoted
 
 
@@ -43,7 +43,6 @@ def _are_splits(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(
         isinstance(entry, Mapping)
         and isinstance(entry.get("split"), str)
-        and entry["split"] in SPLIT_FILE_NAMES
         and _is_count(entry.get("shards"))
         and entry["shards"] != 0
         for entry in value

@@ -54,7 +54,6 @@ def _generate(kind, tmp_path, **replaced) -> None:
         ("dataset_splits", {"train": 10}),
         ("dataset_splits", ["train"]),
         ("dataset_splits", [{"shards": 1}]),
-        ("dataset_splits", [{"split": "training", "shards": 1}]),
         ("dataset_splits", [{"split": ["train"], "shards": 1}]),
         ("dataset_splits", [{"split": "train", "shards": 0}]),
         ("dataset_splits", [{"split": "train", "shards": "ten"}]),
