@@ -5,9 +5,13 @@ import pathlib
 import sys
 
 import pytest
+import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.training.optimizers import make_optimizer
 
 _HEAD = """
@@ -266,3 +270,94 @@ def test_whatever_t2ts_registry_took_is_an_error_only_when_chosen(upstream, tmp_
     ):
         with pytest.raises(UsageError, match=message):
             make_optimizer(registry.hparams(name))
+
+
+_ENCODER = """
+import multiprocessing
+import beside_of_usr
+import tensorflow as tf
+from tensor2tensor.data_generators import text_encoder
+
+class Spelling(text_encoder.ByteTextEncoder):
+  def __init__(self, path):
+    super(Spelling, self).__init__()
+    self.path = path
+    with tf.gfile.Open(path) as lines:
+      self.words = [line.strip() for line in lines]
+
+  def encode(self, s):
+    if multiprocessing.parent_process() is not None and not tf.gfile.Exists(self.path + ".worker"):
+      tf.gfile.MakeDirs(self.path + ".worker")
+    return super(Spelling, self).encode(beside_of_usr.spelt(s, self.words))
+"""
+_BESIDE = """
+import tensorflow as tf
+
+def spelt(text, words):
+  tf.logging.debug(tf.compat.as_text(text))
+  return " ".join(word for word in text.split() if word in words)
+"""
+_SPELT = """
+from . import spelling
+
+@registry.register_problem
+class UsrSpelt(text_problems.Text2TextProblem):
+  vocab_type = text_problems.VocabType.CHARACTER
+  dataset_splits = [dict(split="train", shards=1)]
+
+  def feature_encoders(self, data_dir):
+    encoder = spelling.Spelling(data_dir + "/words.txt")
+    return {"inputs": encoder, "targets": encoder}
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for _ in range(200):
+      yield dict(inputs="a bad cat", targets="cat of a")
+"""
+
+
+@pytest.mark.integration
+def test_workers_have_the_names_of_tensorflow_1(upstream, tmp_path, monkeypatch):
+    (tmp_path / "beside_of_usr.py").write_text(_BESIDE)
+    (tmp_path / "words.txt").write_text("a\ncat\n")
+    load(tmp_path / "usr-spelt", init="from . import it", it=_HEAD + _SPELT, spelling=_ENCODER)
+    monkeypatch.setattr(generator, "_CHUNK", 20)
+    found = registry.problem("usr_spelt")
+    generator.generate_data(found, str(tmp_path), str(tmp_path), DatagenOptions(num_workers=2))
+    (path,) = found.existing_filepaths(str(tmp_path), "train")
+    encoders = found.get_feature_encoders(str(tmp_path))
+    assert all(encoders["inputs"].decode(one["inputs"]) == "a cat" for one in read_examples([path]))
+    assert (tmp_path / "words.txt.worker").is_dir()  # another process has encoded
+
+
+_TRACED = """
+from . import scaling
+
+def rate(step, warmup):
+  return scaling.rising(step, warmup) if warmup > 0 else tf.to_float(step)
+"""
+_SCALING = """
+import tensorflow as tf
+
+def rising(step, warmup):
+  if tf.less(step, warmup):
+    share = tf.div(tf.to_float(step), tf.to_float(warmup))
+  else:
+    share = tf.constant(1.0)
+  total = tf.to_int32(0)
+  for number in tf.range(warmup):
+    total += number
+  tf.logging.info("traced")
+  with tf.variable_scope("rate"), tf.name_scope("sum"):
+    return share + tf.cast(total, tf.float32)
+"""
+
+
+def test_autograph_converts_users_functions_with_names_of_tensorflow_1(upstream, tmp_path):
+    load(tmp_path / "usr_traced", init=_HEAD + _TRACED, scaling=_SCALING)
+    rate = tf.function(sys.modules["usr_traced"].rate)
+    assert float(rate(tf.constant(1), tf.constant(4))) == 0.25 + 6
+    assert float(rate(tf.constant(9), tf.constant(4))) == 1 + 6
+    (mapped,) = tf.data.Dataset.from_tensors(2).map(
+        lambda step: sys.modules["usr_traced"].rate(step, tf.constant(4))
+    )
+    assert float(mapped) == 0.5 + 6
