@@ -84,8 +84,9 @@ class ExampleReader:
         change, evaluation_change = (_change_of(problem, hparams, split) for split in splits)
         return dataclasses.replace(
             cls.of_whole(problem),
-            max_input_length=hparams.max_input_seq_length,
-            max_target_length=hparams.max_target_seq_length,
+            # A change truncates by itself.
+            max_input_length=0 if change else hparams.max_input_seq_length,
+            max_target_length=0 if change else hparams.max_target_seq_length,
             change=change,
             evaluation_change=evaluation_change,
         )

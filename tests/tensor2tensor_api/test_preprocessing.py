@@ -167,6 +167,19 @@ def preprocess_example(self, example, mode, hparams):
     assert batch["targets"].numpy().tolist() == [[[5, 6, 7], [12, 1, 0]]]
 
 
+def test_what_is_added_after_the_default_is_not_cut(changing, records):
+    problem = changing(
+        """
+def preprocess_example(self, example, mode, hparams):
+  example = problem.preprocess_example_common(example, mode, hparams)
+  example["targets"] = tf.concat([[77], example["targets"]], 0)
+  return example
+"""
+    )
+    found = read(problem, records, max_input_seq_length=3, max_target_seq_length=4)
+    assert found == [([5, 6, 1], [77, 9, 10, 11, 1]), ([12, 1], [77, 13, 14, 15, 1])]
+
+
 def test_the_default_cuts_and_keeps_eos(changing, records):
     problem = changing("def own(self): return problem.preprocess_example_common")
     example = {side: tf.constant(ids) for side, ids in zip("ab", EXAMPLES[0], strict=True)}
