@@ -51,11 +51,12 @@ TaskID = _numbered(
 )
 
 
-def preprocess_example_common(example: dict[str, Any], mode: str, hparams: Any) -> dict[str, Any]:
+def preprocess_example_common(example: dict[str, Any], mode: Any, hparams: Any) -> dict[str, Any]:
     """Cuts the ids of an example to max_input_seq_length and max_target_seq_length, EOS kept."""
     import tensorflow as tf
 
-    del mode
+    if isinstance(hparams, str):  # in older T2T: (example, hparams, mode)
+        hparams = mode
     for side, field in zip(_SIDES, ("max_input_seq_length", "max_target_seq_length"), strict=True):
         limit = getattr(hparams, field)
         if limit and side in example:

@@ -167,11 +167,12 @@ def preprocess_example(self, example, mode, hparams):
     assert batch["targets"].numpy().tolist() == [[[5, 6, 7], [12, 1, 0]]]
 
 
-def test_what_is_added_after_the_default_is_not_cut(changing, records):
+@pytest.mark.parametrize("order", ["mode, hparams", "hparams, mode"])  # the second is older
+def test_what_is_added_after_the_default_is_not_cut(changing, records, order):
     problem = changing(
-        """
+        f"""
 def preprocess_example(self, example, mode, hparams):
-  example = problem.preprocess_example_common(example, mode, hparams)
+  example = problem.preprocess_example_common(example, {order})
   example["targets"] = tf.concat([[77], example["targets"]], 0)
   return example
 """
