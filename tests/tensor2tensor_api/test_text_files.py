@@ -1,5 +1,6 @@
 """T2T's files of text: what compile_data reads and writes, iterators, and cleaning."""
 
+import gzip
 import pathlib
 from typing import ClassVar
 
@@ -223,6 +224,21 @@ def test_a_memory_may_have_variants_of_a_language(upstream, tmp_path, encoding, 
     (tmp_path / "m.tmx").write_text(_memory(*units), encoding=encoding)
     found = datasets.pairs([["", ("tmx", "m.tmx")]], str(tmp_path))
     assert [(pair["inputs"], pair["targets"]) for pair in found] == expected
+
+
+def test_only_the_broken_units_of_a_memory_are_dropped(upstream, tmp_path, caplog):
+    units = [[("en", f"{number} cats"), ("de", f"{number} Katzen")] for number in range(6)]
+    units[1] = [("en", "cats & dogs"), ("de", "Katzen und Hunde")]
+    units[4] = [("en", "a\x1b cat"), ("de", "eine Katze")]
+    with gzip.open(tmp_path / "m.tmx.gz", "wt", encoding="utf-8") as file:
+        file.write(_memory(*units))
+    entries = [["", ("tmx", "m.tmx.gz")]]
+    with pytest.raises(DataError, match=r"m\.tmx\.gz, line 2: not well-formed"):
+        list(datasets.pairs(entries, str(tmp_path)))
+    bad_lines.receive(BadInput(skip=True))
+    found = datasets.pairs(entries, str(tmp_path))
+    assert [pair["inputs"] for pair in found] == [f"{number} cats" for number in (0, 2, 3, 5)]
+    assert "m.tmx.gz: skipped 2 bad lines" in caplog.text
 
 
 @pytest.mark.parametrize(
