@@ -80,3 +80,7 @@ def test_distances_are_clipped_as_in_t2t(golden):
 def test_a_largest_distance_is_needed():
     with pytest.raises(UsageError, match=r"max_relative_position=0: .* needs at least 1"):
         RelativeSelfAttention(8, 2, 0)
+
+
+def test_distances_double_the_operations_of_a_pair(layer):
+    assert layer.flops_per_pair() == 2 * 2 * (6 + 10)

@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite.search.constraints import Constraints
-from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.sampling import Sampler, _chosen
 from t2t_lite.search.search_loop import DEAD
 
 EOS = 1
@@ -84,3 +85,8 @@ def test_nothing_is_left_to_draw(by_hand):
     ids, scores = draw(by_hand(table), [0], constraints=both)
     assert (scores == DEAD).all()
     assert not ids.any()
+
+
+def test_a_draw_of_zero_chooses_no_token_of_weight_zero():
+    weights = tf.constant([[[0.0, 0.0, 0.5, 0.5, 0.0]] * 2])
+    np.testing.assert_array_equal(_chosen(weights, tf.constant([[0.0, 0.5]])), [[2, 3]])

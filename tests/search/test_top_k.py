@@ -36,3 +36,12 @@ def test_rows_may_be_of_unknown_number():
     values, places = function(tf.reshape(tf.range(4096 * 2, dtype=tf.float32), [1, 2, 4096]))
     np.testing.assert_array_equal(places, [[[4095, 4094, 4093]] * 2])
     assert values.shape == (1, 2, 3)
+
+
+def test_of_equal_numbers_the_first_comes_first_though_its_block_has_a_smaller_largest():
+    x = np.zeros([1, 4096], np.float32)
+    x[0, [10, 2000]], x[0, 2001] = 1.0, 2.0
+    assert _block_size(4096, k=2)
+    values, places = top_k(tf.constant(x), 2)
+    np.testing.assert_array_equal(values, [[2.0, 1.0]])
+    np.testing.assert_array_equal(places, [[2001, 10]])
