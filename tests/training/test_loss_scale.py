@@ -12,7 +12,10 @@ def test_overflow_halves_down_to_the_lowest_and_patience_doubles():
     for expected in (2.0**14, 2.0**15, 2.0**15):  # the 2,000th step doubles and resets the count
         scale.update(tf.constant(True))
         assert float(scale.value) == expected / 64
-    for _ in range(14):
+    scale._steps.assign_add(1998)  # with the last of those three, 1,999 since it doubled
+    scale.update(tf.constant(True))
+    assert float(scale.value) == 2.0**16 / 64
+    for _ in range(15):
         scale.update(tf.constant(False))
     assert not scale.at_its_lowest
     scale.update(tf.constant(False))

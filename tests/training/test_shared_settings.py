@@ -101,3 +101,22 @@ def test_missing_data(config, copy):
     (copy / "text2text_tmpdir-train-00007-of-00100").unlink()
     with pytest.raises(UserError, match="00007-of-00100 is missing"):
         other_than(config, data_dir=str(copy))
+
+
+@pytest.mark.parametrize(
+    ("changes", "splits"),
+    [
+        ({}, {"train", "dev"}),
+        ({"eval_use_test_set": True}, {"train", "test"}),
+        ({"schedule": "train"}, {"train"}),
+        ({"schedule": "evaluate"}, {"dev"}),
+        ({"schedule": "evaluate", "eval_use_test_set": True}, {"test"}),
+    ],
+)
+def test_the_splits_that_are_read_are_compared(changes, splits, config, copy):
+    dev, test = (copy / f"text2text_tmpdir-{name}-00000-of-00001" for name in ("dev", "test"))
+    shutil.copyfile(dev, test)
+    changed = dataclasses.replace(config, data_dir=str(copy), **changes)
+    settings = shared_settings(changed, resolve_hparams(changed))
+    sizes = [name for name in settings if name.startswith("bytes of ")]
+    assert {name.split("-")[1] for name in sizes} == splits
