@@ -292,6 +292,12 @@ def test_sets_that_are_not_available_say_why():
         assert not instead or instead[0] == "the" or instead[0].rstrip(",") in available
 
 
+def test_sets_of_t2t_that_are_not_available_are_known_by_name():
+    """Of a name that is not in the list, a user only learns that it is unknown."""
+    path = pathlib.Path(__file__).with_name("refused_sets.txt")
+    assert registry.list_refused_hparams() == path.read_text(encoding="utf-8").split()
+
+
 @pytest.mark.parametrize("name", registry.list_hparams())
 def test_every_set_survives_json_and_says_what_it_is(name: str):
     hparams = registry.hparams(name)
