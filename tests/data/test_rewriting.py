@@ -217,6 +217,15 @@ def test_labels_stay_as_they_are(corpus, tmp_path):
     assert len({source for source, _ in found} - plain) > len(found) / 4
 
 
+def test_labels_in_subwords_stay_as_they_are(corpus):
+    encoder = corpus[1]
+    found = epoch(corpus, 0, reader=ExampleReader(has_labels=True)).items()
+    plain = [tuple([*encoder.encode(text), EOS_ID] for text in texts) for texts, _ in found]
+    drawn = [tuple(map(list, ids)) for _, ids in found]
+    assert [target for _, target in drawn] == [target for _, target in plain]
+    assert [source for source, _ in drawn] != [source for source, _ in plain]
+
+
 def test_statistics_are_those_of_the_first_epoch(corpus, first_epoch):
     paths, encoder, hparams = corpus
     reader = ExampleReader()
