@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
+from t2t_lite.models.lstm_encoder import BidirectionalLSTMEncoder, LSTMEncoder
 from t2t_lite.models.seq2seq import Seq2Seq
 
 V, D, F, S, T = 40, 16, 24, 7, 5
@@ -94,6 +95,15 @@ def test_an_lstm_counted_by_hand(mechanism):
     attention = query + T * S * D + T * S * D + T * 2 * D * D  # scores, mean, joined
     forward = 2 * (encoder + decoder + attention + T * D * V)
     assert float(model.forward_flops().training(features(1))) == 3 * forward
+
+
+def test_both_directions_of_an_encoder_count():
+    one, both = (
+        kind("lstm_attention", V, hidden_size=D).flops_per_token()
+        for kind in (LSTMEncoder, BidirectionalLSTMEncoder)
+    )
+    assert one == 2 * (2 * 2 * D * 4 * D)  # of two layers
+    assert both == 2 * one
 
 
 def test_a_model_of_unknown_structure_has_no_count(transformer):

@@ -73,6 +73,12 @@ def test_impossible_demands_of_a_search_give_no_output_but_no_nan(model, feature
     assert not ids.any()
 
 
+def test_a_row_of_padding_has_finite_logits(model):
+    inputs = np.array([[5, 6, 1], [0, 0, 0]], np.int32)
+    logits = ops.convert_to_numpy(model({"inputs": inputs, "targets": inputs[:, :2]}))
+    assert np.isfinite(logits).all()
+
+
 def test_probabilities_in_16_bits(make_model, model, features):
     logits = make_model(KIND, targets_vocab_size=CLASSES + 2, dtype="float16")(features)
     found = log_softmax(ops.convert_to_numpy(logits))[:, 0, 2:]
