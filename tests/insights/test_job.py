@@ -49,6 +49,11 @@ def test_texts_without_a_picture(decoder, text, error, message):
         look(decoder, text, "target")
 
 
+def test_the_longest_text_that_the_model_reads_has_a_picture(decoder):
+    encoder, *_ = look(decoder, "x" * 39, "target")[0]
+    assert len(encoder.rows) == 40
+
+
 def test_a_model_without_attention(decoder, monkeypatch):
     monkeypatch.setattr(type(decoder.model), "attention_layers", lambda model: {})
     with pytest.raises(UserError, match="Transformer has no attention to show"):
@@ -91,3 +96,8 @@ def test_a_picture_of_what_is_asked_for(run: run_folder.RunFolder, tmp_path, cap
     assert len(set(re.findall("stroke: (#.*?);", text))) == 1
     assert command(*common, *picture, "--heads=4") == 2
     assert "--heads: no head 4; expected 1 to 3" in capsys.readouterr().err
+    checkpoint = run.folder / "model.ckpt-7.index"
+    before = checkpoint.read_bytes()
+    assert command(*common, f"--output_file={checkpoint}") == 1
+    assert str(checkpoint) in capsys.readouterr().err
+    assert checkpoint.read_bytes() == before

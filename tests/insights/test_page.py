@@ -1,5 +1,6 @@
 """The page holds the weights, shows them in a browser, and escapes every word."""
 
+import dataclasses
 import json
 import re
 
@@ -85,6 +86,15 @@ def test_the_page_holds_the_weights(views):
     for view, held in zip(views, data["views"], strict=True):
         assert (held["rows"], held["columns"]) == (view.rows, view.columns)
         np.testing.assert_allclose(held["layers"], view.layers, rtol=0, atol=HALF_A_DIGIT)
+
+
+def test_every_head_has_a_colour_where_kinds_differ_in_heads(views):
+    """The Evolved Transformer's decoder has more heads than its encoder."""
+    encoder, decoder, _ = views
+    wide = [np.concatenate([weights, weights]) for weights in decoder.layers]
+    text = page("a run", "a", "b", [encoder, dataclasses.replace(decoder, layers=wide)])
+    data = json.loads(re.search(r'<script id="data".*?>(.*?)</script>', text)[1])
+    assert data["colours"] == head_colours(2 * HEADS)
 
 
 @pytest.mark.integration
