@@ -87,7 +87,7 @@ def memory_for(monkeypatch):
 
 def test_the_number_found_replaces_the_one_given(tmp_path, memory_for, capsys):
     memory_for(20_000)
-    given_ = config(tmp_path, "batch_size=3000, max_length=100,dtype=bfloat16")
+    given_ = config(tmp_path, "max_length=100, batch_size=3000, dtype=bfloat16")
     found = batch_size.with_found_batch_size(given_)
     *others, last = found.hparams.split(",")
     assert [other.strip() for other in others] == ["max_length=100", "dtype=bfloat16"]
@@ -109,3 +109,18 @@ def test_a_model_that_does_not_fit_at_all_is_an_error(tmp_path, memory_for):
     memory_for(99)
     with pytest.raises(UserError, match=r"batch_size=100 fits into memory: lower max_length=100"):
         batch_size.with_found_batch_size(config(tmp_path, "max_length=100"))
+
+
+def test_the_reserve_leaves_room_for_the_longest_sentence(tmp_path, memory_for):
+    memory_for(105)
+    found = batch_size.with_found_batch_size(config(tmp_path, "max_length=100,batch_size=200"))
+    assert found.hparams == "max_length=100,batch_size=100"
+
+
+def test_nothing_above_the_effective_batch_is_tried(tmp_path, memory_for, capsys):
+    memory_for(99)
+    with pytest.raises(UserError, match="not even batch_size=50 fits"):
+        batch_size.with_found_batch_size(
+            config(tmp_path, "max_length=100,effective_batch_size=100")
+        )
+    assert len(re.findall("does not fit", capsys.readouterr().out)) == 1

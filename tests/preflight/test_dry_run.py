@@ -158,6 +158,33 @@ def test_a_batch_that_does_not_fit_is_refused(data_dir, monkeypatch):
         dry_run(config(data_dir))
 
 
+@pytest.mark.parametrize(
+    ("changes", "splits"),
+    [
+        ({}, ["train", "dev"]),
+        ({"eval_use_test_set": True}, ["train", "test"]),
+        ({"schedule": "train"}, ["train"]),
+    ],
+)
+def test_the_cost_is_that_of_the_runs_data(data_dir, monkeypatch, capsys, changes, splits):
+    def measure(request: probe.Request, timeout: float) -> probe.Cost:
+        peaks = [2**20 * sentences * length for sentences, length in request.shapes]
+        return probe.Cost(2, 4, False, 1, 1, 1, peaks, [3.0] * request.batches)
+
+    monkeypatch.setattr("t2t_lite.preflight.dry_run.measure", measure)
+    for path in data_dir.glob("*-dev-*"):
+        shutil.copy(path, path.with_name(path.name.replace("-dev-", "-test-")))
+    dry_run(config(data_dir, hparams="batch_size=64,max_length=64", **changes))
+    out = capsys.readouterr().out
+    assert re.findall(r"^(\w+): \d+ examples", out, re.MULTILINE) == splits
+    assert "batches of 4 parts: 2 devices × 2 accumulation, up to 256 subwords per side" in out
+    buckets = re.findall(r"^ +\d+ +(\d+) +\d+ +[\d,]+ +(\d+)$", out, re.MULTILINE)
+    steps = sum(int(examples) / (4 * int(sentences)) for sentences, examples in buckets)
+    assert steps > 1
+    assert f"a step takes 3 s, the mean of 10 batches of the data; an epoch of {steps:.1f} " in out
+    assert "; 1,000 steps 0:50:00, " in out
+
+
 @pytest.mark.slow
 def test_a_probe_beyond_its_memory_fails_alone(data_dir, usr_dir):
     request = probe.Request(config(data_dir), usr_dir, shapes=[(2**13, 64)], memory_limit=2**30)
