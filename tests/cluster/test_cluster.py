@@ -112,6 +112,7 @@ def test_what_a_worker_writes_leaves_the_run_folder_alone(tmp_path):
     for name in ("flags.json", "model.ckpt-5.index"):
         (run / name).write_text(name)
     (run / "best.ckpt-5.incomplete").mkdir()
+    (run / "hparams.json.incomplete").touch()
     Cluster(("a:1", "b:2"), 1).bring_run(str(run), str(own))
     assert {path.name: path.read_text() for path in own.iterdir()} == {
         name: name for name in ("flags.json", "model.ckpt-5.index")

@@ -153,6 +153,14 @@ def test_all_hang_in_one_step(fakes):
     )
 
 
+def test_only_the_chiefs_detector_sees_who_hangs(fakes):
+    """The others have no heartbeat but the chief's."""
+    other = fakes(1, step=0.1)
+    other.ends["worker"].send(entered=8)
+    assert other.poll(0.3, beating=(0,))
+    assert other.said("worker") == {}
+
+
 def test_slow_work_of_all_is_not_a_hang(fakes):
     """For example an evaluation, in which no worker waits for another."""
     chief = fakes(step=0.1)

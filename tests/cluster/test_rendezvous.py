@@ -247,6 +247,22 @@ def test_a_worker_that_leaves_may_return(hosts):
     assert set(met[0]) == {1, 2}
 
 
+def test_the_last_process_of_a_number_takes_the_place_of_others(hosts):
+    chief = threading.Thread(target=lambda: connect_workers(Cluster(hosts, 0), dict))
+    chief.start()
+    first = Channel(_patient(int(hosts[0].split(":")[1])))
+    first.send(worker=1, settings={"--worker_hosts": ",".join(hosts)})
+    assert first.next(5) == {"welcome": True}
+    second = threading.Thread(target=lambda: connect_workers(Cluster(hosts, 1), dict))
+    second.start()
+    told = first.next(5)
+    connect_workers(Cluster(hosts, 2), dict)
+    second.join()
+    chief.join()
+    first.close()
+    assert told == {"end": "another process has started as worker 1"}
+
+
 def _patient(port: int) -> socket.socket:
     while True:
         with contextlib.suppress(OSError):
