@@ -78,7 +78,7 @@ class _UserFinder(importlib.abc.MetaPathFinder):
         if (parent and parent not in self.owned) or not _FINDER.packages:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is None or not (parent or fullname in _FINDER.packages or _is_beside(spec)):
+        if spec is None or not (parent or fullname in _FINDER.packages or _is_near(spec)):
             return None
         self.owned.add(fullname)
         if type(spec.loader) is importlib.machinery.SourceFileLoader:
@@ -156,13 +156,16 @@ def is_users(name: str) -> bool:
     return name in _USER_FINDER.owned
 
 
-def _is_beside(spec: importlib.machinery.ModuleSpec) -> bool:
-    """Whether a module lies beside a user directory, other than among installed packages."""
+def _is_near(spec: importlib.machinery.ModuleSpec) -> bool:
+    """Whether a module lies in or beside a user directory, not among installed packages."""
     places = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
     folder = os.path.dirname(next(iter(places), ""))
     loaded = (sys.modules.get(name) for name in _FINDER.packages)
-    paths = (path for module in loaded if module for path in module.__path__)
-    return folder not in sysconfig.get_paths().values() and folder in map(os.path.dirname, paths)
+    paths = [path for module in loaded if module for path in module.__path__]
+    # A directory on its own path, as of PYTHONPATH, has modules that no package names.
+    inside = any(f"{folder}/".startswith(f"{path}/") for path in paths)
+    beside = folder in map(os.path.dirname, paths)
+    return (inside or beside) and folder not in sysconfig.get_paths().values()
 
 
 def _import(

@@ -128,6 +128,28 @@ def test_modules_beside_a_linked_directory(upstream, tmp_path):
     assert link.late()
 
 
+def test_modules_inside_a_directory_that_is_on_the_path(upstream, tmp_path, monkeypatch):
+    folder = tmp_path / "usr_root"
+    (folder / "usr_nets").mkdir(parents=True)
+    (folder / "usr_nets" / "__init__.py").touch()
+    (folder / "usr_nets" / "cells.py").write_text(
+        "import tensorflow as tf\n\nclass Cell(tf.nn.rnn_cell.MultiRNNCell):\n    pass\n"
+    )
+    (folder / "lib").mkdir()
+    (folder / "lib" / "usr_reading.py").write_text(
+        "import tensorflow as tf\nread = tf.gfile.Open\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    load(
+        folder,
+        init="import os, sys\nsys.path.append(os.path.join(os.path.dirname(__file__), 'lib'))\n"
+        "import usr_nets.cells, usr_reading\n",
+    )
+    assert sys.modules["usr_reading"].read
+    with pytest.raises(UsageError, match=r"rnn_cell\.MultiRNNCell is TensorFlow 1's"):
+        sys.modules["usr_nets.cells"].Cell()
+
+
 def test_a_module_of_the_same_name_imports_t2ts(upstream, tmp_path):
     text = """
 from tensor2tensor.data_generators import babi_qa
