@@ -7,6 +7,7 @@ holds the object, and calls only its members of T2T's; all others are the user's
 import contextlib
 import functools
 import glob
+import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -92,7 +93,7 @@ class ProblemAdapter(problem.Problem):
         self, was_reversed: bool = False, was_copy: bool = False, upstream: Any = None
     ) -> None:
         if upstream is None:
-            upstream = self.upstream_class(was_reversed, was_copy)
+            upstream = _made(self.upstream_class, was_reversed=was_reversed, was_copy=was_copy)
         self.upstream = upstream
         self.options = DatagenOptions()
         vars(upstream)["_t2t_lite_adapted"] = self
@@ -312,6 +313,23 @@ def adapter_class(upstream_class: Any) -> Any:
     members = {name: getattr(upstream_class, name) for name in names}
     members["upstream_class"] = upstream_class
     return type(upstream_class.__name__, (upstream_class._t2t_lite_adapter,), members)
+
+
+def _made(upstream_class: Any, **forms: bool) -> Any:
+    """Returns a user's object, made with keywords, as T2T makes it.
+
+    Raises:
+        UserError: `__init__` does not take them.
+    """
+    try:
+        inspect.signature(upstream_class).bind(**forms)
+    except TypeError as error:
+        raise UserError(
+            f"problem class {upstream_class.__module__}.{upstream_class.__qualname__} cannot be "
+            f"made as T2T makes it, with {' and '.join(forms)} alone: {error}; give its __init__ "
+            "both, and defaults for all else"
+        ) from error
+    return upstream_class(**forms)
 
 
 def needs(upstream: Any, member: str) -> UserError:

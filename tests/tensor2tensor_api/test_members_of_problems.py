@@ -505,3 +505,26 @@ class CountsSubwords(CountsPairs):
     with pytest.raises(UserError, match=r"batch_size_means_tokens is false\): .*batch_size to the"):
         generate("counts_pairs", tmp_path)
     assert len(texts(generate("counts_subwords", tmp_path), tmp_path)) == 40
+
+
+def test_problems_are_made_with_keywords(usr):
+    usr(
+        """
+@registry.register_problem
+class TakesAll(Base):
+  def __init__(self, size=3, **forms):
+    super().__init__(**forms)
+    self.size = size
+
+@registry.register_problem
+class TakesNone(Base):
+  def __init__(self, model_dir):
+    super().__init__()
+"""
+    )
+    found = registry.problem("takes_all_rev")
+    assert (found.upstream.size, found.was_reversed, found.upstream.was_reversed) == (3, True, True)
+    with pytest.raises(
+        UserError, match=r"usr_members\.TakesNone .*was_reversed and was_copy alone"
+    ):
+        registry.problem("takes_none")
