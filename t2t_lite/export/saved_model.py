@@ -49,7 +49,7 @@ print(model(inputs=tf.constant({example}))["outputs"].numpy())
 Besides `outputs` there are `scores`; with return_beams=True both have beam_size columns, best first
 (an empty output with a score of -1e7 means that no more were found). An empty output with a score
 of NaN is an error, not a translation: the model output NaN instead of probabilities. A call takes
-any number of sources, in bounded memory, and uses the first {limit} subwords of each.
+any number of sources, in bounded memory, and uses {limit} of each.
 """
 _IMPORT_TEXT = "\nimport tensorflow_text  # provides the operations of SentencePiece"
 _DETAILS = {
@@ -238,6 +238,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
     model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
     require_finite_weights(model, checkpoint)
     modules = _modules(run, model, hparams)
+    limit = max_input_size(model, hparams)
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():
             folder = folders[kind]
@@ -249,7 +250,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
                 search=", ".join(f"{name}={value}" for name, value in hparams.to_dict().items()),
                 path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
                 imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
-                limit=max_input_size(model, hparams) or "any number of",
+                limit=f"the first {limit} subwords" if limit else "all subwords",
                 **(_DETAILS if model.has_inputs else _PROMPT_DETAILS)[kind],
             )
             write_companions(folder, run, readme)

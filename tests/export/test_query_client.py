@@ -14,6 +14,8 @@ import tensorflow as tf
 from support.rounding import relative_bound
 from support.terms import log_prob_terms
 from t2t_lite.bin.t2t_query_server import main
+from t2t_lite.data.text_problems import Text2SelfProblem, VocabType
+from t2t_lite.export.query_client import Answer, Client
 
 LINES = ["plain words", "", " \u2003", "日本 \x00 e\u0301", "tab\tand\rreturn"]
 
@@ -106,6 +108,28 @@ def test_all_beams_are_shown(server, ask):
     outputs = {"outputs": [["one", "two"]], "scores": [[-0.5, -1.0]]}
     server.models["m"] = lambda body: {"outputs": outputs}
     assert ask("--servable_name=m", lines=["a"])[1] == "one\t-0.500\ttwo\t-1.000\n"
+
+
+class Prompts(Text2SelfProblem):
+    vocab_type = VocabType.CHARACTER
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return []
+
+
+@pytest.mark.parametrize(("prompt", "ids"), [("a", [99]), (" ", [0]), ("", [0])])
+def test_an_empty_prompt_has_an_answer_too(server, prompt, ids):
+    """A source of no ids would not be a row."""
+    sent = []
+
+    def model(body):
+        sent.append(body["inputs"]["inputs"])
+        return {"outputs": {"outputs": [[100]], "scores": [-1.0]}}
+
+    server.models["m"] = model
+    client = Client(f"127.0.0.1:{server.server_port}", "m", 5, Prompts())
+    assert client.ask(prompt) == [Answer("b", -1.0)]
+    assert sent == [[ids]]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,21 @@ def test_padding_may_be_anywhere(has_inputs):
             assert np.array_equal(module(inputs)[name], expected), name
 
 
+class Counting(Echo):
+    """A search whose scores are the number of sentences that it was given together."""
+
+    def in_graph(self, inputs, limits, prefixes=None):
+        ids, scores = super().in_graph(inputs, limits, prefixes)
+        return Hypotheses(ids, scores * tf.cast(tf.shape(inputs)[0], tf.float32))
+
+
+@pytest.mark.parametrize(("size", "counts"), [(0, [5] * 5), (2, [2, 2, 2, 2, 1])])
+def test_a_batch_has_as_many_sentences_as_asked_for(size, counts):
+    model = Counting()
+    module = saved_model.IdsModule(model, model, DecodeHParams(beam_size=1, batch_size=size))
+    assert module(np.full([5, 3], 7))["scores"].numpy().tolist() == counts
+
+
 @pytest.mark.integration
 def test_best_outputs_alone_have_no_column_for_others(greedy_export):
     decoder, folder = greedy_export
@@ -242,6 +257,14 @@ class TestVersions:
         export(make_run("transformer", "text2text_tmpdir"), tmp_path)
         assert self.names(tmp_path) == {"ids/1"}
         assert any("exporting only 'ids'" in message for message in caplog.messages)
+
+    @pytest.mark.parametrize(
+        ("size", "used"), [(-1, "the first 40"), (9, "the first 9"), (0, "all")]
+    )
+    def test_the_readme_says_how_much_of_a_source_is_used(self, tmp_path, size, used):
+        export(self.run, tmp_path, f"max_input_size={size}")
+        readme = (tmp_path / "ids" / "1" / "README.md").read_text(encoding="utf-8")
+        assert f"and uses {used} subwords of each" in readme
 
     def test_drawing_at_random_is_refused(self, tmp_path):
         with pytest.raises(UsageError, match="sampling_method=random"):
