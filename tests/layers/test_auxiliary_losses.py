@@ -7,7 +7,9 @@ from t2t_lite.layers.universal import AdaptiveSteps
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: AdaptiveSteps(4, 2, loss_weight=0.5), lambda: MixtureOfExperts(4, 3, 2)]
+    "make",
+    [lambda: AdaptiveSteps(4, 2, loss_weight=0.5), lambda: MixtureOfExperts(4, 3, 2)],
+    ids=["act", "experts"],
 )
 def test_no_tokens_cost_nothing(make):
     """NaN would end a run."""

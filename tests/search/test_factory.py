@@ -1,0 +1,37 @@
+"""Which search decode hparams ask for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from support.rounding import assert_close
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.factory import make_search
+
+EOS, A = 1, 2
+
+
+@pytest.fixture
+def model(by_hand):
+    """Ends at once with probability 0.6; else A comes, then the end."""
+    table = np.zeros([2, 1, 3, 3])
+    table[0, 0, 0] = [0.0, 0.6, 0.4]
+    table[1, 0, :, EOS] = 1.0
+    return by_hand(table)
+
+
+def test_all_outputs_that_are_written_are_searched_to_their_end(model):
+    """The best one is final after the first step."""
+    settings = DecodeHParams().override("beam_size=2,alpha=0,return_beams=true")
+    ids, scores = make_search(model, {}, settings)(np.array([[1]]), [2])
+    np.testing.assert_array_equal(ids, [[[EOS, 0], [A, EOS]]])
+    assert_close(scores, np.log([[0.6, 0.4]]), 2 * 3)
+
+
+def test_a_search_for_the_best_stops_when_it_is_final(model):
+    settings = DecodeHParams().override("beam_size=2,alpha=0")
+    ids, scores = make_search(model, {}, settings)(np.array([[1]]), [2])
+    np.testing.assert_array_equal(ids[0, 0, 0], EOS)
+    assert_close(scores[0, 0], math.log(0.6), 3)
+    assert not ids[0, 1].any()
