@@ -1,5 +1,6 @@
 """Figures depend only on their contents, and fit into a page."""
 
+import dataclasses
 import importlib.util
 import re
 
@@ -65,6 +66,19 @@ def test_characters_that_another_font_has_are_drawn_with_it(caplog, monkeypatch)
     _, without = drawn("\u1d81")
     assert with_it != without
     assert "no font on this machine has \u1d81" in caplog.text
+
+
+def test_a_font_of_another_style_is_none(caplog, monkeypatch):
+    plain = font_manager.fontManager.ttflist
+    [stix] = [font for font in plain if font.name == "STIXGeneral" and is_regular(font)]
+    slanted = [dataclasses.replace(stix, style="italic"), dataclasses.replace(stix, weight=700)]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", slanted)
+    drawn("\u1d81")
+    assert "no font on this machine has \u1d81" in caplog.text
+
+
+def is_regular(font: font_manager.FontEntry) -> bool:
+    return (font.style, font.weight) == ("normal", 400)
 
 
 def test_what_to_install_is_said(monkeypatch):

@@ -70,6 +70,13 @@ def test_a_long_curve_tells_some_of_its_values_the_last_included():
     assert f"c, step 1,000: t {math.sin(1000):.5g}" in titles
 
 
+@pytest.mark.parametrize(("count", "are_visible"), [(40, True), (41, False)])
+def test_the_points_of_a_short_curve_are_marked(count, are_visible):
+    text = line_plot("t", "step", [Curve("c", [(x, x / 7) for x in range(count)], 0)])
+    assert len(hovers(ET.fromstring(text))) == count
+    assert ("fill-opacity: 0" in text) != are_visible
+
+
 @pytest.mark.parametrize(
     "points", [[(5, 0.0)], [(0, 0.0), (9, 0.0)], [(0, -3.0), (0, -3.0)], [(1, 9e99), (2, -9e99)]]
 )

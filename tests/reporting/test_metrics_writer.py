@@ -84,6 +84,18 @@ def test_a_resumed_window_does_not_count_as_speed(clock):
     assert speeds["target_tokens_per_second"] == 100.0
 
 
+def test_steps_that_were_skipped_are_steps(clock, caplog):
+    caplog.set_level(logging.INFO)
+    line = ProgressLine(0, 10, replicas=2)
+    clock[0] += 6.0
+    window = totals(steps=1.0, skipped=2.0)
+    speeds = line.update(3, window, train_values(window, 0.001))
+    assert speeds["target_tokens_per_second"] == 50.0
+    assert speeds["flops_per_second"] == 1e6
+    assert "50 target tokens/s  0.50 steps/s of 45+50 tokens, 5 sentences" in caplog.messages[0]
+    assert caplog.messages[0].endswith("  2 steps skipped: gradient not finite")
+
+
 def test_pauses_are_left_out_of_the_time(clock):
     with ProgressLine(0, 10, replicas=1) as line:
         clock[0] += 2.0
@@ -107,3 +119,13 @@ def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
     assert MetricsWriter(tmp_path, 9).evaluated == {1, 2, 3}
     found = [record for _, record in read_metrics(tmp_path)]
     assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records
+
+
+def test_a_resumed_run_goes_on_after_the_records_of_its_step(tmp_path):
+    metrics = MetricsWriter(tmp_path)
+    for step in (5, 10, 15):
+        metrics.write("train", step, {"loss": 1.0})
+        metrics.write("eval", step, {"loss": 2.0})
+    assert MetricsWriter(tmp_path, 10).evaluated == {5, 10}
+    kept = [(record["kind"], record["step"]) for _, record in read_metrics(tmp_path)]
+    assert kept == [("train", 5), ("eval", 5), ("train", 10), ("eval", 10)]

@@ -1,12 +1,19 @@
-"""The tables of a report."""
+"""The tables of a report; `bin/test_t2t_report` has the command and the page."""
+
+import math
 
 from t2t_lite.reporting import report
-from t2t_lite.reporting.report import ReportedRun
+from t2t_lite.reporting.report import ReportedRun, page
 
 
 def run(name: str, **settings) -> ReportedRun:
     shared = {"problem": "p", "model": "m", "hparams_set": "s", "output_dir": name}
     return ReportedRun(name, {**shared, **settings}, [], {})
+
+
+def scored(*scores: tuple[int, float]) -> ReportedRun:
+    records = [{"kind": "eval", "step": step, "bleu": score} for step, score in scores]
+    return ReportedRun("run", {}, records, {})
 
 
 def rows(*runs: ReportedRun) -> dict[str, list[str]]:
@@ -27,3 +34,13 @@ def test_runs_show_the_settings_in_which_they_differ():
 
 def test_a_setting_that_a_run_lacks_differs():
     assert rows(run("a", dropout=0.1), run("b"))["dropout"][1] == "–"
+
+
+def test_the_best_score_is_finite():
+    text = page([scored((100, math.nan), (200, 30.0), (300, math.inf), (400, 20.0))])
+    assert "<td>30 (step 200)</td>" in text
+
+
+def test_the_last_score_is_that_of_the_last_step():
+    text = page([scored((300, 12.34), (100, 30.0), (200, 20.0))])
+    assert "<td>12.34</td>" in text
