@@ -206,6 +206,23 @@ def test_only_a_missing_file_is_made(data, undisturbed, digests):
     assert digests(data) == undisturbed
 
 
+def test_the_sources_of_a_missing_file_are_fetched(data):
+    fetched = []
+
+    class Fetching(Small):
+        def fetch_sources(self, tmp_dir, dataset_split):
+            fetched.append(dataset_split)
+            return []
+
+    generate_data(Fetching(), str(data), "")
+    assert {"train", "eval", "test"} == set(fetched)
+    fetched.clear()
+    (data / "small-dev-00001-of-00002").unlink()
+    generate_data(Fetching(), str(data), "")
+    assert "eval" in fetched
+    assert "test" not in fetched
+
+
 class Stopping(Small):
     """Stops after a number of samples of a split."""
 
