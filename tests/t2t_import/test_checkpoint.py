@@ -322,15 +322,24 @@ def test_all_that_does_not_fit_is_named_at_once(t2t_files, t2t, capsys):
     assert line.count(";") == 2
 
 
-def test_missing_rows_of_an_embedding_are_named(t2t_files, t2t, capsys):
+@pytest.mark.parametrize("shard", [0, 1])
+def test_missing_rows_of_an_embedding_are_named(t2t_files, t2t, capsys, shard):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model)
-    missing = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
+    missing = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_{shard}"
     del arrays[missing]
     t2t_files.write_checkpoint(folder / "t2t", arrays)
     assert f"model.ckpt-{t2t_files.STEP}: variables are missing: {missing}" in t2t_files.refused(
         folder, capsys
     )
+
+
+def test_a_second_embedding_of_a_kind_is_named(t2t_files, t2t, capsys):
+    folder, model = t2t
+    second = f"transformer/symbol_modality_{VOCAB_SIZE + 1}_8/shared/weights_0"
+    rows = np.zeros((VOCAB_SIZE, 8), np.float32)
+    t2t_files.write_checkpoint(folder / "t2t", {**t2t_files.t2t_arrays(model), second: rows})
+    assert f"{second} [{VOCAB_SIZE}, 8] is unknown here" in t2t_files.refused(folder, capsys)
 
 
 def test_shards_of_different_widths_are_named(t2t_files, t2t, capsys):

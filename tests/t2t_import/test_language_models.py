@@ -191,6 +191,9 @@ def test_a_list_without_padding_and_eos_is_refused(t2t, t2t_files, t2t_arithmeti
         "lmptb.10000 does not begin with <pad> and <EOS>: T2T took its first two words (of, the"
         in line
     )
+    write_words(folder / "data", "vocab.lmptb.10000", reserved=[])
+    line = t2t_files.refused(folder, capsys, "--problem=languagemodel_ptb10k")
+    assert "trained with another vocabulary" in line, "the list is of another length"
     t2t_files.write_checkpoint(folder / "t2t", arrays | {"extra": np.zeros(2, np.float32)})
     write_words(folder / "data")
     assert "trained with another vocabulary" in t2t_files.refused(folder, capsys)
