@@ -319,6 +319,14 @@ def test_no_output_is_longer_than_its_own_source_and_extra_length():
     assert [len(beams[0].ids) for beams in found] == [3, 9]
 
 
+def test_an_output_has_room_for_its_whole_prefix():
+    decoder = copier(extra_length=0)
+    (source,) = decoder.text.encode(["ab"])
+    (prefix,) = decoder.text.encode_targets(["uvwxyz"], "prefix")
+    ((best, *_),) = decoder.search([source._replace(prefix=prefix)])
+    assert best.output.text == "uvwxyz"
+
+
 def test_beam_search_and_greedy_give_scores_of_their_kind():
     text, step = "abc", -np.log1p(np.exp(10 - 20) + 256 * np.exp(-20))
     end = -np.log1p(257 * np.exp(-30))

@@ -66,6 +66,17 @@ def test_lines_of_standard_input_arrive_in_whatever_parts(pipe, monkeypatch, siz
     assert list(InputLines(DecoderConfig(decode_from_file="-"))) == rows
 
 
+def test_only_the_line_that_has_begun_is_measured(pipe, monkeypatch):
+    monkeypatch.setattr(input_lines, "_BYTES", 4)
+    monkeypatch.setattr(input_lines, "MAX_LINE_BYTES", 8)
+    os.write(pipe, b"abcde\n" * 10 + b"abcdefghi")
+    os.close(pipe)
+    rows = iter(InputLines(DecoderConfig(decode_from_file="-")))
+    assert list(itertools.islice(rows, 10)) == [InputLine("abcde")] * 10
+    with pytest.raises(DataError, match="standard input, line 11"):
+        next(rows)
+
+
 def test_what_is_no_text_on_standard_input_is_named(pipe):
     os.write(pipe, b"fine\n\xff\n")
     os.close(pipe)

@@ -23,6 +23,7 @@ def characters(limit):
         ("Only 3.5 of them, all in all, came", words(4), ["Only 3.5 of them,", "all in all, came"]),
         ("今日は。明日は？昨日は！", characters(4), ["今日は。", "明日は？", "昨日は！"]),
         ("一、二、三", characters(2), ["一、", "二、", "三"]),
+        ("一二三四五六。", characters(4), ["一二三", "四五六。"]),
         ("one two three four", words(2), ["one two", "three four"]),
         ("abcdefgh", characters(3), ["ab", "cd", "ef", "gh"]),
         ("x", lambda text: False, ["x"]),

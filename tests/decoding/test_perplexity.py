@@ -37,4 +37,6 @@ def test_the_end_of_each_line_is_a_token_a_word_and_a_character():
 
 @pytest.mark.parametrize(("scores", "per_word"), [([], 1.0), ([-1e6], math.inf)])
 def test_no_text_and_an_impossible_one(scores, per_word):
-    assert perplexity(scores, [""] * len(scores), TEXT).per_word == per_word
+    found = perplexity(scores, [""] * len(scores), TEXT)
+    assert found.per_word == per_word
+    assert_close(found.bits_per_character, -sum(scores) / math.log(2), terms=3, dtype="float64")
