@@ -156,6 +156,12 @@ def test_the_rate_is_the_hparam_that_the_schedule_reads(
     assert trials(settings, SearchGrid([0.2], [], [4])) == [Trial(0.2, rate) for rate in rates]
 
 
+def test_spaces_in_a_schedule_do_not_matter():
+    schedule = "learning_rate_schedule=linear_warmup * constant * rsqrt_decay"
+    settings = SearchSettings("parsing_craft", "transformer_treebank", 9, schedule)
+    assert parsing_search.rate_name(settings) == "learning_rate_constant"
+
+
 def test_a_schedule_without_a_rate_is_refused():
     settings = SearchSettings(
         "parsing_craft", "transformer_treebank", 9, "learning_rate_schedule=cosdecay"

@@ -130,3 +130,10 @@ def test_a_measurement_has_time_and_memory():
     assert 0 < found.seconds < 10
     # Scores, scaled scores and weights of 8 sequences are 8 MiB each, the result is 1/4 MiB.
     assert found.megabytes == 3 * 8 + 0.25
+
+
+def test_copies_take_memory_too():
+    # Of 16 features in 8 sequences: 66 padded positions, 64 for each of 3 slices, 3 products, their
+    # sum and the result; and 3 slices of the kernel.
+    values = 8 * 16 * (66 + 8 * 64) + 3 * 16
+    assert measure("separable", "n", 64, 16).megabytes == 4 * values / 2**20

@@ -9,12 +9,13 @@ import pytest
 
 from support.rounding import relative_bound
 from t2t_lite import registry
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.paper import experiment_queue, table2_training
-from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.published import TABLE_2
 from t2t_lite.paper.seeds import Cell
 from t2t_lite.paper.table2_training import (
+    RESULTS,
     SYSTEMS,
     SmallSystem,
     Table2Settings,
@@ -181,6 +182,7 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib
     flags = trainer_flags(cell, TINY, folders)
     assert {"--train_minutes=20.0", "--save_checkpoints_secs=40", "--random_seed=3"} <= set(flags)
     assert "--train_minutes=12.5" in trainer_flags(cell, TINY, folders, done=7.5)
+    assert {"--keep_checkpoint_max=60", "--keep_best_max=0"} <= set(flags)
     assert {
         "--model=transformer",
         "--hparams_set=transformer_multi30k_prenorm",
@@ -194,6 +196,23 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib
         flags
     )
     assert not any("minutes" in flag or "secs" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(("done", "left"), [(20.0, []), (12.5, ["--train_minutes=7.5"])])
+def test_a_training_goes_on_for_the_minutes_that_are_left(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, done: float, left: list[str]
+):
+    begun: list[str] = []
+    monkeypatch.setattr(
+        experiment_queue, "run_command", lambda name, flags, experiment: begun.extend(flags)
+    )
+    cell, folders = Cell("transformer", 1), Folders("data", str(tmp_path))
+    (tmp_path / cell.name).mkdir()
+    summary = json.dumps({"train_seconds": 60 * done})
+    (tmp_path / cell.name / "summary.json").write_text(summary)
+    with pytest.raises(UserError, match="is not a run folder"):  # it holds nothing else
+        table2_training._train_one(cell, TINY, Queue(RESULTS, TINY, folders, ["cells"]))
+    assert [flag for flag in begun if flag.startswith("--train_minutes")] == left
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.paper import table3_training
-from t2t_lite.paper.experiment_queue import Folders
+from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.published import TABLE_3
 from t2t_lite.paper.seeds import Cell, interval
 from t2t_lite.paper.table3_training import (
@@ -77,6 +77,15 @@ def test_a_figure_of_the_wrong_type_is_named(tmp_path, figures, message):
     path.write_text(json.dumps({"settings": dataclasses.asdict(TINY), "cells": done}))
     with pytest.raises(UserError, match=rf"table3\.json: expected {message}; restore"):
         train(["base"], 1, TINY, Folders("data", str(tmp_path)))
+
+
+def test_the_signature_of_a_score_is_text(tmp_path):
+    figures = {"bleu": 30.5, "bleu_signature": "nrefs:1|case:mixed"}
+    done = {"base-seed1": {"row": "base", "seed": 1, "scores": figures}}
+    settings = dataclasses.asdict(TINY)
+    (tmp_path / "table3.json").write_text(json.dumps({"settings": settings, "cells": done}))
+    queue = Queue("table3.json", TINY, Folders("data", str(tmp_path)), ["cells"])
+    assert queue.results["cells"] == done
 
 
 @pytest.mark.parametrize("row", [row.name for row in TABLE_3])
