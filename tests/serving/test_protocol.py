@@ -1,11 +1,12 @@
 """Clients that send their requests slowly."""
 
+import asyncio
 import socket
 import time
 
 import pytest
 
-from t2t_lite.serving.protocol import Protocol
+from t2t_lite.serving.protocol import Protocol, _Deadline
 
 REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -69,3 +70,22 @@ def test_an_answer_does_not_wait_for_an_acknowledgement(port):
             times.append(time.monotonic() - start)
     # Each would take 0.04 s. Other work on the machine may hold up some.
     assert sorted(times)[2] < 0.03
+
+
+def test_a_deadline_is_only_made_shorter():
+    async def calls(seconds: float, at_most: float) -> int:
+        count = 0
+
+        def call() -> None:
+            nonlocal count
+            count += 1
+
+        deadline = _Deadline(call)
+        deadline.start(seconds)
+        deadline.shorten(at_most)
+        await asyncio.sleep(0.1)
+        deadline.stop()
+        return count
+
+    for seconds, at_most, expected in ((0.0, 60.0, 1), (60.0, 0.0, 1), (60.0, 50.0, 0)):
+        assert asyncio.run(calls(seconds, at_most)) == expected

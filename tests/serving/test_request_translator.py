@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from support.rounding import assert_close, relative_bound
 from support.terms import log_prob_terms
+from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.metrics import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
@@ -91,6 +94,20 @@ def test_each_kind_of_request_has_its_own_search(decoder, monkeypatch):
     for n_best, attention in ((1, False), (2, False), (2, True), (1, True), (3, False)):
         translator([TranslationRequest(["a"], n_best, attention, True)])
     assert made == [(True, False), (True, True), (False, True)]
+
+
+def test_subwords_are_counted_of_the_best_outputs_alone(decoder, monkeypatch):
+    best, second = Hypothesis(Output("x"), [5, 6], -1.0), Hypothesis(Output("y"), [5] * 9, -2.0)
+    searching = SimpleNamespace(decode=lambda *_: [[best, second], []])
+    monkeypatch.setattr(decoder, "variant", lambda *_: searching)
+    metrics = ServerMetrics()
+    translate = RequestTranslator(decoder, metrics, ServerConfig())
+    [answer] = translate([TranslationRequest(["a cat", ""], 2, False, False)])
+    assert [len(line["hypotheses"]) for line in json.loads(answer)["translations"]] == [2, 0]
+    lines = metrics.text().decode().splitlines()
+    assert "t2t_batch_texts_sum 2.0" in lines
+    assert "t2t_source_tokens_total 6.0" in lines
+    assert "t2t_target_tokens_total 2.0" in lines
 
 
 @pytest.mark.integration

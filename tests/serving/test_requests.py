@@ -61,6 +61,11 @@ def test_as_many_texts_as_are_allowed_and_no_more():
     assert (status, error) == (413, "129 texts: at most 128 are allowed")
 
 
+def test_the_largest_number_is_read():
+    body = b'{"text": "a", "n_best": ' + b"9" * 18 + b"}"
+    assert parse(body, LIMITS).n_best == 10**18 - 1
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_every_encoding_of_json_is_read(encoding):
     assert parse('{"text": "日本語"}'.encode(encoding), LIMITS).texts == ["日本語"]
