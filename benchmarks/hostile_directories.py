@@ -340,7 +340,7 @@ def _guarded(folder: pathlib.Path, use: Callable[..., object], *args: object) ->
             use(*args)
         except UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a function may end the command
             frames = traceback.extract_tb(error.__traceback__)
             if not any(frame.filename.startswith(str(folder)) for frame in frames):
                 raise
