@@ -237,9 +237,11 @@ def _read_subtokens(path: str | os.PathLike[str]) -> list[str]:
     has_quotes = False
     for number, line in enumerate(text_files.iterate_lines(path), 1):
         text = line.strip()
-        in_quotes = len(text) > 1 and text.startswith(_QUOTES) and text.endswith(text[0])
+        in_quotes = text.startswith(_QUOTES) and text.endswith(text[0])
         if number == 1:
             has_quotes = in_quotes
+        # In T2T's files, the subtoken of a line end is two lines of one quote each: two ids.
+        in_quotes = in_quotes and (has_quotes or len(text) > 1)
         if has_quotes and not in_quotes:
             raise DataError(f"{path}, line {number}: {quoted(line)} lacks a quote; {_DAMAGED}")
         subtokens.append(text[1:-1] if in_quotes else text)

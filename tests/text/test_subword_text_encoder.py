@@ -133,6 +133,16 @@ class TestFile:
             "abb ab"
         )
 
+    def test_the_line_end_in_a_file_of_t2ts(self, small, tmp_path):
+        path = tmp_path / "vocab"
+        small.save(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("'\n'\n")
+        loaded = SubwordTextEncoder.load(path)
+        assert loaded.vocab_size == small.vocab_size + 2
+        assert loaded.encode("a'b\n") == small.encode("a'b\n")
+        assert loaded.decode([small.vocab_size, *loaded.encode("a")]) == "a"
+
     @pytest.mark.parametrize(
         ("spoil", "message"),
         [
