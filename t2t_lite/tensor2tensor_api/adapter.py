@@ -120,7 +120,9 @@ class ProblemAdapter(problem.Problem):
         if overrides(self.upstream, "filepattern"):
             pattern = self.upstream.filepattern(data_dir, split)
             return sorted(glob.glob(pattern)) or [pattern]
-        count = self._number_of_files(data_dir, split)
+        return self._shards(data_dir, split, self._number_of_files(data_dir, split))
+
+    def _shards(self, data_dir: str, split: str, count: int) -> list[str]:
         return list(getattr(self.upstream, _PATHS[split])(data_dir, count, shuffled=True))
 
     def _number_of_files(self, data_dir: str, split: str) -> int:

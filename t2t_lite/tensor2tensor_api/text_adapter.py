@@ -2,6 +2,7 @@
 
 import logging
 import operator
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -90,6 +91,15 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
         if self.writes_files:
             return super()._number_of_files(data_dir, split)
         return len(text_problems.Text2TextProblem.filepaths(self, data_dir, split))
+
+    def existing_filepaths(self, data_dir: str, split: str) -> list[str]:
+        """Returns the data files of a split; T2T reads those of another tool, of any number."""
+        if not any(map(os.path.isfile, self.filepaths(data_dir, split))):
+            count = ProblemAdapter._number_of_files(self, data_dir, split)
+            paths = self._shards(data_dir, split, count)
+            if all(map(os.path.isfile, paths)):
+                return paths
+        return super().existing_filepaths(data_dir, split)
 
     # ---- vocabulary
 

@@ -528,3 +528,16 @@ class TakesNone(Base):
         UserError, match=r"usr_members\.TakesNone .*was_reversed and was_copy alone"
     ):
         registry.problem("takes_none")
+
+
+def test_files_of_another_tool_may_be_more_or_fewer(usr, tmp_path):
+    usr("registry.register_problem('made_elsewhere')(Base)")
+    found = generate("made_elsewhere", tmp_path)
+    expected = texts(found, tmp_path)
+    for number in range(2):
+        path = tmp_path / "data" / f"made_elsewhere-train-0000{number}-of-00002"
+        path.rename(path.with_name(f"made_elsewhere-train-0000{number + 1}-of-00003"))
+    with pytest.raises(UserError, match=r"train-00000-of-00002 is missing"):
+        texts(found, tmp_path)
+    (tmp_path / "data" / "made_elsewhere-train-00000-of-00003").touch()
+    assert texts(found, tmp_path) == expected
