@@ -28,6 +28,16 @@ MAX_LINE_BYTES = 2**24
 
 # How compressed files start.
 _PACKED = {".gz": re.compile(rb"\x1f\x8b\x08"), ".bz2": re.compile(rb"BZh[1-9]1AY&SY")}
+_START = 10  # bytes
+
+# How files start that are not read as text whatever their names, and the programs that unpack them.
+_UNREAD = {
+    "xz -d": re.compile(rb"\xfd7zXZ\0"),
+    "zstd -d": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "uncompress": re.compile(rb"\x1f\x9d"),
+    "unzip": re.compile(rb"PK\x03\x04"),
+    "tar -xf": re.compile(rb"(?s).{257}ustar"),
+}
 
 # Bytes of the longest piece of `raw_pieces`. Parsers rescan unfinished markup at each piece.
 _PIECE = 2**16
@@ -79,6 +89,12 @@ def decompressed(file: io.BufferedReader, name: str) -> BinaryIO:
         return file
     if not file.peek(1):
         raise EOFError("it is empty")  # gzip and bz2 would accept it as a file without lines
+    start, suffix = file.peek(_START)[:_START], os.path.splitext(name)[1]
+    if len(start) == _START and not _PACKED[suffix].match(start):
+        raise DataError(
+            f"{name}: does not start as a compressed file does whose name ends in {suffix}: rename "
+            "it if it is text or compressed otherwise, else download it again"
+        )
     return cast(BinaryIO, gzip.open(file) if name.endswith(".gz") else bz2.open(file))
 
 
@@ -123,6 +139,8 @@ def _check_start(line: bytes, name: str) -> None:
     """Raises DataError if the first line shows that a file is not text with one line at each LF."""
     if suffix := next((suffix for suffix, start in _PACKED.items() if start.match(line)), None):
         raise DataError(f"{name}: compressed; rename it, so that its name ends in {suffix}")
+    if program := next((program for program, start in _UNREAD.items() if start.match(line)), None):
+        raise DataError(f"{name}: compressed or an archive; unpack it with {program}")
     if b"\r" in line.rstrip(b"\r") and not line.endswith(b"\n"):  # the whole file
         raise DataError(
             f"{name}: its lines end in CR alone; convert it, for example with tr '\\r' '\\n'"

@@ -2,7 +2,11 @@
 
 import bz2
 import gzip
+import io
+import lzma
 import pathlib
+import tarfile
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -82,6 +86,47 @@ def test_a_compressed_file_of_another_name_is_named(tmp_path, compress, suffix):
     path = tmp_path / "text"
     path.write_bytes(compress(b"one\ntwo\n"))
     with pytest.raises(DataError, match=rf"text: compressed; rename it, .* ends in \{suffix}$"):
+        read_lines(path)
+
+
+def zipped() -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("one.txt", "one")
+    return written.getvalue()
+
+
+def tarred() -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("one.txt"))
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("name", ["text", "text.xz"])
+@pytest.mark.parametrize(
+    ("contents", "program"),
+    [
+        (lzma.compress(b"one\n"), "xz -d"),
+        (b"\x28\xb5\x2f\xfd\x04\x58\x19\x00\x00one\n", "zstd -d"),
+        (b"\x1f\x9d\x90ab\n", "uncompress"),
+        (zipped(), "unzip"),
+        (tarred(), "tar -xf"),
+    ],
+)
+def test_packed_files_that_are_not_read_name_the_program(tmp_path, name, contents, program):
+    path = tmp_path / name
+    path.write_bytes(contents)
+    with pytest.raises(DataError, match=rf"{name}: compressed or an archive; .* {program}$"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("name", ["text.gz", "text.bz2"])
+@pytest.mark.parametrize("contents", [b"one line of text\n", lzma.compress(b"one\n")])
+def test_a_name_that_says_compressed_in_vain_is_named(tmp_path, name, contents):
+    path = tmp_path / name
+    path.write_bytes(contents)
+    with pytest.raises(DataError, match=rf"{name}: does not start as .* rename it if it is text"):
         read_lines(path)
 
 
