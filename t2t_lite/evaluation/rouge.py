@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,11 +12,14 @@ from t2t_lite.evaluation.metric import OutputMetric, Segment, Statistics
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
 
+_WORD = re.compile("[A-Za-z0-9]+")  # as rouge-score splits a text
+
 
 class Rouge(OutputMetric):
     """Mean F-score of the segments, in per cent."""
 
     kind: ClassVar[str]  # rouge-score's name
+    fewest_words: ClassVar[int] = 1  # of a text that does not score 0 against itself
 
     def check(self) -> None:
         """Raises UserError if rouge-score is not installed."""
@@ -47,13 +51,20 @@ class Rouge(OutputMetric):
         ]
 
     def caution(self, segments: Sequence[Segment]) -> str:
-        """Returns that references are in other than Latin letters, if some are."""
+        """Returns that references have too few words that count, or other than Latin letters."""
         counted = [_is_counted(segment.reference) for segment in segments]
-        if all(counted):
+        if not all(counted):
+            return (
+                f"{counted.count(False)} of {len(counted)} references are mostly in other letters "
+                "than a to z, which rouge-score passes over; use chrf"
+            )
+        texts = [segment.reference for segment in segments if segment.reference.strip()]
+        short = sum(len(_WORD.findall(text)) < self.fewest_words for text in texts)
+        if not short:
             return ""
         return (
-            f"{counted.count(False)} of {len(counted)} references are mostly in other letters than "
-            "a to z, which rouge-score passes over; use chrf"
+            f"{short} of {len(texts)} references have too few words of a to z and digits, so that "
+            "even equal outputs score 0; use chrf or exact_match"
         )
 
 
@@ -77,6 +88,7 @@ class Rouge2(Rouge):
 
     title = "ROUGE-2"
     kind = "rouge2"
+    fewest_words = 2
 
 
 @registry.register_metric("rouge_l")

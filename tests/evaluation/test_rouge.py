@@ -62,3 +62,17 @@ def test_references_in_other_than_latin_letters_are_said(caplog):
     caplog.clear()
     score_by_metrics(NAMES, [Output("कुत्ता")], ["The dog of 京都"])
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "references", "count"),
+    [
+        ("rouge_1", ["…", "Yes.", "🎈🎈 !"], "2 of 3"),
+        ("rouge_2", ["Berlin", "", "two words"], "1 of 2"),
+        ("rouge_l", ["?"], "1 of 1"),
+    ],
+)
+def test_references_that_score_0_against_themselves_are_said(caplog, name, references, count):
+    score_by_metrics([name], [Output(text) for text in references], references)
+    [record] = caplog.records
+    assert f": {count} references have too few words" in record.getMessage()
