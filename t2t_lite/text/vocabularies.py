@@ -68,10 +68,10 @@ def build(
 
     Raises:
         UserError: the type is unknown or not built from text.
-        DataError: the text is empty or contains a lone surrogate, or the size is too small for
-            SentencePiece.
+        DataError: the text is empty, no text or contains a lone surrogate, or the size is too small
+            for SentencePiece.
     """
-    nonempty = (require_characters(line, "the training text") for line in lines if line)
+    nonempty = (require_characters(line, "the training text") for line in lines if line != "")
     first = next(nonempty, None)
     if first is None:
         raise DataError(f"cannot build {path}: the training text is empty")

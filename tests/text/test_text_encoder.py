@@ -145,6 +145,12 @@ class TestLoadAndBuild:
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize("vocab_type", BUILT_TYPES)
+    @pytest.mark.parametrize("line", [b"bytes", None, 0.5, ["a"]])
+    def test_what_is_no_text_is_named(self, tmp_path, vocab_type, line):
+        with pytest.raises(DataError, match="the training text: expected text, got "):
+            vocabularies.build(vocab_type, tmp_path / "vocab", ["text", line], 300)
+
+    @pytest.mark.parametrize("vocab_type", BUILT_TYPES)
     def test_failing_text_leaves_no_file_and_keeps_its_error(self, tmp_path, vocab_type):
         def lines():
             yield "one line"
