@@ -4,8 +4,9 @@ This avoids TensorFlow, which takes seconds to import, and modules generated for
 protobuf.
 """
 
+import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
@@ -26,6 +27,19 @@ def message_class(schema: str, name: str) -> Any:
 def pack(ids: Iterable[int]) -> bytes:
     """Returns ids as they are stored in an example: one varint after another."""
     return b"".join(map(varint, ids))
+
+
+def int64(value: SupportsIndex) -> int:
+    """Returns an integer of any type.
+
+    Raises:
+        TypeError: it is no integer.
+        OverflowError: it takes more than 64 bits.
+    """
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"{number} takes more than 64 bits")
+    return number
 
 
 def varint(number: int) -> bytes:

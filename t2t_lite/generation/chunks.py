@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
-import operator
 import pathlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 from t2t_lite.data.records import frame, masked_crc, serialize_packed, shuffled, split_records
 from t2t_lite.errors import DataError, quoted
 from t2t_lite.files import whole_file
-from t2t_lite.protocol_buffers import pack
+from t2t_lite.protocol_buffers import int64, pack
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import EOS_ID, require_characters
 
@@ -155,10 +154,8 @@ def ids_as_text(
     """
     for number, sample in enumerate(samples, 1):
         try:
-            ids = {
-                side: " ".join([str(operator.index(id_)) for id_ in sample[side]]) for side in sides
-            }
-        except (KeyError, TypeError) as error:
+            ids = {side: " ".join([str(int64(id_)) for id_ in sample[side]]) for side in sides}
+        except (KeyError, TypeError, OverflowError) as error:
             raise DataError(
                 f"{problem_name}: sample {number} of generate_encoded_samples: expected lists of "
                 f"integers `{'` and `'.join(sides)}`, got {quoted(sample)} ({error})"

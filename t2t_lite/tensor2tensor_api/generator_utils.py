@@ -4,7 +4,6 @@ import contextlib
 import glob
 import gzip
 import logging
-import operator
 import os
 import pathlib
 import shutil
@@ -16,6 +15,7 @@ from t2t_lite.corpora.download import download
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted
+from t2t_lite.protocol_buffers import int64
 from t2t_lite.tensor2tensor_api import datasets
 from t2t_lite.tensor2tensor_api.bad_lines import receiver
 from t2t_lite.tensor2tensor_api.text_encoder import SubwordTextEncoder
@@ -155,11 +155,11 @@ def _serialized(case: _Features, number: int) -> bytes:
     features = {}
     for name, ids in case.items():
         try:
-            features[name] = [operator.index(id_) for id_ in ids]
-        except TypeError:
+            features[name] = [int64(id_) for id_ in ids]
+        except (TypeError, OverflowError) as error:
             raise DataError(
                 f"generate_files: sample {number}: {name}: expected a list of integers, got "
-                f"{quoted(ids)}; only ids are read, so leave other features out"
+                f"{quoted(ids)} ({error}); only ids are read, so leave other features out"
             ) from None
         if not features[name]:
             raise ValueError(f"Empty generated field: {(name, ids)}")

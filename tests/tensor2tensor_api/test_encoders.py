@@ -199,6 +199,8 @@ def test_a_failure_leaves_no_file(tmp_path):
         "12",
         [None],
         None,
+        [2**64 + 5],
+        [-(2**63) - 1],
     ],
 )
 def test_what_is_no_id_is_not_made_one(tmp_path, values):
