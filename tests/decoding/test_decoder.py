@@ -154,18 +154,17 @@ def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
 
 
 @pytest.mark.parametrize(
-    ("name", "hparams_set", "changes"),
+    ("name", "hparams_set", "changes", "sources", "targets"),
     [
-        ("transformer", "transformer_test", {"pos": "emb"}),
+        ("transformer", "transformer_test", {"pos": "emb"}, ["abcdef", "abcdefgh"], ["x", "x"]),
         (
             "conv_s2s",
             "conv_s2s_iwslt_de_en",
             {"hidden_size": 8, "num_hidden_layers": 1, "encoder_layers": "", "decoder_layers": ""},
+            ["a", "b"],
+            ["xy", "xyzxyzxyz"],
         ),
     ],
-)
-@pytest.mark.parametrize(
-    ("sources", "targets"), [(["abcdef", "abcdefgh"], ["x", "x"]), (["a", "b"], ["xy", "xyz" * 3])]
 )
 def test_lines_beyond_the_learned_positions_are_named(
     name, hparams_set, changes, sources, targets, caplog
