@@ -1,7 +1,8 @@
 """User directories of 2017 to 2020 from end to end: listed, generated, trained and decoded.
 
-A folder of fixtures/usr_dirs holds a directory `usr` as its author wrote it, and what he had in
---data_dir (`data`) and --tmp_dir (`tmp`). A folder `x.zip` or `x.tgz` stands for that archive.
+A folder of fixtures/usr_dirs holds a directory `usr`, written for these tests in the manner of that
+time, and what lies in --data_dir (`data`) and --tmp_dir (`tmp`). A folder `x.zip` or `x.tgz` stands
+for that archive.
 """
 
 import dataclasses
