@@ -16,13 +16,10 @@ from t2t_lite.errors import DataError, UserError, did_you_mean
 from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.text_files import DAMAGE, decoded_lines, decompressed, handle_damage, raw_lines
 
-# Opens each kind of tar archive, by the suffix of its name.
-_TARS: Mapping[str, Callable[..., Any]] = {
-    ".tar": open,
-    ".tar.gz": gzip.open,
-    ".tgz": gzip.open,
-    ".tar.bz2": bz2.open,
-}
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
+# Opens an archive by its first bytes: names often say something else.
+_COMPRESSED: Mapping[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
+_ZIP = b"PK\x03\x04"
 # Bytes per read; each read calls tarfile's reader, which is in Python. If an archive is truncated,
 # the incomplete last buffer is lost. Also the longest member header: tarfile would read a gigabyte
 # of headers at once, and its regular expressions take time quadratic in their size.
@@ -140,8 +137,13 @@ def open_member(path: str | os.PathLike[str], member: str) -> Iterator[BinaryIO]
 
 def _members(path: str) -> Generator[_Member, None, None]:
     """Yields the files of an archive, which stays open meanwhile."""
-    open_tar = next((f for suffix, f in _TARS.items() if path.endswith(suffix)), None)
-    if open_tar is not None:
+    if not is_archive(path):
+        raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
+    with open(path, "rb") as file:
+        start = file.read(len(_ZIP))
+    open_tar = next((f for magic, f in _COMPRESSED.items() if start.startswith(magic)), open)
+    is_zip = start == _ZIP or (path.endswith(".zip") and open_tar is open)
+    if not is_zip:
         with open_tar(path, "rb") as file:
             reads = _TarReads(file)
             with tarfile.open(fileobj=reads, mode="r:") as tar:
@@ -160,7 +162,7 @@ def _members(path: str) -> Generator[_Member, None, None]:
                     reads.of_headers = False  # the caller reads the member meanwhile
                     yield name, functools.partial(tar.extractfile, files[name])
                     reads.of_headers = True
-    elif path.endswith(".zip"):
+    else:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 if entry.is_dir():
@@ -168,8 +170,6 @@ def _members(path: str) -> Generator[_Member, None, None]:
                 # Windows' own archives may have backslashes.
                 name = posixpath.normpath(entry.filename.replace("\\", "/"))
                 yield name, functools.partial(_open_zipped, archive, entry)
-    else:
-        raise DataError(f"{path}: not the name of an archive; expected {', '.join(_TARS)} or .zip")
 
 
 class _TarReads(io.RawIOBase):

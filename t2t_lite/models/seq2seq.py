@@ -155,11 +155,13 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """Returns logits [B, T, V]; those at position t depend only on targets before t.
 
         Raises:
-            UsageError: `features` is not a dict.
+            UsageError: `features` is not a dict, or lacks a side.
         """
-        if not isinstance(features, Mapping):
+        sides = _SIDES if self.has_inputs else ("targets",)
+        if not isinstance(features, Mapping) or not {*sides} <= features.keys():
+            given = list(features) if isinstance(features, Mapping) else type(features).__name__
             raise UsageError(
-                f"{type(self).__name__} was called with a {type(features).__name__}: expected "
+                f"{type(self).__name__} was called with {given}: expected "
                 '{"inputs": ids [B, S], "targets": ids [B, T]}'
             )
         hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)

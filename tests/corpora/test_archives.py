@@ -198,3 +198,20 @@ def test_a_zip_archives_names_are_paths(tmp_path, stored):
     path = make_archive(tmp_path / "a.zip", {"x/": b"", stored: TEXT})
     assert list(iterate_member_lines(path, "x/a")) == LINES
     assert members(path) == ["x/a"]
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "a.tar.bz2", "a.zip"])
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "zip"])
+def test_the_contents_of_an_archive_say_how_it_is_compressed(tmp_path, name, mode):
+    path = tmp_path / name
+    if mode == "zip":
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr("x.txt", "one\ntwo\n")
+    elif mode == "w" and name == "a.zip":
+        pytest.skip("a plain tar has no first bytes of its own")
+    else:
+        with tarfile.open(path, mode) as packed:
+            info = tarfile.TarInfo("x.txt")
+            info.size = 8
+            packed.addfile(info, io.BytesIO(b"one\ntwo\n"))
+    assert list(iterate_member_lines(path, "x.txt")) == ["one", "two"]

@@ -46,7 +46,8 @@ def test_inputs_without_a_dtype(model, features):
 
 
 def test_a_call_without_a_dict_says_what_is_expected(model, features):
-    for given in ([*features.values()], tuple(features.values()), features["inputs"]):
+    lacking = {"targets": features["targets"], "input": features["inputs"]}
+    for given in ([*features.values()], tuple(features.values()), features["inputs"], lacking):
         with pytest.raises(Exception, match=r'expected \{"inputs": ids'):
             model(given)
 
