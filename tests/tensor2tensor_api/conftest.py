@@ -12,6 +12,7 @@ import pytest
 from absl import flags
 
 from t2t_lite import global_flags, registry, upstream_imports
+from t2t_lite.hparams import basic
 from t2t_lite.tensor2tensor_api import bad_lines
 from t2t_lite.tensor2tensor_api.hparam import warn_once
 from t2t_lite.text.bad_input import STRICT
@@ -30,6 +31,7 @@ def upstream() -> Iterator[None]:
     defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(global_flags._ours)
     upstream_imports.install([])
     warn_once.cache_clear()
+    basic._warn_of_optimizer.cache_clear()
     yield
     bad_lines.receive(STRICT)
     added = set(sys.modules) - modules

@@ -9,7 +9,6 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.hparams import basic
 from t2t_lite.training.optimizers import make_optimizer
 
 Directory = Callable[[str], None]
@@ -325,7 +324,6 @@ for optimizer in (
 
 def test_optimizers_under_their_old_names(directory, caplog):
     directory(_OPTIMIZERS)
-    basic._warn_of_optimizer.cache_clear()
     names = {
         "Adam": "adam",
         "TrueAdam": "true_adam",
