@@ -293,7 +293,8 @@ def imported(folder: pathlib.Path) -> Iterator[None]:
         sys.dont_write_bytecode = writes
         sys.path[:] = path
         for name in set(sys.modules) - modules:
-            if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if file.startswith(str(folder)) or name.partition(".")[0] == upstream_imports.ROOT:
                 del sys.modules[name]
         upstream_imports.uninstall()
         registry._refused_models.clear()
