@@ -33,7 +33,7 @@ def int64(value: SupportsIndex) -> int:
     """Returns an integer of any type.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         OverflowError: it takes more than 64 bits.
     """
     number = operator.index(value)

@@ -293,7 +293,7 @@ def problem(name: str) -> "Problem":
     kind = _problems[parsed.base]
     if not hasattr(kind, "run_generate_data"):
         raise UsageError(
-            f"problem {name!r}: {quoted(kind)} is no Problem: derive it from "
+            f"problem {name!r}: {quoted(kind)} is not a Problem: derive it from "
             "text_problems.Text2TextProblem or another class of problems"
         )
     return kind(was_reversed=parsed.was_reversed, was_copy=parsed.was_copy)
@@ -442,7 +442,7 @@ def import_usr_dir(usr_dir: str) -> None:
     init = folder / "__init__.py"
     if not folder.is_dir():
         hint = f"; give its folder, {folder.parent}" if folder.is_file() else ""
-        raise UserError(f"--t2t_usr_dir={usr_dir}: {folder} is no folder{hint}")
+        raise UserError(f"--t2t_usr_dir={usr_dir}: {folder} is not a folder{hint}")
     if not init.is_file():
         modules = sorted(path.stem for path in folder.glob("*.py") if path.stem.isidentifier())
         line = f"from . import {', '.join(modules or ['MODULE'])}"
@@ -474,7 +474,7 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.path.insert(0, parent)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a script that ends itself is no module
+    except (Exception, SystemExit) as error:  # a script may end itself
         del sys.modules[name]
         raise UserError(
             f"--t2t_usr_dir={usr_dir}: importing {init} failed: {_described(error, parent)}"

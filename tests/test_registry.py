@@ -377,7 +377,7 @@ def test_a_module_that_cannot_be_compiled_is_named(tmp_path, contents):
 def test_what_is_no_problem_and_no_set_is_named():
     registry.register_problem("usr_bare")(type("Bare", (), {}))
     with pytest.raises(
-        UsageError, match=r"'usr_bare_rev': <class '.*Bare'> is no Problem: derive it"
+        UsageError, match=r"'usr_bare_rev': <class '.*Bare'> is not a Problem: derive it"
     ):
         registry.problem("usr_bare_rev")
     registry.register_hparams("usr_number")(3)
@@ -405,9 +405,11 @@ def test_usr_dir_without_init(tmp_path: pathlib.Path, files: list[str], line: st
 
 def test_a_usr_dir_that_is_no_folder(tmp_path: pathlib.Path):
     (tmp_path / "problems.py").touch()
-    with pytest.raises(UserError, match=rf"problems\.py is no folder; give its folder, {tmp_path}"):
+    with pytest.raises(
+        UserError, match=rf"problems\.py is not a folder; give its folder, {tmp_path}"
+    ):
         registry.import_usr_dir(f"{tmp_path}/problems.py")
-    with pytest.raises(UserError, match=r"absent is no folder$"):
+    with pytest.raises(UserError, match=r"absent is not a folder$"):
         registry.import_usr_dir(f"{tmp_path}/absent")
 
 

@@ -186,7 +186,7 @@ def _parsed(
 
 
 class _MalformedError(DataError):
-    """A file is no XML, or cannot be read in bounded memory."""
+    """A file is not XML, or cannot be read in bounded memory."""
 
 
 class _XmlReader:

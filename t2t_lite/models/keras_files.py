@@ -102,7 +102,7 @@ def _checked(path: str, archive: zipfile.ZipFile) -> tuple[dict[str, Any], str]:
     names = archive.namelist()
     if _CONFIG not in names or not {*names} & {*_WEIGHTS}:
         raise DataError(
-            f"{path} is no Keras model: expected {_CONFIG} and {' or '.join(_WEIGHTS)} in it, "
+            f"{path} is not a Keras model: expected {_CONFIG} and {' or '.join(_WEIGHTS)} in it, "
             f"got {quoted(sorted(names))}; save the model again with model.save"
         )
     size = sum(info.file_size for info in archive.infolist())
@@ -131,7 +131,7 @@ def _size_of_arrays(weights: bytes) -> int:
     """Returns the bytes that the arrays in an HDF5 file take, which need not be in the file.
 
     Raises:
-        OSError: or any other of `DAMAGE`: this is no HDF5 file.
+        OSError: or any other of `DAMAGE`: this is not an HDF5 file.
     """
     sizes = []
     with h5py.File(io.BytesIO(weights)) as file:
@@ -140,7 +140,7 @@ def _size_of_arrays(weights: bytes) -> int:
 
 
 def _refuse_other_functions(path: str, config: Any) -> None:
-    """Raises UserError if a config names a function of Keras that is no part of a model.
+    """Raises UserError if a config names a function of Keras that belongs to no model.
 
     Keras does the same from 3.11 on.
     """
@@ -158,7 +158,7 @@ def _refuse_other_functions(path: str, config: Any) -> None:
                 is_function = kind == "function" or not kind[:1].isupper()
                 if parts[0] == "keras" and is_function and not {*parts[1:2]} & _MODELLING:
                     raise UserError(
-                        f"{path}: {quoted(f'{module}.{name}')} in its {_CONFIG} is no part of a "
+                        f"{path}: {quoted(f'{module}.{name}')} in its {_CONFIG} is not part of a "
                         "model, and could run code: load it with safe_mode=False only where you "
                         "trust it"
                     )

@@ -30,7 +30,7 @@ class HParams:
 
     Those of a set (`HParams.of`) are the set's fields, T2T's that are missing there, and what
     `add_hparam` adds for the user's own code. Other names may be assigned, as in T2T, with a
-    warning: they are no fields. An object made from keyword arguments takes any name.
+    warning: they are not fields. An object made from keyword arguments takes any name.
 
     Args:
         model_structure: not used.

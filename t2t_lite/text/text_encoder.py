@@ -336,7 +336,7 @@ def require_characters(text: str, name: str) -> str:
     """Returns the text unchanged.
 
     Raises:
-        DataError: it is no text, or contains a lone surrogate, which UTF-8 cannot encode.
+        DataError: it is not text, or contains a lone surrogate, which UTF-8 cannot encode.
     """
     if not isinstance(text, str):
         raise DataError(f"{name}: expected text, got {quoted(text)}")

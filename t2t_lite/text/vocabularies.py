@@ -68,8 +68,8 @@ def build(
 
     Raises:
         UserError: the type is unknown or not built from text.
-        DataError: the text is empty, no text or contains a lone surrogate, or the size is too small
-            for SentencePiece.
+        DataError: the text is empty, is not text or contains a lone surrogate, or the size is too
+            small for SentencePiece.
     """
     nonempty = (require_characters(line, "the training text") for line in lines if line != "")
     first = next(nonempty, None)

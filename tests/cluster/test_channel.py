@@ -1,4 +1,4 @@
-"""A channel ends with its connection, and with whatever is no message."""
+"""A channel ends with its connection, and with anything that is not a message."""
 
 import socket
 
