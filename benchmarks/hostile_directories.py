@@ -17,7 +17,7 @@ from t2t_lite import registry, upstream_imports
 from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.tensor2tensor_api import bad_lines
+from t2t_lite.t2t import bad_lines
 from t2t_lite.text.bad_input import STRICT
 
 _MODULES = {

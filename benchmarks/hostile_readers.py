@@ -28,17 +28,17 @@ from t2t_lite.decoding.batch_journal import BatchJournal, BatchRecord, OutputLin
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.decoding.piece_joining import PieceJoiner
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation import parseval
-from t2t_lite.evaluation.evalb_parameters import EvalbParameters
 from t2t_lite.export.query_client import Client
 from t2t_lite.generation import fingerprint, inspection
+from t2t_lite.imports import settings as t2t_settings
+from t2t_lite.imports.checkpoint import import_run
+from t2t_lite.metrics import parseval
+from t2t_lite.metrics.evalb_parameters import EvalbParameters
 from t2t_lite.reporting import report
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving import requests
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.t2t_import import settings as t2t_settings
-from t2t_lite.t2t_import.checkpoint import import_run
 from t2t_lite.text import trees, vocabularies
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import VocabType

@@ -28,7 +28,7 @@ from hostile_readers import (
 )
 
 import t2t_lite
-from t2t_lite.tensor2tensor_api import (
+from t2t_lite.t2t import (
     bad_lines,
     datasets,
     generator_utils,

@@ -19,7 +19,7 @@ import numpy as np
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.evaluation.parseval import bracketing_f1
+from t2t_lite.metrics.parseval import bracketing_f1
 from t2t_lite.text.trees import TOP, Tree, parse_tree
 
 KNOWN_FROM = 2  # rarer words are replaced by their shape

@@ -8,7 +8,7 @@ from typing import Any
 from t2t_lite import registry, upstream_flags
 from t2t_lite.bin.commands_page import all_commands
 from t2t_lite.hparams import refused_sets
-from t2t_lite.tensor2tensor_api import (
+from t2t_lite.t2t import (
     adapter,
     class_adapter,
     metrics,
@@ -18,9 +18,9 @@ from t2t_lite.tensor2tensor_api import (
     text_problems,
     translate,
 )
-from t2t_lite.tensor2tensor_api.metrics import Metrics
-from t2t_lite.tensor2tensor_api.modalities import ModalityType
-from t2t_lite.tensor2tensor_api.problem import Problem
+from t2t_lite.t2t.metrics import Metrics
+from t2t_lite.t2t.modalities import ModalityType
+from t2t_lite.t2t.problem import Problem
 
 
 def markdown() -> str:

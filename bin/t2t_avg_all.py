@@ -42,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "model_dir", "output_dir")
     with quiet_import():
-        from t2t_lite.checkpoints import averaging
-        from t2t_lite.runs import run_folder
+        from t2t_lite.runs import averaging, run_folder
     run = run_folder.open_run(args.model_dir)
     for path in averaging.average_all(run, args.output_dir, args.n, args.min_steps):
         print(path)

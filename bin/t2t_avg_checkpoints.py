@@ -80,9 +80,8 @@ def _run(args: types.SimpleNamespace) -> None:
     if args.minutes_between_checkpoints and not args.num_last_checkpoints:
         raise UsageError("--minutes_between_checkpoints needs --num_last_checkpoints")
     with quiet_import():
-        from t2t_lite.checkpoints import averaging, selection
-        from t2t_lite.checkpoints.names import named_checkpoint
-        from t2t_lite.runs import checkpoint_files, run_folder
+        from t2t_lite.runs import averaging, checkpoint_files, run_folder, selection
+        from t2t_lite.runs.checkpoint_names import named_checkpoint
     run = run_folder.open_run(args.output_dir)
     if args.checkpoints:
         names = checkpoint_files.split_checkpoints(args.checkpoints, args.output_dir)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.evaluation.metrics import check_metrics, score_by_metrics, split_metrics
+from t2t_lite.metrics.metrics import check_metrics, score_by_metrics, split_metrics
 
 COMMAND = Command(
     "t2t-bleu",
@@ -56,7 +56,7 @@ def _run(args: types.SimpleNamespace) -> None:
         raise UsageError("--paper and --metrics exclude each other")
     metrics = split_metrics(args.metrics)
     check_metrics(metrics)
-    from t2t_lite.evaluation.bleu import compound_split_bleu, corpus_bleu
+    from t2t_lite.metrics.bleu import compound_split_bleu, corpus_bleu
     from t2t_lite.text.text_files import read_lines
 
     # White space at the ends, such as the CR of CRLF, is not part of a text.

@@ -17,11 +17,11 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.config import METRICS_HELP
-from t2t_lite.evaluation.metrics import check_metrics, output_metric, split_metrics
+from t2t_lite.metrics.metrics import check_metrics, output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
-    from t2t_lite.evaluation.bootstrap import BootstrapResult
+    from t2t_lite.metrics.bootstrap import BootstrapResult
     from t2t_lite.training.checkpoint_scores import CheckpointScores
 
 COMMAND = Command(
@@ -82,7 +82,7 @@ def _run(args: types.SimpleNamespace) -> None:
     metrics = split_metrics(args.metrics)
     check_metrics(metrics)
     with quiet_import():
-        from t2t_lite.checkpoints.names import named_checkpoint
+        from t2t_lite.runs.checkpoint_names import named_checkpoint
         from t2t_lite.training import checkpoint_scores, devices
     strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
     # Two names may refer to the same checkpoint.

@@ -75,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     _check(args)
     with quiet_import():
-        from t2t_lite.checkpoints.names import named_model
         from t2t_lite.export import folder, keras_archive, saved_model
+        from t2t_lite.runs.checkpoint_names import named_model
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
     if args.format == _SAVED_MODEL:

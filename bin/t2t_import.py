@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "t2t_dir", "vocab_dir", "output_dir")
     with quiet_import():
-        from t2t_lite.t2t_import import checkpoint as t2t_checkpoint
+        from t2t_lite.imports import checkpoint as t2t_checkpoint
     t2t_checkpoint.import_run(
         args.t2t_dir,
         args.vocab_dir,

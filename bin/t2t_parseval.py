@@ -10,7 +10,7 @@ from t2t_lite.bin.command import Command, Flag
 from t2t_lite.errors import DataError
 
 if TYPE_CHECKING:
-    from t2t_lite.evaluation.parseval import BracketingScore, Sentence, SentenceScore
+    from t2t_lite.metrics.parseval import BracketingScore, Sentence, SentenceScore
 
 COMMAND = Command(
     "t2t-parseval",
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "gold", "test")
-    from t2t_lite.evaluation.evalb_parameters import EvalbParameters
-    from t2t_lite.evaluation.parseval import score_sentence, summarize
+    from t2t_lite.metrics.evalb_parameters import EvalbParameters
+    from t2t_lite.metrics.parseval import score_sentence, summarize
 
     parameters = EvalbParameters.read(args.param) if args.param else EvalbParameters()
     gold, test = _read(args.gold), _read(args.test)
@@ -87,7 +87,7 @@ def _run(args: types.SimpleNamespace) -> None:
 
 
 def _read(path: str) -> list["Sentence"]:
-    from t2t_lite.evaluation.parseval import parse_sentence
+    from t2t_lite.metrics.parseval import parse_sentence
     from t2t_lite.text.text_files import iterate_lines
 
     sentences = []

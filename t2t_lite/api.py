@@ -47,7 +47,7 @@ class Run(run_folder.RunFolder):
         Raises:
             UserError: there is no such checkpoint, or it belongs to another run.
         """
-        from t2t_lite.checkpoints.names import named_checkpoint
+        from t2t_lite.runs.checkpoint_names import named_checkpoint
 
         path = named_checkpoint(_expanded(str(name)), str(self.folder))
         other = pathlib.Path(path).parent

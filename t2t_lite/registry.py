@@ -34,8 +34,8 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
-    from t2t_lite.evaluation.metric import Metric
     from t2t_lite.hyperparameters import HParams
+    from t2t_lite.metrics.metric import Metric
     from t2t_lite.models.seq2seq import Seq2Seq
 
 Value = TypeVar("Value")
@@ -141,7 +141,7 @@ def _refuse_renamed_hooks(value: Any) -> None:
 
 
 class _ProblemRegistry(Registry["type[Problem]"]):
-    """Problems; a class of T2T's is registered as its adapter (`tensor2tensor_api.adapter`)."""
+    """Problems; a class of T2T's is registered as its adapter (`t2t.adapter`)."""
 
     def add(self, name: str, value: Any) -> None:
         """Registers a problem.
@@ -197,7 +197,7 @@ def _check_field(name: str) -> None:
         )
 
 
-_metrics = _MetricRegistry("metric", "t2t_lite.evaluation")
+_metrics = _MetricRegistry("metric", "t2t_lite.metrics")
 
 
 def release(kind: str, name: str) -> bool:

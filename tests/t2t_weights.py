@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import registry
+from t2t_lite.imports import settings as t2t_settings
+from t2t_lite.imports import variables as t2t_variables
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.t2t_import import settings as t2t_settings
-from t2t_lite.t2t_import import variables as t2t_variables
 
 
 def golden_transformer(folder: pathlib.Path) -> tuple[Transformer, dict[str, Any]]:

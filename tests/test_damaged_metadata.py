@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_lite import registry
-from t2t_lite.checkpoints.selection import Criterion
 from t2t_lite.errors import UserError
 from t2t_lite.generation import fingerprint
+from t2t_lite.imports import settings as t2t_settings
 from t2t_lite.reporting import report
 from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.reporting.totals import Totals
 from t2t_lite.runs import metrics_file, run_folder
-from t2t_lite.t2t_import import settings as t2t_settings
+from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware, Summary
 from t2t_lite.training.trainer import seed_and_parts

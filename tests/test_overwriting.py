@@ -8,7 +8,6 @@ import types
 import pytest
 
 from t2t_lite import files
-from t2t_lite.checkpoints import averaging
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import TrainedModel
@@ -16,7 +15,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.insights import job
 from t2t_lite.insights.config import InsightsConfig
 from t2t_lite.reporting import report
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import averaging, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 RUN_FILES = (

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from t2t_lite import files
-from t2t_lite.checkpoints.names import named_model
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import decoding_devices, on_device
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.checkpoint_names import named_model
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 log = logging.getLogger(__name__)

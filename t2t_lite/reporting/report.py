@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.evaluation.metrics import find_metric
+from t2t_lite.metrics.metrics import find_metric
 from t2t_lite.progress import duration
 from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot

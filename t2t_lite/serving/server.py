@@ -13,8 +13,8 @@ from typing import cast
 
 import uvicorn
 
-from t2t_lite.checkpoints.names import named_model
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.runs.checkpoint_names import named_model
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig

@@ -16,9 +16,9 @@ from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation.bootstrap import BootstrapResult, resample
-from t2t_lite.evaluation.metric import Score
-from t2t_lite.evaluation.metrics import check_metrics, output_metric, output_metrics
+from t2t_lite.metrics.bootstrap import BootstrapResult, resample
+from t2t_lite.metrics.metric import Score
+from t2t_lite.metrics.metrics import check_metrics, output_metric, output_metrics
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams

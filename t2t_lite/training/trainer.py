@@ -14,11 +14,6 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.checkpoints.averaging import refuse_average
-from t2t_lite.checkpoints.saving import Checkpoints, refuse_other_release
-from t2t_lite.checkpoints.selection import Selection
-from t2t_lite.checkpoints.training_files import TrainingFiles
-from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.worker_sync import WorkerSync
@@ -31,14 +26,19 @@ from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.evaluation.command_metric import ProgramError
-from t2t_lite.evaluation.metric import Score
-from t2t_lite.evaluation.metrics import output_metrics
 from t2t_lite.generation import findings
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.metrics.command_metric import ProgramError
+from t2t_lite.metrics.metric import Score
+from t2t_lite.metrics.metrics import output_metrics
 from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Values, train_values
 from t2t_lite.reporting.samples import attention_images, sample_table
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.averaging import refuse_average
+from t2t_lite.runs.saving import Checkpoints, refuse_other_release
+from t2t_lite.runs.selection import Selection
+from t2t_lite.runs.training_files import TrainingFiles
+from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import devices, memory, rdrop
 from t2t_lite.training.config import TrainerConfig

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all
-from t2t_lite.checkpoints import averaging
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import averaging, checkpoint_files, run_folder
 
 FLAGS = {
     "random_seed": 1,

@@ -10,10 +10,9 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_checkpoints
-from t2t_lite.checkpoints import averaging, selection
-from t2t_lite.checkpoints.names import named_checkpoint
 from t2t_lite.errors import UserError
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import averaging, checkpoint_files, run_folder, selection
+from t2t_lite.runs.checkpoint_names import named_checkpoint
 
 FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 SETS = {"model": "transformer", "hparams_set": "transformer_test"}

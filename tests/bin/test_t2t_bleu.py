@@ -83,7 +83,7 @@ def test_a_metric_of_ones_own(tmp_path: pathlib.Path, capsys: pytest.CaptureFixt
     package = tmp_path / "bleu_usr_dir"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "import t2t_lite\nfrom t2t_lite.evaluation.exact import ExactMatch\n\n\n"
+        "import t2t_lite\nfrom t2t_lite.metrics.exact import ExactMatch\n\n\n"
         "class AnyMatch(ExactMatch):\n    title = 'any match'\n\n\n"
         "t2t_lite.register_metric('any_match')(AnyMatch)\n"
     )

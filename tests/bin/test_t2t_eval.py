@@ -10,10 +10,10 @@ import pytest
 import t2t_lite
 from t2t_lite import registry
 from t2t_lite.bin import t2t_eval
-from t2t_lite.checkpoints.names import named_checkpoint, named_model
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation.bootstrap import BootstrapResult
+from t2t_lite.metrics.bootstrap import BootstrapResult
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.checkpoint_names import named_checkpoint, named_model
 from t2t_lite.training.checkpoint_scores import CheckpointScores
 
 

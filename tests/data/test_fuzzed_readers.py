@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from t2t_lite.corpora import archives, corpora
 from t2t_lite.data import records
 from t2t_lite.errors import UserError
-from t2t_lite.evaluation import parseval
-from t2t_lite.evaluation.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.generation import fingerprint
+from t2t_lite.metrics import parseval
+from t2t_lite.metrics.evalb_parameters import COLLINS, EvalbParameters
 from t2t_lite.text import (
     lexicon,
     sentencepiece_encoder,

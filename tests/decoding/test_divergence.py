@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.bin import t2t_decoder, t2t_exporter
-from t2t_lite.checkpoints import averaging
 from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
@@ -24,6 +23,7 @@ from t2t_lite.export.query_client import Client
 from t2t_lite.insights import job
 from t2t_lite.models.copies import in_dtype
 from t2t_lite.models.finite_weights import require_finite_weights
+from t2t_lite.runs import averaging
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.constraints import Constraints
 from t2t_lite.search.decode_hparams import DecodeHParams

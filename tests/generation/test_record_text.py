@@ -12,8 +12,8 @@ from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.generation.report import report
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.tensor2tensor_api import generator_utils, text_encoder, text_problems
-from t2t_lite.tensor2tensor_api.adapter import adapted
+from t2t_lite.t2t import generator_utils, text_encoder, text_problems
+from t2t_lite.t2t.adapter import adapted
 from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
 
 LINES = [(f"the bee number {n} is here", f"die Biene Nummer {n} ist hier") for n in range(40)]

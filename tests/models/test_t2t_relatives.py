@@ -9,9 +9,9 @@ from keras import ops
 
 from support.rounding import assert_close
 from support.terms import terms_of
+from t2t_lite.imports import variables as t2t_variables
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.t2t_import import variables as t2t_variables
 
 EOS = 1
 FOLDERS = ("evolved_transformer", "universal_transformer", "universal_transformer_act")

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.checkpoints.averaging import average
-from t2t_lite.checkpoints.warm_start import warm_start
 from t2t_lite.errors import UserError
 from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs.averaging import average
+from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.training import trainer
 
 

@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from support.rounding import assert_close
 from t2t_lite import registry
-from t2t_lite.checkpoints import averaging
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import averaging, run_folder
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep

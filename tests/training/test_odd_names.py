@@ -15,19 +15,18 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
-from t2t_lite.checkpoints import averaging, warm_start
-from t2t_lite.checkpoints.names import named_checkpoint
-from t2t_lite.checkpoints.saving import Checkpoints
-from t2t_lite.checkpoints.selection import Criterion, best_checkpoints, keep_best
-from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import keras_archive, saved_model
-from t2t_lite.runs import run_folder
+from t2t_lite.imports import checkpoint as t2t_checkpoint
+from t2t_lite.runs import averaging, run_folder, warm_start
 from t2t_lite.runs.checkpoint_files import split_checkpoints
+from t2t_lite.runs.checkpoint_names import named_checkpoint
+from t2t_lite.runs.saving import Checkpoints
+from t2t_lite.runs.selection import Criterion, best_checkpoints, keep_best
+from t2t_lite.runs.training_files import TrainingFiles
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.t2t_import import checkpoint as t2t_checkpoint
 
 pytestmark = pytest.mark.integration
 

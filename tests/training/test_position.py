@@ -6,10 +6,10 @@ import os
 import pytest
 import tensorflow as tf
 
-from t2t_lite.checkpoints.saving import Checkpoints, refuse_other_release
-from t2t_lite.checkpoints.training_files import TrainingFiles
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
+from t2t_lite.runs.saving import Checkpoints, refuse_other_release
+from t2t_lite.runs.training_files import TrainingFiles
 
 FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 60}, "a")
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
+from t2t_lite.imports import variables as t2t_variables
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.t2t_import import variables as t2t_variables
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep, summed_loss
 

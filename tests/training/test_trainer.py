@@ -13,7 +13,6 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from t2t_lite import registry
-from t2t_lite.checkpoints import saving as checkpoints
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import DataError, UsageError, UserError
@@ -22,6 +21,7 @@ from t2t_lite.preflight.batch_size import with_found_batch_size
 from t2t_lite.preflight.probe import DoesNotFitError
 from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
+from t2t_lite.runs import saving as checkpoints
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError

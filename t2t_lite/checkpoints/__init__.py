@@ -1,1 +1,0 @@
-"""Checkpoints of a run: saving, selection of the best, averaging, warm starts."""

@@ -1,0 +1,23 @@
+"""Metrics of a model's output, one module per family, and the bootstrap test of differences."""
+
+from t2t_lite.metrics import (
+    bleu,
+    bracketing,
+    chrf,
+    command_metric,
+    exact,
+    rouge,
+    teacher_forced,
+    ter,
+)
+
+__all__ = [
+    "bleu",
+    "bracketing",
+    "chrf",
+    "command_metric",
+    "exact",
+    "rouge",
+    "teacher_forced",
+    "ter",
+]

@@ -1,0 +1,79 @@
+"""Resolves a user's name of a checkpoint: a path, a step, `newest`, `best` or `averaged`."""
+
+import pathlib
+
+from t2t_lite.errors import UserError
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.averaging import has_other_sources
+from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
+from t2t_lite.runs.selection import Criterion, best_checkpoints
+
+
+def named_checkpoint(name: str, output_dir: str) -> str:
+    """Returns the prefix of a checkpoint.
+
+    Args:
+        name: an existing prefix, or one with a folder; or, in `output_dir`, the name of a
+            checkpoint (`averaged.ckpt-300`), its step, `newest`, `best` or `averaged` (the most
+            recent average).
+        output_dir: a run folder; may be empty if `name` is a prefix.
+
+    Raises:
+        UserError: there is no such checkpoint.
+    """
+    if checkpoint_files.is_whole(name):
+        return name
+    path = name if "/" in name else _path_in_run(name, output_dir)
+    if not checkpoint_files.is_whole(path):
+        place = f"{output_dir} has" if output_dir else "there is"
+        raise UserError(
+            f"{place} no checkpoint {name!r} ({path}.index is missing): name newest, best, "
+            "averaged, a number of updates, or a path"
+        )
+    return path
+
+
+def named_model(name: str, output_dir: str) -> tuple[run_folder.RunFolder, str | None]:
+    """Opens the run folder of a checkpoint: the one that it lies in, or else `output_dir`.
+
+    Args:
+        name: as in `named_checkpoint`; "": the newest checkpoint in `output_dir`.
+        output_dir: as in `named_checkpoint`.
+
+    Returns:
+        The run folder; the prefix of the checkpoint, or None for the newest readable one.
+
+    Raises:
+        UserError: there is no such checkpoint or run folder.
+    """
+    if not name:
+        return run_folder.open_run(output_dir), None
+    path = named_checkpoint(name, output_dir)
+    own = pathlib.Path(path).parent
+    if output_dir and not run_folder.is_run(own):
+        return run_folder.open_run(output_dir), path
+    return run_folder.open_run(str(own)), path
+
+
+def _path_in_run(name: str, output_dir: str) -> str:
+    """Returns the prefix that a name without a folder stands for; see `named_checkpoint`."""
+    run = run_folder.open_run(output_dir)
+    if name == "newest":
+        return run.latest_checkpoint()
+    if name == "best":
+        criterion = Criterion.named(run.flags.get("best_metric", ""), run.problem.metrics)
+        return best_checkpoints(run.folder, criterion, 1)[0]
+    if name == "averaged":
+        averages = run.folder.glob("averaged.ckpt-*.index")
+        # By time: an average of the best checkpoints may have an earlier step than an older one.
+        newest = max(averages, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
+            raise UserError(f"{output_dir} holds no average: create one with t2t-avg-checkpoints")
+        name = newest.stem
+        if has_other_sources(str(run.folder / name), run.folder):
+            raise UserError(
+                f"{run.folder / name} was made of checkpoints that have since been replaced by "
+                "others of the same names: create it again with t2t-avg-checkpoints, or use it "
+                f"anyway with --checkpoint_path={name}"
+            )
+    return str(run.folder / (f"{CHECKPOINT_NAME}-{name}" if name.isdigit() else name))

@@ -1,0 +1,334 @@
+"""Checkpoints of a whole run: weights, optimizer, position in the data, counters.
+
+A checkpoint is copied in memory between two steps, and written while training continues. Its files
+appear whole or not at all. Checkpoints are found by their files; the file `checkpoint` lists them
+only for TensorFlow's tools.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from t2t_lite import files
+from t2t_lite.errors import UserError, first_line
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
+from t2t_lite.runs.training_files import TrainingFiles
+
+log = logging.getLogger(__name__)
+
+# A checkpoint's files: the values, and the index, without which it does not exist.
+_DATA, _INDEX = ".data-00000-of-00001", checkpoint_files.CHECKPOINT_INDEX
+
+# Version of the position in the data; checkpoints of the first release have none, and contain
+# paths. Raise it when the stages of the input pipeline change.
+_POSITION_VERSION = 1
+_TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
+    """Saves and restores everything that the next step depends on.
+
+    The end of its block waits for the last checkpoint to be written. Dropout has no state: its
+    masks are a function of seed, step and part of the batch.
+
+    Args:
+        folder: the run folder, which no other process writes to.
+        model: with all its variables created.
+        optimizer: with all its variables created.
+        batches: iterator over the training data, whose position is saved.
+        training_files: the files that `batches` reads, for which alone its position is valid.
+        train_state: `TrainStep.state`: the totals since the last log line, and the loss scale of a
+            float16 run.
+        keep: number of checkpoints to keep.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        model: Seq2Seq,
+        optimizer: keras.optimizers.Optimizer,
+        batches: tf.data.Iterator,
+        training_files: TrainingFiles,
+        train_state: Mapping[str, tf.Variable | tf.Module],
+        keep: int,
+    ) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._step = tf.Variable(0, dtype=tf.int64)
+        self._training_files = training_files
+        description = {"version": _POSITION_VERSION} | dataclasses.asdict(training_files)
+        learned = {"model": model, "optimizer": optimizer, "step": self._step, **train_state}
+        with tf.device("CPU:0"):
+            training_data = tf.Variable(json.dumps(description))
+        position = {"batches": batches, "training_data": training_data}
+        self._learned = tf.train.Checkpoint(**learned)
+        self._position = tf.train.Checkpoint(**position)
+        self._checkpoint = tf.train.Checkpoint(**learned, **position)
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
+        self._written: concurrent.futures.Future[None] | None = None
+        for leftover in folder.glob(f"{CHECKPOINT_NAME}-*{files.INCOMPLETE}"):
+            shutil.rmtree(leftover)
+
+    def __exit__(self, *error: object) -> None:
+        self.wait()
+
+    def restore(self, accept_changed_data: bool = False) -> int:
+        """Restores the newest readable checkpoint, if there is any.
+
+        Args:
+            accept_changed_data: if the training files have changed since, restore everything else,
+                and start the data from the beginning.
+
+        Returns:
+            Its step; 0 if there is none.
+
+        Raises:
+            UserError: none can be read; or the newest belongs to another model, another release or
+                other training files.
+        """
+
+        def read(path: str) -> None:
+            has_same_data = self._has_same_data(path, accept_changed_data)
+            self._learned.read(path).expect_partial().assert_existing_objects_matched()
+            if has_same_data:
+                self._restore_position(path)
+
+        checkpoint_files.read_newest(self._folder, read)
+        return self.newest_step
+
+    def _has_same_data(self, path: str, accept_changed_data: bool) -> bool:
+        """Whether a checkpoint was saved with the current training files.
+
+        Raises:
+            UserError: the files have changed, which is not accepted; or the checkpoint is of
+                another release.
+        """
+        then = _read_training_files(path, self._folder)
+        changes = then.changes(self._training_files)
+        if changes and not accept_changed_data:
+            raise UserError(
+                "the training data has changed since the newest checkpoint in "
+                f"{self._folder} was saved (then -> now): {changes}. Restore the data, or start "
+                "another run in another --output_dir, or resume with --accept_changed_data, which "
+                "starts the data from the beginning"
+            )
+        if changes:
+            log.warning("the training data has changed and starts from the beginning: %s", changes)
+        return not changes
+
+    def _restore_position(self, path: str) -> None:
+        """Restores the position in the data, after everything else.
+
+        Raises:
+            UserError: the checkpoint is intact, but TensorFlow does not accept the position.
+        """
+        try:
+            self._position.read(path).expect_partial().assert_existing_objects_matched()
+        except (tf.errors.OpError, IndexError, ValueError, AssertionError) as error:
+            if checkpoint_files.damage(path):
+                raise
+            raise UserError(
+                f"the position in the training data of the newest checkpoint in {self._folder} "
+                f"cannot be restored ({first_line(error)}): resume with the release of TensorFlow "
+                f"that saved it (this is {tf.__version__}), or start another run with "
+                "--warm_start_from"
+            ) from error
+
+    @property
+    def newest_step(self) -> int:
+        """The step of the newest checkpoint; 0 if there is none."""
+        return int(self._step)
+
+    def save(self, step: int) -> None:
+        """Copies the state after `step` updates, and starts writing it.
+
+        If the process is killed at any moment, the previous checkpoint remains.
+
+        Raises:
+            UserError: the previous checkpoint could not be written.
+        """
+        began = time.monotonic()
+        self.wait()  # for memory: one copy of the state is enough
+        self._step.assign(step)
+        snapshot = take_snapshot(self._checkpoint)
+        paused = time.monotonic() - began
+        self._written = self._writer.submit(self._write, step, snapshot, paused)
+
+    def wait(self) -> None:
+        """Waits until the last checkpoint is on disk.
+
+        Raises:
+            UserError: it could not be written (a full disk, say).
+        """
+        written, self._written = self._written, None
+        if written:
+            written.result()
+
+    def _write(self, step: int, snapshot: "Snapshot", paused: float) -> None:
+        """Writes a checkpoint, and deletes the oldest beyond `keep`; runs in a thread.
+
+        Args:
+            step: number of updates before it.
+            snapshot: its values.
+            paused: seconds for which training was paused, for the log.
+        """
+        began = time.monotonic()
+        before = self._up_to(step - 1)
+        try:
+            with whole_checkpoint(str(self._folder / f"{CHECKPOINT_NAME}-{step}")) as prefix:
+                snapshot.write(prefix)
+            there = self._up_to(step)
+            list_checkpoints(self._folder, there[-self._keep :])
+            for path in there[: -self._keep]:
+                delete_checkpoint(path)
+        except (tf.errors.OpError, OSError) as error:
+            kept = f"the last good one is {before[-1]}" if before else "there is no earlier one"
+            raise UserError(
+                f"checkpoint of step {step} not saved ({kept}): {first_line(error)}"
+            ) from error
+        log.info(
+            "checkpoint of step %d: paused %.0f ms, written in %.0f ms",
+            step,
+            1000 * paused,
+            1000 * (time.monotonic() - began),
+        )
+
+    def _up_to(self, step: int) -> list[str]:
+        """Returns the checkpoints up to a step; later ones were unreadable when the run resumed."""
+        return [
+            path
+            for path in checkpoint_files.checkpoints(self._folder)
+            if checkpoint_files.step_of(path) <= step
+        ]
+
+
+def refuse_other_release(folder: pathlib.Path) -> None:
+    """Makes sure that training can resume from a run's newest intact checkpoint.
+
+    Must run before versions.json, from which the message takes the release, is overwritten.
+
+    Raises:
+        UserError: it is of a release whose position in the data this one cannot read.
+    """
+    for path in reversed(checkpoint_files.checkpoints(folder)):
+        with (
+            contextlib.suppress(tf.errors.OpError, IndexError, ValueError),  # it is torn
+            files.plain_prefix(path) as plain,
+        ):
+            _read_training_files(plain, folder)
+            return
+
+
+def _read_training_files(path: str, folder: pathlib.Path) -> TrainingFiles:
+    """Returns the training files with which a checkpoint was saved.
+
+    Raises:
+        UserError: it is of another release.
+        tf.errors.OpError, IndexError, ValueError: it is torn or corrupt.
+    """
+    reader = tf.train.load_checkpoint(path)
+    text = reader.get_tensor(_TRAINING_DATA) if reader.has_tensor(_TRAINING_DATA) else b"{}"
+    description = json.loads(text)
+    if description.get("version") != _POSITION_VERSION:
+        raise UserError(
+            f"the newest checkpoint in {folder} was saved by another release of t2t_lite "
+            f"({run_folder.release(folder)} by {run_folder.VERSIONS}), whose position in the "
+            "training data this one cannot read. It can still be decoded, averaged and exported; "
+            "to continue training, start another run with --warm_start_from and another "
+            "--output_dir"
+        )
+    return TrainingFiles.from_dict(description)
+
+
+class Snapshot(NamedTuple):
+    """The values of a checkpoint at one moment, as arguments of TensorFlow's `SaveV2`."""
+
+    tensor_names: list[str]
+    shape_and_slices: list[str]
+    tensors: list[tf.Tensor]
+
+    def write(self, prefix: str) -> None:
+        """Writes the files of a checkpoint."""
+        tf.raw_ops.SaveV2(prefix=prefix, **self._asdict())
+
+
+class _CalledOffError(Exception):
+    """Keeps TensorFlow from writing a checkpoint itself."""
+
+
+class _Collector(tf.train.experimental.ShardingCallback):
+    """Collects the values that TensorFlow is about to write."""
+
+    description = "collect all values, write none"
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot([], [], [])
+
+    def __call__(self, shardable_tensors: Sequence[tf.train.experimental.ShardableTensor]) -> None:
+        for value in shardable_tensors:
+            self.snapshot.tensor_names.append(value.checkpoint_key)
+            self.snapshot.shape_and_slices.append(value.slice_spec)
+            with tf.device("CPU:0"):
+                # Some are variables; a tensor shares a variable's memory only until it changes.
+                self.snapshot.tensors.append(tf.identity(value.tensor))
+        raise _CalledOffError
+
+
+def take_snapshot(checkpoint: tf.train.Checkpoint) -> Snapshot:
+    """Returns a copy in host memory of all that `checkpoint.write` would write."""
+    collector = _Collector()
+    options = tf.train.CheckpointOptions(experimental_sharding_callback=collector)
+    with contextlib.suppress(_CalledOffError):
+        checkpoint.write("unwritten", options)
+    return collector.snapshot
+
+
+@contextlib.contextmanager
+def whole_checkpoint(path: str) -> Iterator[str]:
+    """Yields a temporary prefix to write a checkpoint to; moves it to `path` on success.
+
+    Like `files.whole_file`: after a crash there is the old checkpoint, none, or the new one.
+    """
+    folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
+    temporary.mkdir(parents=True)
+    try:
+        prefix = str(temporary / "checkpoint")
+        yield prefix
+        for suffix in (_DATA, _INDEX):
+            with open(prefix + suffix, "rb") as written:
+                os.fsync(written.fileno())
+        pathlib.Path(path + _INDEX).unlink(missing_ok=True)  # old names, new values: neither
+        for suffix in (_DATA, _INDEX):
+            os.replace(prefix + suffix, path + suffix)
+        files.sync_folder(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
+    """Writes the file in which TensorFlow looks for checkpoints, a CheckpointState as text."""
+    names = [os.path.basename(path) for path in paths]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    files.write_text(folder / "checkpoint", "\n".join(lines) + "\n")
+
+
+def delete_checkpoint(path: str) -> None:
+    """Deletes the files of a checkpoint, torn or not."""
+    # The index first: if the process is killed, the rest must not look like a checkpoint.
+    pathlib.Path(path + _INDEX).unlink(missing_ok=True)
+    pathlib.Path(path + _DATA).unlink(missing_ok=True)

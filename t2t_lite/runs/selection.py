@@ -1,0 +1,216 @@
+"""Model selection: keeps the best checkpoints, and stops training that no longer improves.
+
+Everything is derived from the evaluations in metrics.jsonl and the existing files, so that a run
+that was killed and resumed selects the same checkpoints as an uninterrupted one.
+"""
+
+import dataclasses
+import glob
+import logging
+import math
+import os
+import pathlib
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from t2t_lite import files
+from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.metrics.metrics import check_metrics, evaluation_values
+from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
+from t2t_lite.runs.metrics_file import METRICS, read_metrics
+
+if TYPE_CHECKING:
+    from t2t_lite.training.config import TrainerConfig
+
+log = logging.getLogger(__name__)
+
+# The name of a best checkpoint, which is exempt from the deletion of old ones.
+BEST_NAME = "best.ckpt"
+
+_NAMES = (BEST_NAME, CHECKPOINT_NAME)
+
+# Values of one criterion by step, in step order.
+Curve = Mapping[int, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Criterion:
+    """A value of the evaluation, and the direction in which it improves."""
+
+    name: str  # as in metrics.jsonl
+    minimize: bool
+
+    @classmethod
+    def named(cls, name: str, metrics: Sequence[str], minimize: bool | None = None) -> "Criterion":
+        """Returns the criterion of a name.
+
+        Args:
+            name: a field of evaluation records in metrics.jsonl; empty: the first metric.
+            metrics: `Problem.metrics`.
+            minimize: whether lower is better; None: as registered for its metric.
+
+        Raises:
+            UsageError: evaluations with these metrics have no such field.
+        """
+        known = evaluation_values(metrics)
+        name = name or metrics[0]
+        if name not in known:
+            raise UsageError(
+                f"unknown metric {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
+            )
+        return cls(name, known[name].lower_is_better if minimize is None else minimize)
+
+    def curve(self, folder: pathlib.Path) -> Curve:
+        """Returns its finite values in a run's evaluations, negated if lower is better.
+
+        If a step has several records, the last one counts.
+        """
+        sign = -1.0 if self.minimize else 1.0
+        return {
+            record["step"]: sign * record[self.name]
+            for _, record in read_metrics(folder)
+            if record["kind"] == "eval" and math.isfinite(record.get(self.name, math.nan))
+        }
+
+
+def _evaluated(folder: pathlib.Path) -> list[int]:
+    """Returns the steps of all evaluations of a run folder."""
+    return [record["step"] for _, record in read_metrics(folder) if record["kind"] == "eval"]
+
+
+def best_steps(curve: Curve, count: int) -> list[int]:
+    """Returns the steps of the `count` highest values, best first; of equals, the later first."""
+    return sorted(curve, key=lambda step: (curve[step], step), reverse=True)[:count]
+
+
+def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
+    """Whether no value of the last `steps` updates exceeds all earlier ones by `delta`.
+
+    Args:
+        curve: values, higher is better; evaluations with NaN are left out.
+        last: the step of the last evaluation.
+        steps: number of updates to wait for a better value.
+        delta: the smallest difference that counts as an improvement.
+    """
+    end = last - steps
+    before = [value for step, value in curve.items() if step <= end]
+    since = [value for step, value in curve.items() if step > end]
+    return bool(before) and max(since, default=-math.inf) < max(before) + delta
+
+
+class Selection:
+    """Selects checkpoints and decides on early stopping, by a run's evaluations.
+
+    Args:
+        folder: the run folder.
+        config: the metrics, the number of checkpoints to keep, and how long to wait.
+        metrics: `Problem.metrics`.
+
+    Raises:
+        UsageError: evaluations of this problem have no such metric.
+        UserError: one of its metrics cannot be computed on this machine.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, config: "TrainerConfig", metrics: Sequence[str]
+    ) -> None:
+        check_metrics(metrics)
+        self._folder = folder
+        self._keep = config.keep_best_max
+        self._best = Criterion.named(config.best_metric, metrics)
+        self._steps = config.eval_early_stopping_steps
+        self._delta = config.eval_early_stopping_metric_delta
+        self._stopping = Criterion.named(
+            config.eval_early_stopping_metric,
+            metrics,
+            config.eval_early_stopping_metric_minimize,
+        )
+        self.stopped = False
+
+    def update(self) -> None:
+        """Keeps the best checkpoints, and decides whether to stop.
+
+        Call it after every evaluation, when its checkpoint is on disk.
+        """
+        curve = self._best.curve(self._folder)
+        there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
+        keep_best(self._folder, best_steps(there, self._keep))
+        if self._steps is not None and not self.stopped:
+            curve = self._stopping.curve(self._folder)
+            last = max(_evaluated(self._folder), default=0)
+            self.stopped = has_plateaued(curve, last, self._steps, self._delta)
+            if self.stopped:
+                log.info(
+                    "stopping early: %s has not improved by %g in the last %d steps",
+                    self._stopping.name,
+                    self._delta,
+                    self._steps,
+                )
+
+
+def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
+    """Keeps the checkpoints of `steps` as best.ckpt-STEP, and deletes all other best checkpoints.
+
+    Missing checkpoints are skipped. If the process is killed, the next call completes the work.
+    """
+    for step in steps:
+        best, own = (f"{folder}/{name}-{step}" for name in _NAMES)
+        if is_whole(own) and not _is_copy(best, own):
+            _link(own, best)
+    names = {f"{BEST_NAME}-{step}" for step in steps}
+    for path in sorted(folder.glob(f"{BEST_NAME}-*"), reverse=True):
+        if path.name.partition(".data")[0].removesuffix(CHECKPOINT_INDEX) not in names:
+            path.unlink()
+
+
+def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> list[str]:
+    """Returns the prefixes of the `count` best checkpoints that still exist, best first.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    curve = criterion.curve(folder)
+    steps = best_steps(curve, len(curve))
+    found = [path for path in (_prefix(folder, step) for step in steps) if path]
+    if not curve:
+        raise UserError(
+            f"no evaluation in {folder / METRICS} has a finite {criterion.name}: train until the "
+            "first evaluation (--local_eval_frequency), or name a checkpoint by its number"
+        )
+    if not found:
+        raise UserError(
+            f"{folder} holds no checkpoint with a {criterion.name} in {METRICS}: those that were "
+            "evaluated are deleted; train with a larger --keep_best_max"
+        )
+    if len(found) < count:
+        raise UserError(
+            f"{folder} holds {len(found)} checkpoints with a {criterion.name} in {METRICS}, fewer "
+            f"than {count}: ask for fewer, or train with a larger --keep_best_max"
+        )
+    return found[:count]
+
+
+def _prefix(folder: pathlib.Path, step: int) -> str | None:
+    """Returns the prefix of a step's checkpoint; None if it no longer exists."""
+    return next(filter(is_whole, (f"{folder}/{name}-{step}" for name in _NAMES)), None)
+
+
+def _is_copy(best: str, own: str) -> bool:
+    """Whether a best checkpoint exists, with the same values as the run's own."""
+    return is_whole(best) and (
+        files.digest(best + CHECKPOINT_INDEX) == files.digest(own + CHECKPOINT_INDEX)
+    )
+
+
+def _link(own: str, best: str) -> None:
+    """Links the files of a checkpoint to other names; copies them if links are not supported."""
+    pathlib.Path(best + CHECKPOINT_INDEX).unlink(missing_ok=True)  # old names, new values: neither
+    for path in sorted(glob.glob(glob.escape(own) + ".*")):  # ".data" comes before ".index"
+        kept = best + path.removeprefix(own)
+        pathlib.Path(kept).unlink(missing_ok=True)
+        try:
+            os.link(path, kept)
+        except OSError:
+            with files.whole_file(kept) as temporary:
+                shutil.copyfile(path, temporary)

@@ -1,0 +1,82 @@
+"""T2T's classes of other data sets that this package has, to derive from.
+
+They read what the registered problems of the same name read.
+"""
+
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from t2t_lite.data import text_problems as native
+from t2t_lite.problems import cnn_dailymail, language_modeling, sentiment
+from t2t_lite.t2t.bad_lines import receiver
+from t2t_lite.t2t.class_problems import Text2ClassProblem
+from t2t_lite.t2t.text_problems import Text2SelfProblem, Text2TextProblem
+from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import VocabType
+
+__all__ = [
+    "LanguagemodelLm1b32k",
+    "LanguagemodelPtb10k",
+    "LanguagemodelWikitext103",
+    "SentimentIMDB",
+    "SentimentIMDBCharacters",
+    "SummarizeCnnDailymail32k",
+]
+
+# T2T's settings that a class takes over from the registered one, where that one has them.
+_SETTINGS = (
+    *("approx_vocab_size", "dataset_splits", "max_samples_for_vocab", "num_classes"),
+    *("oov_token", "vocab_type"),
+)
+
+
+def _to_derive_from(problem: type[native.Text2TextProblem], base: type[Text2TextProblem]) -> Any:
+    """Returns T2T's class for a registered problem."""
+    ours = problem()
+
+    def reader(self: Text2TextProblem) -> native.Text2TextProblem:
+        """Returns the registered problem, with the vocabulary's name in the subclass."""
+        members = {"vocab_filename": self.vocab_filename}
+        found: native.Text2TextProblem = type(problem.__name__, (problem,), members)()
+        found.bad_input = receiver()
+        return found
+
+    def generate_samples(
+        self: Text2TextProblem, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterable[Sample]:
+        path = os.path.join(data_dir, self.vocab_filename)
+        if self.vocab_type == VocabType.TOKEN and not os.path.exists(path):
+            reader(self).get_or_create_vocab(data_dir, tmp_dir)
+        return reader(self).generate_samples(data_dir, tmp_dir, dataset_split)
+
+    def source_files(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        return ours.source_files(tmp_dir, dataset_split)
+
+    def fetch_sources(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
+        return ours.fetch_sources(tmp_dir, dataset_split)
+
+    files = {"source_files": source_files, "fetch_sources": fetch_sources}
+    members = {
+        "__doc__": problem.__doc__,
+        "__module__": __name__,
+        "generate_samples": generate_samples,
+        "_t2t_lite_adapter": type("TextAdapter", (base._t2t_lite_adapter,), files),
+        **{name: getattr(ours, name) for name in _SETTINGS if hasattr(ours, name)},
+    }
+    if isinstance(ours, native.Text2ClassProblem):
+        labels = ours.class_labels("")
+        members["class_labels"] = lambda self, data_dir: labels
+    return type(problem.__name__, (base,), members)
+
+
+LanguagemodelLm1b32k = _to_derive_from(language_modeling.LanguagemodelLm1b32k, Text2SelfProblem)
+LanguagemodelPtb10k = _to_derive_from(language_modeling.LanguagemodelPtb10k, Text2SelfProblem)
+LanguagemodelPtb10k.vocab_filename = language_modeling.LanguagemodelPtb10k().vocab_filename
+LanguagemodelWikitext103 = _to_derive_from(
+    language_modeling.LanguagemodelWikitext103, Text2SelfProblem
+)
+SentimentIMDB = _to_derive_from(sentiment.SentimentIMDB, Text2ClassProblem)
+SentimentIMDBCharacters = _to_derive_from(sentiment.SentimentIMDBCharacters, Text2ClassProblem)
+SummarizeCnnDailymail32k = _to_derive_from(cnn_dailymail.SummarizeCnnDailymail32k, Text2TextProblem)

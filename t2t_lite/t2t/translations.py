@@ -1,0 +1,158 @@
+"""The classes of T2T's other `translate_...` modules that this package has, to derive from.
+
+They read the corpora of `problems.translate` and `translate_low_resource`; themselves they are
+registered there.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.problems import translate, translate_low_resource
+from t2t_lite.t2t import datasets, generator_utils
+from t2t_lite.t2t.text_encoder import SubwordTextEncoder
+from t2t_lite.t2t.text_iterators import text2text_generate_encoded
+from t2t_lite.t2t.translate import TranslateProblem
+from t2t_lite.t2t.wmt import entries, entry, to_derive_from
+from t2t_lite.text.text_encoder import EOS_ID
+
+__all__ = [
+    "TranslateEncsWmt32k",
+    "TranslateEncsWmtCharacters",
+    "TranslateEnesWmt8k",
+    "TranslateEnesWmt32k",
+    "TranslateEnesWmtCharacters",
+    "TranslateEnetWmt32k",
+    "TranslateEnetWmtCharacters",
+    "TranslateEnidIwslt32k",
+    "TranslateEnmkSetimes32k",
+    "TranslateEnmkSetimesCharacters",
+    "TranslateEnroWmt8k",
+    "TranslateEnroWmt32k",
+    "TranslateEnroWmtCharacters",
+    "TranslateEntnRma",
+    "TranslateEnviIwslt32k",
+    "TranslateEnzhWmt8k",
+    "TranslateEnzhWmt32k",
+    "get_filename",
+]
+
+TranslateEncsWmt32k = to_derive_from(translate.TranslateEncsWmt32k)
+TranslateEncsWmtCharacters = to_derive_from(translate.TranslateEncsWmtCharacters)
+TranslateEnesWmt8k = to_derive_from(translate.TranslateEnesWmt8k)
+TranslateEnesWmt32k = to_derive_from(translate.TranslateEnesWmt32k)
+TranslateEnesWmtCharacters = to_derive_from(translate.TranslateEnesWmtCharacters)
+TranslateEnetWmt32k = to_derive_from(translate.TranslateEnetWmt32k)
+TranslateEnetWmtCharacters = to_derive_from(translate.TranslateEnetWmtCharacters)
+TranslateEnidIwslt32k = to_derive_from(translate_low_resource.TranslateEnidIwslt32k)
+TranslateEnmkSetimes32k = to_derive_from(translate_low_resource.TranslateEnmkSetimes32k)
+TranslateEnmkSetimesCharacters = to_derive_from(
+    translate_low_resource.TranslateEnmkSetimesCharacters
+)
+TranslateEnroWmt8k = to_derive_from(translate.TranslateEnroWmt8k)
+TranslateEnroWmt32k = to_derive_from(translate.TranslateEnroWmt32k)
+TranslateEnroWmtCharacters = to_derive_from(translate.TranslateEnroWmtCharacters)
+TranslateEntnRma = to_derive_from(translate_low_resource.TranslateEntnRma)
+TranslateEnviIwslt32k = to_derive_from(translate_low_resource.TranslateEnviIwslt32k)
+
+EOS = EOS_ID
+_EVAL = DatasetSplit.EVAL
+_ENCS_TRAIN_DATASETS = entries(translate.TranslateEncsWmt32k)
+_ENCS_TEST_DATASETS = entries(translate.TranslateEncsWmt32k, _EVAL)
+_ENES_TRAIN_DATASETS = entries(translate.TranslateEnesWmt32k)
+_ENES_TEST_DATASETS = entries(translate.TranslateEnesWmt32k, _EVAL)
+_ENET_TRAIN_DATASETS = entries(translate.TranslateEnetWmt32k)
+_ENET_TEST_DATASETS = entries(translate.TranslateEnetWmt32k, _EVAL)
+_ENID_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnidIwslt32k)
+_ENID_TEST_DATASETS = entries(translate_low_resource.TranslateEnidIwslt32k, _EVAL)
+_ENMK_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnmkSetimes32k)
+_ENMK_TEST_DATASETS = entries(translate_low_resource.TranslateEnmkSetimes32k, _EVAL)
+_ENRO_TRAIN_DATASETS = entries(translate.TranslateEnroWmt32k)
+_ENRO_TEST_DATASETS = entries(translate.TranslateEnroWmt32k, _EVAL)
+_ENTN_TRAIN_DATASETS = entries(translate_low_resource.TranslateEntnRma)
+_ENTN_TEST_DATASETS = entries(translate_low_resource.TranslateEntnRma, _EVAL)
+_ENVI_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnviIwslt32k)
+_ENVI_TEST_DATASETS = entries(translate_low_resource.TranslateEnviIwslt32k, _EVAL)
+_NC_TRAIN_DATASETS = entries(translate.TranslateEnzhWmt8k)
+_NC_TEST_DATASETS = entries(translate.TranslateEnzhWmt8k, _EVAL)
+*_CWMT_TRAIN_DATASETS, _UN = map(entry, translate.TranslateEnzhWmt32k.optional_corpora)
+_UN_TRAIN_DATASETS = [_UN]
+
+
+def get_filename(dataset: Sequence[datasets.Entry]) -> str:
+    """Returns the name of the file that the first of some data sets is in."""
+    return datasets.remote_file(dataset[0][0]).path("").name
+
+
+class TranslateEnzhWmt32k(TranslateProblem):
+    """T2T's English-Chinese, with a vocabulary of each language."""
+
+    approx_vocab_size = translate.TranslateEnzhWmt32k.approx_vocab_size
+
+    @property
+    def source_vocab_name(self) -> str:
+        """The file of the English vocabulary."""
+        return f"{self.vocab_filename}.en"
+
+    @property
+    def target_vocab_name(self) -> str:
+        """The file of the Chinese vocabulary."""
+        return f"{self.vocab_filename}.zh"
+
+    def get_training_dataset(self, tmp_dir: str) -> list[datasets.Entry]:
+        """Returns News Commentary, and the larger corpora whose archives are in `tmp_dir`."""
+        larger = [*_CWMT_TRAIN_DATASETS, *_UN_TRAIN_DATASETS]
+        here = (one for one in larger if datasets.remote_file(one[0]).path(tmp_dir).is_file())
+        return [*_NC_TRAIN_DATASETS, *here]
+
+    def source_data_files(self, dataset_split: str) -> list[datasets.Entry]:
+        """Returns the data sets that need no registration."""
+        return _NC_TRAIN_DATASETS if dataset_split == DatasetSplit.TRAIN else _NC_TEST_DATASETS
+
+    def generate_encoded_samples(
+        self, data_dir: str, tmp_dir: str, dataset_split: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the samples of a split as ids; builds the vocabularies that are missing."""
+        training = self.get_training_dataset(tmp_dir)
+        source_encoder, target_encoder = (
+            generator_utils.get_or_generate_vocab(
+                data_dir,
+                tmp_dir,
+                name,
+                self.approx_vocab_size,
+                [[url, [members[side]]] for url, members in training],
+                file_byte_budget=1e8,
+                max_subtoken_length=self.max_subtoken_length,
+            )
+            for side, name in enumerate((self.source_vocab_name, self.target_vocab_name))
+        )
+        is_training = dataset_split == DatasetSplit.TRAIN
+        read = training if is_training else self.source_data_files(dataset_split)
+        pairs = datasets.pairs(read, tmp_dir)
+        return text2text_generate_encoded(pairs, source_encoder, target_encoder)
+
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
+        """Returns the encoder of each language."""
+        names = {"inputs": self.source_vocab_name, "targets": self.target_vocab_name}
+        return {
+            side: SubwordTextEncoder(os.path.join(data_dir, name)) for side, name in names.items()
+        }
+
+
+class TranslateEnzhWmt8k(TranslateEnzhWmt32k):
+    """The same with 2^13 subwords, of News Commentary alone."""
+
+    approx_vocab_size = translate.TranslateEnzhWmt8k.approx_vocab_size
+
+    @property
+    def dataset_splits(self) -> list[dict[str, Any]]:
+        """T2T's numbers of files."""
+        return [
+            {"split": DatasetSplit.TRAIN, "shards": 10},
+            {"split": DatasetSplit.EVAL, "shards": 1},
+        ]
+
+    def get_training_dataset(self, tmp_dir: str) -> list[datasets.Entry]:
+        """Returns News Commentary."""
+        return _NC_TRAIN_DATASETS

@@ -1,0 +1,171 @@
+"""Brackets are compared as by comparing each with each, but in time that many of them leave."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.bin import t2t_parseval
+from t2t_lite.errors import DataError
+from t2t_lite.metrics import parseval
+from t2t_lite.metrics.bracket_matching import Bracket, count_crossing, count_matched
+from t2t_lite.metrics.evalb_parameters import EvalbParameters
+from t2t_lite.metrics.parseval import _Quote, parse_sentence, score_sentence
+from t2t_lite.text import trees
+
+WORDS = 12
+MANY = 30_000
+
+
+def _bracket(label: str, ends: tuple[int, int]) -> Bracket:
+    return Bracket(label, min(ends), max(ends) + 1)
+
+
+positions = st.integers(0, WORDS - 1)
+sides = st.lists(
+    st.builds(_bracket, st.sampled_from("ABC"), st.tuples(positions, positions)), max_size=15
+)
+
+
+@given(sides, sides)
+def test_crossing_is_what_comparing_each_with_each_gives(right, guess):
+    def crosses(one: Bracket, other: Bracket) -> bool:
+        return (
+            one.start < other.start < one.end < other.end
+            or other.start < one.start < other.end < one.end
+        )
+
+    expected = sum(any(crosses(one, other) for other in right) for one in guess)
+    assert count_crossing(right, guess, WORDS) == expected
+
+
+@given(sides, sides, st.sampled_from([{}, {("A", "B")}, {("A", "B"), ("B", "C")}, None]))
+def test_each_gold_bracket_takes_the_first_that_is_free(right, guess, pairs):
+    parameters = EvalbParameters(labeled=pairs is not None, equal_labels=frozenset(pairs or ()))
+    free = list(guess)
+    expected = 0
+    for label, *span in right:
+        for other in free:
+            same = not parameters.labeled or parameters.same_label(label, other.label)
+            if same and span == [other.start, other.end]:
+                free.remove(other)
+                expected += 1
+                break
+    equals = parameters.equals if parameters.labeled else None
+    assert count_matched(right, guess, equals) == expected
+
+
+def _quotes_one_by_one(right, guess):
+    in_right, in_guess = set(), set()
+    for number, quote in enumerate(guess):
+        position = quote.position + len(in_guess)
+        for other_number, other in enumerate(right):
+            if other_number in in_right or other.position + len(in_right) != position:
+                continue
+            if other.deleted and not quote.deleted:
+                in_right.add(other_number)
+                break
+            if quote.deleted and not other.deleted:
+                in_guess.add(number)
+                break
+    return in_right, in_guess
+
+
+quotes = st.lists(st.builds(_Quote, st.integers(0, 4), st.booleans()), max_size=10).map(sorted)
+
+
+@given(quotes, quotes)
+def test_quotes_are_kept_as_by_comparing_each_with_each(right, guess):
+    assert parseval._quotes_to_keep(right, guess) == _quotes_one_by_one(right, guess)
+
+
+# ---- very many of them
+
+SAME = "(S " * MANY + "(x a)" + ")" * MANY
+RIGHT = "(S (x a) " * MANY + ")" * MANY
+LEFT = "(S " * MANY + " (x a))" * MANY
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("gold", "test", "counts"),
+    [
+        (SAME, SAME, (MANY, 0)),
+        (RIGHT, LEFT, (1, MANY - 2)),
+    ],
+    ids=["one in the other", "to the right and to the left"],
+)
+def test_many_nested_brackets_are_scored(gold, test, counts):
+    start = time.thread_time()
+    score = score_sentence(parse_sentence(gold), parse_sentence(test), EvalbParameters())
+    assert (score.matched, score.crossing) == counts
+    assert time.thread_time() - start < 10
+
+
+@pytest.mark.parametrize("line", ["(" * MANY, ")" * MANY, "(S" * MANY, "(S (x a)" * MANY])
+def test_many_brackets_that_do_not_pair_are_an_error(line):
+    with pytest.raises(DataError) as caught:
+        parse_sentence(line)
+    assert len(str(caught.value)) < 200
+
+
+def test_many_quotes_are_scored():
+    parameters = EvalbParameters(quote_labels=frozenset(["''"]), delete_labels=frozenset(["''"]))
+    gold = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b))")
+    test = parse_sentence("(S (x a)" + "('' ')" * 20_000 + "(x b) (x c))")
+    start = time.thread_time()
+    assert score_sentence(gold, test, parameters).error == "Length unmatch (2|3)"
+    assert time.thread_time() - start < 5
+
+
+# ---- parameter files
+
+
+def test_many_settings_are_read(tmp_path):
+    path = tmp_path / "many.prm"
+    path.write_text("".join(f"EQ_WORD a{number} b\n" for number in range(20_000)))
+    start = time.thread_time()
+    assert len(EvalbParameters.read(path).equal_words) == 20_000
+    assert time.thread_time() - start < 5
+
+
+@pytest.mark.parametrize("line", ["MAX_ERROR " + "9" * 5000, "X" * 10**6, "CUTOFF_LEN \u0663"])
+def test_odd_settings_are_named(tmp_path, line):
+    (tmp_path / "odd.prm").write_text(line, encoding="utf-8")
+    with pytest.raises(DataError, match=r"odd\.prm, line 1: ") as caught:
+        EvalbParameters.read(tmp_path / "odd.prm")
+    assert len(str(caught.value)) < 500
+
+
+# ---- trees that data is generated from
+
+
+def test_symbols_that_close_what_is_not_open_take_linear_time():
+    start = time.thread_time()
+    symbols = ["S"] * 20_000 + ["/NP"] * 20_000
+    tree, repairs = trees.delinearize(["a"], symbols)
+    assert (tree.words(), repairs) == (["a"], 40_001)
+    assert time.thread_time() - start < 5
+
+
+def test_phrases_of_a_deep_tree_take_linear_time():
+    tree = trees.parse_tree("(S (x a) " * 20_000 + ")" * 20_000)
+    start = time.thread_time()
+    assert sum(1 for _ in trees.phrases(tree)) == 19_998
+    assert time.thread_time() - start < 5
+
+
+def test_the_command_scores_and_refuses_deep_trees(tmp_path, capsys):
+    deep, broken = tmp_path / "deep", tmp_path / "broken"
+    deep.write_text(SAME + "\n")
+    broken.write_text(SAME[:-1] + "\n")
+    with pytest.raises(SystemExit) as end:
+        t2t_parseval.main([f"--gold={deep}", f"--test={deep}"])
+    assert end.value.code == 0
+    assert f"{MANY}" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        t2t_parseval.main([f"--gold={deep}", f"--test={broken}"])
+    assert end.value.code == 1
+    message = f"{broken}, line 1: closing brackets missing at the end: 1; add them"
+    assert message in capsys.readouterr().err

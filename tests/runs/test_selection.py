@@ -1,0 +1,257 @@
+"""Which checkpoints are kept, and when training stops: both follow from metrics.jsonl."""
+
+import json
+import math
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite import registry
+from t2t_lite.data.problem import Output
+from t2t_lite.errors import UsageError, UserError
+from t2t_lite.metrics.metrics import score_outputs
+from t2t_lite.runs import selection
+from t2t_lite.runs.selection import Criterion, Selection, best_steps, has_plateaued
+from t2t_lite.training.config import TrainerConfig
+
+CURVES = st.dictionaries(st.integers(1, 50), st.floats(-5, 5), max_size=12)
+
+
+def config(**changes) -> TrainerConfig:
+    return TrainerConfig(
+        data_dir="data",
+        output_dir="run",
+        problem="problem",
+        model="transformer",
+        hparams_set="transformer_test",
+        **changes,
+    )
+
+
+def evaluated(folder: pathlib.Path, step: int, **values) -> None:
+    """Adds an evaluation and its checkpoint."""
+    with (folder / "metrics.jsonl").open("a") as lines:
+        lines.write(json.dumps({"kind": "train", "step": step, "loss": 0.0}) + "\n")
+        lines.write(json.dumps({"kind": "eval", "step": step, **values}) + "\n")
+    (folder / f"model.ckpt-{step}.index").write_text(f"index {step}")
+    (folder / f"model.ckpt-{step}.data-00000-of-00001").write_text(f"data {step}")
+
+
+def forget(folder: pathlib.Path, step: int) -> None:
+    """Deletes a checkpoint as the trainer does when it is no longer among the last N."""
+    for path in folder.glob(f"model.ckpt-{step}.*"):
+        path.unlink()
+
+
+def kept(folder: pathlib.Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(folder.glob("best*"))}
+
+
+def files_of(*steps: int) -> dict[str, str]:
+    return {
+        f"best.ckpt-{step}.{suffix}": f"{suffix.partition('-')[0]} {step}"
+        for step in steps
+        for suffix in ("data-00000-of-00001", "index")
+    }
+
+
+def test_the_best_stay_when_the_trainer_deletes_them(tmp_path):
+    choice = Selection(tmp_path, config(keep_best_max=2), ["bleu"])
+    for step, bleu in ((10, 3.0), (20, 9.0), (30, 5.0), (40, 1.0)):
+        evaluated(tmp_path, step, bleu=bleu, loss=1.0)
+        choice.update()
+        forget(tmp_path, step - 10)
+    assert kept(tmp_path) == files_of(20, 30)
+
+
+def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
+    evaluated(tmp_path, 10, bleu=9.0)
+    forget(tmp_path, 10)
+    choice = Selection(tmp_path, config(keep_best_max=1), ["bleu"])
+    for step, bleu in ((20, 4.0), (30, 3.0)):
+        evaluated(tmp_path, step, bleu=bleu)
+        choice.update()
+    assert kept(tmp_path) == files_of(20)
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [("", 20), ("bleu", 20), ("loss", 10), ("accuracy", 30), ("neg_log_perplexity", 30)],
+)
+def test_every_metric_knows_its_direction(tmp_path, metric, best):
+    choice = Selection(tmp_path, config(best_metric=metric), ["bleu"])
+    for step, bleu, loss, accuracy in ((10, 1, 1.0, 0.1), (20, 3, 3.0, 0.2), (30, 2, 2.0, 0.3)):
+        evaluated(
+            tmp_path, step, bleu=bleu, loss=loss, accuracy=accuracy, neg_log_perplexity=accuracy
+        )
+        choice.update()
+    assert kept(tmp_path) == files_of(best)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "best"), [(["ter", "bleu"], 10), (["bleu", "ter"], 20), (["loss", "bleu"], 30)]
+)
+def test_the_first_metric_of_a_problem_chooses(tmp_path, metrics, best):
+    choice = Selection(tmp_path, config(), metrics)
+    for step, ter, bleu, loss in ((10, 1.0, 1.0, 3.0), (20, 3.0, 3.0, 2.0), (30, 2.0, 2.0, 1.0)):
+        evaluated(tmp_path, step, ter=ter, bleu=bleu, loss=loss)
+        choice.update()
+    assert kept(tmp_path) == files_of(best)
+
+
+def test_none_stay_if_none_are_asked_for(tmp_path):
+    evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
+    Selection(tmp_path, config(keep_best_max=0), ["bleu"]).update()
+    assert kept(tmp_path) == {}
+
+
+def test_what_a_kill_left_half_done_is_finished(tmp_path):
+    evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
+    evaluated(tmp_path, 20, bleu=2.0, loss=1.0)
+    (tmp_path / "best.ckpt-20.data-00000-of-00001").write_text("data of which no index came")
+    (tmp_path / "best.ckpt-10.data-00000-of-00001").write_text("data whose index is gone")
+    (tmp_path / "metrics.jsonl").open("a").write('{"kind": "eval", "st')
+    Selection(tmp_path, config(), ["bleu"]).update()
+    assert kept(tmp_path) == files_of(20)
+
+
+def test_a_file_system_without_links_gets_copies(tmp_path, monkeypatch):
+    def no_links(*paths):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(selection.os, "link", no_links)
+    evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
+    Selection(tmp_path, config(), ["bleu"]).update()
+    forget(tmp_path, 10)
+    assert kept(tmp_path) == files_of(10)
+
+
+def test_a_diverged_evaluation_is_never_the_best(tmp_path):
+    evaluated(tmp_path, 10, loss=2.0, bleu=0.0)
+    evaluated(tmp_path, 20, loss=float("nan"), bleu=0.0)
+    evaluated(tmp_path, 30, loss=float("-inf"), bleu=0.0)
+    Selection(tmp_path, config(best_metric="loss"), ["bleu"]).update()
+    assert kept(tmp_path) == files_of(10)
+
+
+@given(CURVES, st.integers(0, 5))
+def test_best_steps_are_the_highest(curve, count):
+    best = best_steps(curve, count)
+    assert len(best) == min(count, len(curve))
+    others = [value for step, value in curve.items() if step not in best]
+    assert all(curve[step] >= other for step in best for other in others)
+
+
+def test_of_equals_the_later_is_better():
+    assert best_steps({10: 0.0, 20: 0.0, 30: -1.0}, 2) == [20, 10]
+
+
+@pytest.mark.parametrize(
+    ("losses", "stops"),
+    [
+        ([5.0, 4.0, 3.0], False),
+        ([5.0, 4.95, 4.92], True),  # 20 updates without a gain of 0.1
+        ([5.0, 4.95], False),  # only 10 yet
+        ([5.0, 4.95, 4.85], False),
+        ([5.0, 4.0, 4.5, 3.8], False),
+        ([5.0, 4.0, 4.5, 3.95], True),
+        ([], False),
+    ],
+)
+def test_stops_after_so_many_updates_without_a_gain(tmp_path, losses, stops):
+    choice = Selection(tmp_path, config(eval_early_stopping_steps=20), ["bleu"])
+    for number, loss in enumerate(losses, 1):
+        evaluated(tmp_path, 10 * number, loss=loss, bleu=0.0)
+    (tmp_path / "metrics.jsonl").touch()
+    choice.update()
+    assert choice.stopped == stops
+
+
+@given(CURVES, st.integers(1, 30))
+def test_a_rising_curve_goes_on_and_a_flat_one_stops(curve, steps):
+    rising = {step: float(step) for step in curve}
+    last = max(curve, default=0)
+    assert not has_plateaued(rising, last, steps, delta=0.5)
+    flat = dict.fromkeys(curve, 1.0)
+    assert has_plateaued(flat, last, steps, delta=0.5) == (
+        bool(curve) and min(curve) <= max(curve) - steps
+    )
+
+
+def test_evaluations_that_diverged_brought_no_gain(tmp_path):
+    choice = Selection(tmp_path, config(eval_early_stopping_steps=20), ["bleu"])
+    for step, loss in ((10, 3.0), (20, 1.0), (30, math.nan), (40, math.nan)):
+        evaluated(tmp_path, step, loss=loss, bleu=0.0)
+        choice.update()
+        assert choice.stopped == (step == 40)
+
+
+def test_the_direction_can_be_given(tmp_path):
+    settings = {"eval_early_stopping_steps": 10, "eval_early_stopping_metric": "accuracy"}
+    for minimize, stops in ((None, False), (False, False), (True, True)):
+        choice = Selection(
+            tmp_path, config(**settings, eval_early_stopping_metric_minimize=minimize), ["bleu"]
+        )
+        (tmp_path / "metrics.jsonl").write_text("")
+        for step, accuracy in ((10, 0.1), (20, 0.5)):
+            evaluated(tmp_path, step, accuracy=accuracy, bleu=0.0)
+        choice.update()
+        assert choice.stopped == stops
+
+
+def test_early_stopping_knows_the_direction_of_every_metric(tmp_path):
+    settings = {"eval_early_stopping_steps": 10, "eval_early_stopping_metric_delta": 0.0}
+    for metric, stops in (("ter", True), ("chrf", False), ("bracketing_f1_of_all", False)):
+        choice = Selection(
+            tmp_path,
+            config(**settings, eval_early_stopping_metric=metric),
+            ["chrf", "ter", "bracketing_f1"],
+        )
+        (tmp_path / "metrics.jsonl").write_text("")
+        for step, value in ((10, 1.0), (20, 5.0)):
+            evaluated(tmp_path, step, **{metric: value, "chrf": value})
+        choice.update()
+        assert choice.stopped == stops
+
+
+def test_a_metric_that_evaluations_do_not_have():
+    with pytest.raises(UsageError, match="unknown metric 'belu'; did you mean 'bleu'"):
+        Criterion.named("belu", ["bleu"])
+    with pytest.raises(UsageError, match="unknown metric 'bleu'"):
+        Criterion.named("bleu", ["bracketing_f1"])
+
+
+@pytest.mark.parametrize(("metric", "text"), [("bleu", "a"), ("bracketing_f1", "(S (NN a))")])
+def test_scores_have_the_metrics_that_can_be_named(metric, text):
+    values = score_outputs(metric, [Output(text)], [text]).values
+    nameable = {value.name for value in registry.metric(metric).values}
+    assert nameable == {name for name in values if not name.endswith("_signature")}
+
+
+def test_too_few_checkpoints(tmp_path):
+    for step in (10, 20):
+        evaluated(tmp_path, step, bleu=step, loss=1.0)
+    forget(tmp_path, 10)
+    criterion = Criterion.named("", ["bleu"])
+    assert selection.best_checkpoints(tmp_path, criterion, 1) == [str(tmp_path / "model.ckpt-20")]
+    with pytest.raises(UserError, match=r"1 checkpoints with a bleu .* fewer than 2"):
+        selection.best_checkpoints(tmp_path, criterion, 2)
+    forget(tmp_path, 20)
+    with pytest.raises(UserError, match=r"holds no checkpoint with a bleu .* larger --keep_best"):
+        selection.best_checkpoints(tmp_path, criterion, 1)
+    with pytest.raises(
+        UserError, match=r"no evaluation in .*metrics\.jsonl has a finite ter: train"
+    ):
+        selection.best_checkpoints(tmp_path, Criterion.named("", ["ter"]), 1)
+
+
+def test_a_kept_checkpoint_of_another_training_is_replaced(tmp_path):
+    evaluated(tmp_path, 3, bleu=1.0)
+    selection.keep_best(tmp_path, [3])
+    forget(tmp_path, 3)
+    for end in ("index", "data-00000-of-00001"):
+        (tmp_path / f"model.ckpt-3.{end}").write_text(f"other {end}")
+    selection.keep_best(tmp_path, [3])
+    assert set(kept(tmp_path).values()) == {"other index", "other data-00000-of-00001"}
