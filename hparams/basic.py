@@ -127,6 +127,11 @@ class BasicHParams(HParams):
         return None
 
     @property
+    def prepends_inputs(self) -> bool:
+        """Whether training joins source and target into one sequence."""
+        return False
+
+    @property
     def accumulate_steps(self) -> int:
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)

@@ -35,6 +35,26 @@ def attention_lm_small() -> TransformerHParams:
 
 
 @registry.register_hparams
+def attention_lm_translation() -> TransformerHParams:
+    """T2T's set for translation by the decoder alone, which reads the source before the target."""
+    return attention_lm_base().copy(
+        prepend_mode="prepend_inputs_masked_attention",
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+        learning_rate=0.4,
+        max_length=512,
+        label_smoothing=0.1,
+        shared_embedding_and_softmax_weights=True,
+    )
+
+
+@registry.register_hparams
+def attention_lm_translation_l12() -> TransformerHParams:
+    """T2T's deeper set: 12 layers, 4,096 subwords per batch."""
+    return attention_lm_translation().copy(num_hidden_layers=12, batch_size=4096)
+
+
+@registry.register_hparams
 def transformer_lm_tpu_0() -> TransformerHParams:
     """T2T's language model of 92 million parameters: 1,024 features, four heads, Adafactor.
 

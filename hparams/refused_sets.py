@@ -21,11 +21,8 @@ NEEDS: Mapping[str, str] = {
     "numbers as inputs, which no model here reads": """
         transformer_timeseries transformer_timeseries_tpu
     """,
-    "prepend_mode, source and target in one sequence; instead: transformer_base_v2 or "
-    "transformer_base_v1 with max_length=0, which have an encoder": """
-        attention_lm_translation attention_lm_translation_full_attention
-        attention_lm_translation_l12 transformer_prepend transformer_prepend_v1
-        transformer_prepend_v2
+    "prepend_mode=prepend_inputs_full_attention; instead: attention_lm_translation": """
+        attention_lm_translation_full_attention
     """,
     "a memory of earlier parts of a text; instead: transformer_wikitext103_l4k_v0": """
         transformer_wikitext103_l16k_memory_v0 transformer_wikitext103_l4k_memory_v0

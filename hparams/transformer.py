@@ -30,6 +30,13 @@ class TransformerHParams(MixtureOfExpertsHParams):
     # The neighbourhood is centred on the position; if r is even, one more lies before than after.
     attention_neighborhood: int = 0  # r: positions around each that self-attention sees; 0: all
     use_target_space_embedding: bool = False  # add a learned vector to all encoder inputs, as T2T
+    # T2T's prepend_inputs_masked_attention: the decoder reads the source before the target, and
+    # learns to predict both.
+    prepend_mode: str = option(
+        "none",
+        "Whether the decoder reads the source before the target.",
+        choices=("none", "prepend_inputs_masked_attention"),
+    )
 
     # For ffn_layer=parameter_attention, which has `filter_size` key-value pairs per head.
     parameter_attention_heads: int = 0  # paper: h_p; 0: num_heads
@@ -48,6 +55,11 @@ class TransformerHParams(MixtureOfExpertsHParams):
 
     # Recompute layers in the backward pass: less memory, more time, the same gradients.
     recompute_activations: bool = False
+
+    @property
+    def prepends_inputs(self) -> bool:
+        """Whether training joins source and target into one sequence."""
+        return self.prepend_mode != "none"
 
     @property
     def encoder_layers(self) -> int:

@@ -8,6 +8,7 @@ from t2t_lite import registry
 from t2t_lite.hparams.transformer import (
     TransformerHParams,
     transformer_base,
+    transformer_base_v1,
     transformer_base_v2,
     transformer_big,
     transformer_tiny,
@@ -206,6 +207,28 @@ def transformer_parsing_ice() -> TransformerHParams:
         learning_rate_warmup_steps=16000,
         shared_embedding_and_softmax_weights=False,
     )
+
+
+@registry.register_hparams
+def transformer_prepend_v1() -> TransformerHParams:
+    """`transformer_base_v1` whose decoder reads the source before the target."""
+    return _prepend(transformer_base_v1())
+
+
+@registry.register_hparams
+def transformer_prepend_v2() -> TransformerHParams:
+    """`transformer_base_v2` whose decoder reads the source before the target."""
+    return _prepend(transformer_base_v2())
+
+
+@registry.register_hparams
+def transformer_prepend() -> TransformerHParams:
+    """Another name of `transformer_prepend_v2`."""
+    return transformer_prepend_v2()
+
+
+def _prepend(hparams: TransformerHParams) -> TransformerHParams:
+    return hparams.copy(prepend_mode="prepend_inputs_masked_attention", max_length=0)
 
 
 @registry.register_hparams

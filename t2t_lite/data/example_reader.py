@@ -13,7 +13,7 @@ import tensorflow as tf
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.data.records import FRAME_BYTES, read_examples
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class ExampleReader:
         has_labels: whether targets are a label and EOS.
         change: what is done to the examples of training first; None: nothing.
         evaluation_change: the same for those of evaluation.
+        prepends_inputs: whether targets of training are source, 0 and target (`prepend_mode`).
     """
 
     reverse: bool = False
@@ -76,10 +77,20 @@ class ExampleReader:
     has_labels: bool = False
     change: Change | None = None
     evaluation_change: Change | None = None
+    prepends_inputs: bool = False
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
-        """Returns the reader for training and evaluating on `problem` with `hparams`."""
+        """Returns the reader for training and evaluating on `problem` with `hparams`.
+
+        Raises:
+            UsageError: the hparams prepend inputs, which the problem does not have.
+        """
+        if hparams.prepends_inputs and not problem.has_inputs:
+            raise UsageError(
+                f"hparam prepend_mode: problem {problem.name!r} has no inputs to prepend; set it "
+                "to none"
+            )
         splits = DatasetSplit.TRAIN, DatasetSplit.EVAL
         change, evaluation_change = (_change_of(problem, hparams, split) for split in splits)
         return dataclasses.replace(
@@ -89,6 +100,7 @@ class ExampleReader:
             max_target_length=0 if change else hparams.max_target_seq_length,
             change=change,
             evaluation_change=evaluation_change,
+            prepends_inputs=hparams.prepends_inputs,
         )
 
     @classmethod
@@ -117,14 +129,17 @@ class ExampleReader:
             inputs, targets = targets, inputs
         if self.copy:
             targets = inputs
-        return {
-            "inputs": _cut(inputs, self.max_input_length),
-            "targets": _cut(targets, self.max_target_length),
-        }
+        inputs = _cut(inputs, self.max_input_length)
+        if self.prepends_inputs:
+            separator = tf.zeros_like(inputs[:, :1])
+            targets = tf.concat([inputs, separator, targets], axis=1)
+        return {"inputs": inputs, "targets": _cut(targets, self.max_target_length)}
 
     def uncut(self) -> Self:
-        """Returns a reader of the same examples that does not truncate them."""
-        return dataclasses.replace(self, max_input_length=0, max_target_length=0)
+        """Returns a reader of the same sides that neither truncates nor joins them."""
+        return dataclasses.replace(
+            self, max_input_length=0, max_target_length=0, prepends_inputs=False
+        )
 
     def of_model_sides(self) -> Self:
         """Returns a reader of changed examples, with the sides that the model sees."""
@@ -134,7 +149,7 @@ class ExampleReader:
 
     def of_evaluation(self) -> Self:
         """Returns the reader of examples for evaluation."""
-        return dataclasses.replace(self, change=self.evaluation_change)
+        return dataclasses.replace(self, change=self.evaluation_change, prepends_inputs=False)
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""

@@ -105,6 +105,11 @@ def convert(
             f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
             "SavedModel (--format=savedmodel)"
         )
+    if hparams.prepends_inputs:
+        raise UserError(
+            f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
+            "source; export a SavedModel (--format=savedmodel)"
+        )
     if not model.has_inputs:
         raise UserError(
             "a language model: the export for CTranslate2 is for models with a source; export a "

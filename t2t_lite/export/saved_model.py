@@ -90,7 +90,7 @@ class IdsModule(tf.Module):
 
     def __init__(self, model: Seq2Seq, search: SearchLoop, hparams: DecodeHParams) -> None:
         super().__init__()
-        self.has_inputs = model.has_inputs
+        self.has_inputs = model.takes_inputs
         self._search = search
         self._hparams = hparams
         self.max_input_size = max_input_size(model, hparams)
@@ -251,7 +251,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
                 path=f"{kind}/{folder.name.removesuffix(files.INCOMPLETE)}",
                 imports=_IMPORT_TEXT if kind == TRANSLATE and needs_tensorflow_text(run) else "",
                 limit=f"the first {limit} subwords" if limit else "all subwords",
-                **(_DETAILS if model.has_inputs else _PROMPT_DETAILS)[kind],
+                **(_DETAILS if model.takes_inputs else _PROMPT_DETAILS)[kind],
             )
             write_companions(folder, run, readme)
     log.info("wrote %s", " and ".join(f"{export_dir}/{kind}" for kind in modules))
@@ -261,7 +261,7 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
     """Returns the modules to export, by kind."""
     encoders = run.encoders
     ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
-    read = "inputs" if model.has_inputs else "targets"  # a language model reads prompts
+    read = "inputs" if model.takes_inputs else "targets"  # a language model reads prompts
     inputs, targets = (graph_tokenizer(encoders[name]) for name in (read, "targets"))
     if inputs and targets and is_plain_text(run.problem):
         return {IDS: ids, TRANSLATE: TranslateModule(ids, inputs, targets)}
@@ -276,7 +276,7 @@ def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str
 
 def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
     """Returns the number of ids of a source that the model reads; 0: all, as of a prompt."""
-    if not model.has_inputs:
+    if not model.takes_inputs:
         return 0
     return hparams.source_limit([model.hparams.max_length])
 

@@ -35,7 +35,6 @@ ONLY = {
     "num_area_layers": "0",
     "num_inrecurrence_layers": "1",
     "position_start_index": "none",
-    "prepend_mode": "none",
     "proximity_bias": "0",
     "step_timing_signal_type": "learned",
     "symbol_modality_skip_top": "0",

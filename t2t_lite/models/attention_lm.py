@@ -1,9 +1,12 @@
 """T2T's attention_lm: the Transformer's decoder alone, as a language model."""
 
+from typing import Any
+
 import keras
 
 from t2t_lite.errors import UsageError
-from t2t_lite.models.transformer import Transformer
+from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.models.transformer import Transformer, require_one_vocabulary
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -11,7 +14,8 @@ class AttentionLM(Transformer):
     """A language model (T2T: `models/research/attention_lm.py`).
 
     Layers of self-attention to earlier targets and of a feed-forward network: what a `Transformer`
-    is without a source. Only its name, and so T2T's sets and commands, differ.
+    is without a source. Only its name, and so T2T's sets and commands, differ. With the hparam
+    `prepend_mode` it translates: the decoder reads each source before its target.
 
     Examples:
         >>> model = AttentionLM("attention_lm_small", 0, targets_vocab_size=32000)
@@ -19,7 +23,7 @@ class AttentionLM(Transformer):
 
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
-        inputs_vocab_size: 0, since there is no source.
+        inputs_vocab_size: 0, since there is no source; with `prepend_mode`, V.
         targets_vocab_size: V.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
@@ -27,11 +31,19 @@ class AttentionLM(Transformer):
         UsageError: the problem has inputs, or an hparam is wrong.
     """
 
-    def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
-        if self.has_inputs:
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        inputs_vocab_size: int,
+        targets_vocab_size: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(hparams, 0, targets_vocab_size, **kwargs)
+        if inputs_vocab_size and not self.hparams.prepends_inputs:
             raise UsageError(
                 "attention_lm is a language model, and the problem has inputs, which it would "
-                "ignore: use --model=transformer"
+                "ignore: use --model=transformer, or --hparams=prepend_mode="
+                "prepend_inputs_masked_attention"
             )
-        super().make_layers()
+        if inputs_vocab_size:
+            require_one_vocabulary(inputs_vocab_size, targets_vocab_size)

@@ -149,6 +149,11 @@ class Seq2Seq(HParamsModel, abc.ABC):
         embeddings and `output_projection` are set.
         """
 
+    @property
+    def takes_inputs(self) -> bool:
+        """Whether a call takes sources: for an encoder, or prepended to the targets."""
+        return self.has_inputs or self.hparams.prepends_inputs
+
     # ---- training
 
     def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
@@ -157,19 +162,22 @@ class Seq2Seq(HParamsModel, abc.ABC):
         Raises:
             UsageError: `features` is not a dict, or lacks a side.
         """
-        sides = _SIDES if self.has_inputs else ("targets",)
+        self._require_sides(features)
+        hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
+        return self.output_projection(hidden)
+
+    def _require_sides(self, features: Features) -> None:
+        sides = _SIDES if self.takes_inputs else ("targets",)
         if not isinstance(features, Mapping) or not {*sides} <= features.keys():
             given = list(features) if isinstance(features, Mapping) else type(features).__name__
             raise UsageError(
                 f"{type(self).__name__} was called with {given}: expected "
                 '{"inputs": ids [B, S], "targets": ids [B, T]}'
             )
-        hidden = self.hidden(self._with_dropped_symbols(features, training), training=training)
-        return self.output_projection(hidden)
 
     def input_signature(self) -> list[Any]:
         """Returns the specs of the features that `export` lets its callers pass."""
-        sides = _SIDES if self.has_inputs else ("targets",)
+        sides = _SIDES if self.takes_inputs else ("targets",)
         return [{side: keras.InputSpec(shape=(None, None), dtype="int32") for side in sides}]
 
     def make_train_function(self, *args: Any, **kwargs: Any) -> Any:

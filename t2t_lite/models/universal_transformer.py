@@ -120,6 +120,7 @@ class UniversalTransformer(Transformer):
         """See `Seq2Seq.make_layers`."""
         require_choice(self.hparams, "recurrence_type", "basic", "act")
         require_choice(self.hparams, "act_type", "basic", "accumulated")
+        require_choice(self.hparams, "prepend_mode", "none")
         require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
         super().make_layers()
         self.encoder_steps = _steps(self)

@@ -38,7 +38,7 @@ class Ensemble:
     @property
     def has_inputs(self) -> bool:
         """Whether there is a source: language models have none."""
-        return self.models[0].has_inputs
+        return self.models[0].takes_inputs
 
     @property
     def has_source_attention(self) -> bool:

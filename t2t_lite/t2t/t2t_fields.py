@@ -29,6 +29,7 @@ _ONLY_TRAINING: Mapping[str, Any] = {
     "num_trainable_top_decoder_layers": -1,
     "pack_dataset": False,
     "position_features": "",
+    "prepend_mode": "none",  # of models other than the Transformer
     "pretrained_model_dir": "",
     "sampling_method": "argmax",
     "scheduled_sampling_prob": 0.0,
@@ -48,8 +49,6 @@ INSTEAD: Mapping[str, str] = {
     "gpu_automatic_mixed_precision": "set dtype to float16",
     "input_modalities": _SYMBOLS,
     "modality": _SYMBOLS,
-    "prepend_mode": "leave it out, since the encoder reads the source; or a language model of both "
-    "texts, a Text2SelfProblem whose targets are source and target (docs/language-models.md)",
     "pretrained_model_dir": "t2t-trainer --warm_start_from",
     "sampling_method": "t2t-decoder --decode_hparams=sampling_temp=...",
     "target_modality": _SYMBOLS,

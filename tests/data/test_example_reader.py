@@ -36,6 +36,13 @@ def parse(reader, *examples):
         ({"max_input_length": 3}, [11, 12, 1], [21, 22, 1]),
         ({"max_target_length": 1}, [11, 12, 13, 1], [1]),
         ({"reverse": True, "max_input_length": 2}, [21, 1], [11, 12, 13, 1]),
+        ({"prepends_inputs": True}, [11, 12, 13, 1], [11, 12, 13, 1, 0, 21, 22, 1]),
+        (
+            {"prepends_inputs": True, "max_input_length": 2, "max_target_length": 4},
+            [11, 1],
+            [11, 1, 0, 1],
+        ),
+        ({"prepends_inputs": True, "reverse": True}, [21, 22, 1], [21, 22, 1, 0, 11, 12, 13, 1]),
     ],
 )
 def test_reverse_copy_and_cut(options, inputs, targets):

@@ -26,6 +26,8 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
         BatchingScheme.from_hparams(hparams, training)
     ExampleReader.of(registry.problem("text2text_tmpdir"), hparams)
     Rewriter.asked_for(hparams)
-    # The size of the shuffle buffer is an argument of its own.
-    assert {*hparams.read, "batch_shuffle_size"} == set(BasicHParams.of_batches)
+    # The size of the shuffle buffer is an argument of its own, and `prepends_inputs` no hparam.
+    assert {*hparams.read, "batch_shuffle_size"} - {"prepends_inputs"} == set(
+        BasicHParams.of_batches
+    )
     assert len(BasicHParams.of_batches) == len(set(BasicHParams.of_batches))

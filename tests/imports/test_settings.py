@@ -66,7 +66,6 @@ def test_old_files_have_numbers_for_switches_and_nothing_for_no_positions():
         ("num_area_layers", 1, "1"),
         ("num_inrecurrence_layers", 2, "2"),
         ("position_start_index", "random", "random"),
-        ("prepend_mode", "prepend_inputs_full_attention", "prepend_inputs_full_attention"),
         ("proximity_bias", True, "1"),
         ("step_timing_signal_type", "sinusoid", "sinusoid"),
         ("symbol_modality_skip_top", True, "1"),

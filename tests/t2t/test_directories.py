@@ -145,6 +145,7 @@ RUNNING = [
         training="optimizer=Adafactor: an old name; write adafactor",
     ),
     Case("sets_and_optimizers", "set_problem", "set_tpu"),
+    Case("sets_and_optimizers", "set_problem", "set_prepend"),
     Case("sets_and_optimizers", "set_problem", "set_len"),
     Case("sets_and_optimizers", "set_problem", "set_ut", "universal_transformer"),
     Case("sets_and_optimizers", "set_problem", "set_lstm_base", "lstm_seq2seq_attention"),
@@ -233,13 +234,6 @@ REFUSED_TRAINING = [
         model="my_model",
         training="model 'my_model' does not run here: tensor2tensor.utils.t2t_model.T2TModel is "
         "not available in t2t_lite; instead: port the model: docs/extending.md",
-    ),
-    Case(
-        "sets_and_optimizers",
-        "set_problem",
-        "set_prepend",
-        training="'transformer_prepend' is not available: it needs prepend_mode, source and "
-        "target in one sequence; instead: transformer_base_v2",
     ),
     Case(
         "sets_and_optimizers",

@@ -201,7 +201,7 @@ def usr_area():
 
 @registry.register_hparams
 def usr_lm():
-  return attention_lm.attention_lm_translation_l12()
+  return attention_lm.attention_lm_translation_full_attention()
 
 @registry.register_ranged_hparams
 def usr_range(rhp):
@@ -219,6 +219,7 @@ def test_sets_that_start_from_t2ts(directory):
             "transformer_tpu",
             {"batch_size": 1024, "learning_rate_constant": 0.1},
         ),
+        "usr_prepend": ("transformer_prepend_v2", {}),
         "usr_evolved": ("evolved_transformer_big", {}),
         "usr_lstm": ("lstm_seq2seq", {"attention_mechanism": "luong", "dropout": 0.3}),
     }
@@ -236,9 +237,8 @@ def test_sets_that_start_from_t2ts(directory):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("usr_prepend", "'transformer_prepend' is not available: it needs prepend_mode.*_base_v2"),
         ("usr_area", "'lstm_area_attention_base' is not available: it needs attention to areas"),
-        ("usr_lm", "'attention_lm_translation_l12' is not available: it needs prepend_mode"),
+        ("usr_lm", "'attention_lm_translation_full_attention' is not available: it needs prepend_"),
         ("transformer_librispeech", "'transformer_librispeech' is not available: it needs speech"),
     ],
 )
