@@ -100,4 +100,4 @@ def test_what_cannot_be(model):
     with pytest.raises(UserError, match=r"prepend_mode|only Transformers"):
         convert(model)
     with pytest.raises(UsageError, match="prepend_mode"):
-        make_model(UniversalTransformer, pos="none")
+        UniversalTransformer("universal_transformer_tiny", V, V, prepend_mode=MODE)
