@@ -86,20 +86,17 @@ class _Endpoints:
         return await asyncio.to_thread(parse, body, self._config)
 
     async def _body(self, request: Request) -> bytes:
-        """Reads a body; a refused one too, to its end, or the client might not get the answer."""
+        if refusal := _media_refusal(request) or self._worker.refusal():
+            raise refusal
         body, limit = bytearray(), self._config.max_body_size
-        refusal = _media_refusal(request) or self._worker.refusal()
         try:
             async for chunk in request.stream():
-                if refusal is None:
-                    body += chunk
-                    if len(body) > limit:
-                        message = f"the body is too long: at most {limit} bytes are allowed"
-                        refusal = HTTPException(413, message)
+                body += chunk
+                if len(body) > limit:
+                    message = f"the body is too long: at most {limit} bytes are allowed"
+                    raise HTTPException(413, message)
         except ClientDisconnect as error:
             raise HTTPException(400, "the body is incomplete") from error
-        if refusal:
-            raise refusal
         return bytes(body)
 
 

@@ -3,15 +3,22 @@
 uvicorn itself limits only the time between an answer and the first byte of the next request: a
 client that sends a byte now and then, or none at all, or that does not read its answer, would keep
 its connection, and the shutdown of the server, waiting forever.
+
+`Protocol` sees a connection by asyncio's callbacks, `WholeRequests` its requests by ASGI.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import cast
+import contextlib
+import http
+import json
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import ClassVar
 
-import h11
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from t2t_lite.serving._private_api import Connection
 from t2t_lite.serving.config import ServerConfig
 
 # The application answers a late request this long before its connection is closed.
@@ -48,7 +55,7 @@ class _Deadline:
             self._timer = self._loop.call_later(seconds, self._call)
 
 
-class Protocol(Connection):
+class Protocol(H11Protocol):
     """Closes the connections of clients that keep the server waiting.
 
     Attributes:
@@ -62,6 +69,7 @@ class Protocol(Connection):
         max_connections: limit of open connections. When one more comes, the one that has kept the
             server waiting longest is closed; if none has for `patience_seconds`, the new one is
             answered 503.
+        is_answering: whether an answer has begun and not ended.
     """
 
     header_seconds = 10.0
@@ -69,9 +77,9 @@ class Protocol(Connection):
     closing_seconds = 5.0
     patience_seconds = 1.0
     max_connections = ServerConfig.max_connections
-    _reading: _Deadline
-    _writing: _Deadline
-    _awaits_body = False
+    is_answering = False
+    _open: ClassVar[set["Protocol"]]
+    _requests = 0  # that are being read or answered
     _is_shutting_down = False
 
     @classmethod
@@ -83,92 +91,164 @@ class Protocol(Connection):
             # The whole shutdown must fit into the timeout.
             "closing_seconds": min(cls.closing_seconds, config.timeout / 2),
             "max_connections": config.max_connections,
+            "_open": set(),
         }
         return type("LimitedProtocol", (cls,), limits)
 
-    @property
-    def waits_since(self) -> float | None:
-        """When the server began to wait for the client; None while it is not waiting."""
-        times = [d.since for d in (self._reading, self._writing) if d.since is not None]
-        return min(times, default=None)
-
     # ---- asyncio's callbacks
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Starts to wait for the first request."""
-        transport = cast(asyncio.Transport, transport)
         super().connection_made(transport)
+        self._transport = transport
         # A late request is dropped, but what has been written is sent; an unread answer is dropped.
         self._reading = _Deadline(transport.close)
         self._writing = _Deadline(transport.abort)
         transport.set_write_buffer_limits(0)  # so that any unsent byte calls `pause_writing`
-        if len(self.open_connections) > self.max_connections and not self._make_room():
-            self.refuse(503, "too many connections: try again later", ("retry-after", "1"))
+        self._open.add(self)
+        if len(self._open) > self.max_connections and not self._make_room():
+            self._refuse(503, "too many connections: try again later", "retry-after: 1\r\n")
         else:
-            self._watch_request()
+            self._read_within(self.header_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        """Handles what has arrived; requests run in tasks that inherit this context."""
+        _CONNECTION.set(self)
+        super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops waiting."""
         super().connection_lost(exc)
+        self._open.discard(self)
         self._reading.stop()
         self._writing.stop()
 
     def pause_writing(self) -> None:
         """Starts to wait for the client to read its answer."""
         super().pause_writing()
-        self._writing.start(self.closing_seconds if self._is_shutting_down else self.answer_seconds)
+        self._writing.start(self._allowed(self.answer_seconds))
 
     def resume_writing(self) -> None:
         """Stops waiting: everything is sent."""
         super().resume_writing()
         self._writing.stop()
 
-    # ---- uvicorn's callbacks
+    # ---- uvicorn's calls
 
-    def events_handled(self) -> None:
-        """Updates the deadline of the request."""
-        self._watch_request()
-
-    def shutdown_started(self) -> None:
-        """Closes connections that wait for the client, soon if they are within a request."""
+    def shutdown(self) -> None:
+        """Closes the connection if it waits for the client, soon if it is within a request."""
         self._is_shutting_down = True
         self._reading.shorten(self.closing_seconds)
         self._writing.shorten(self.closing_seconds)
+        if not self._transport.is_closing():
+            super().shutdown()
 
-    def refuse_malformed(self, message: str) -> None:
-        """Answers 400, unless an answer has begun."""
-        self.abandon_request()
-        if self.can_answer:
-            self.refuse(400, message)
+    def send_400_response(self, msg: str) -> None:
+        """Answers in JSON what is not HTTP, unless an answer has begun.
+
+        This is uvicorn's own way to answer, in plain text; a release that lacks it keeps that.
+        """
+        if self.is_answering:
+            self._transport.close()
         else:
-            self.close()
+            self._refuse(400, msg)
 
     # ---- deadlines
 
-    def _watch_request(self) -> None:
-        state = self.client_state
-        if self.is_closing or state not in (h11.IDLE, h11.SEND_BODY):
-            self._reading.stop()
-            return
-        awaits_body = state is h11.SEND_BODY
-        if self._reading.since is None or awaits_body != self._awaits_body:
-            seconds = self.body_seconds if awaits_body else self.header_seconds
-            if self._is_shutting_down:
-                seconds = min(seconds, self.closing_seconds)
-            self._reading.start(seconds)
-        self._awaits_body = awaits_body
+    @contextlib.contextmanager
+    def request(self, awaits_body: bool) -> Iterator[None]:
+        """Waits no longer for headers within the block, but for a body if the request has one."""
+        self._requests += 1
+        self.request_arrived()
+        if awaits_body:
+            self._read_within(self.body_seconds)
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            if not self._requests:  # else the next one has begun
+                self._read_within(self.header_seconds)
+
+    def request_arrived(self) -> None:
+        """Stops to wait for the client to send something."""
+        self._reading.stop()
+
+    def _read_within(self, seconds: float) -> None:
+        if not self._transport.is_closing():
+            self._reading.start(self._allowed(seconds))
+
+    def _allowed(self, seconds: float) -> float:
+        return min(seconds, self.closing_seconds) if self._is_shutting_down else seconds
 
     def _make_room(self) -> bool:
         """Closes the connection that has kept the server waiting longest, if any is late."""
-        late = self.now - self.patience_seconds
+        late = asyncio.get_running_loop().time() - self.patience_seconds
         waiting = [
             (since, id(other), other)
-            for other in self.open_connections
-            if isinstance(other, Protocol) and other is not self
-            if (since := other.waits_since) is not None and since <= late
+            for other in self._open - {self}
+            for since in (other._reading.since, other._writing.since)
+            if since is not None and since <= late
         ]
         if not waiting:
             return False
         *_, slowest = min(waiting)
-        slowest.abort()
+        self._open.discard(slowest)
+        slowest._transport.abort()
         return True
+
+    def _refuse(self, status: int, message: str, more_headers: str = "") -> None:
+        """Answers with an error, and closes the connection."""
+        body = json.dumps({"error": message})
+        self._transport.write(
+            f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+            f"connection: close\r\n{more_headers}\r\n{body}".encode()
+        )
+        self._transport.close()
+
+
+# The connection of the request in progress.
+_CONNECTION: ContextVar[Protocol] = ContextVar("connection")
+
+
+class WholeRequests:
+    """ASGI middleware: an answer ends no sooner than its request has arrived.
+
+    Otherwise the connection would be closed on a client that is still sending, which might lose the
+    answer.
+
+    Args:
+        app: answers the requests; may read them or not.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        connection = _CONNECTION.get()
+        headers = Headers(scope=scope)
+        awaits_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+        async def receive_part() -> Message:
+            nonlocal awaits_body
+            message = await receive()
+            if not message.get("more_body"):  # the last part, or the client has gone
+                awaits_body = False
+                connection.request_arrived()
+            return message
+
+        async def send_part(message: Message) -> None:
+            is_last = message["type"] == "http.response.body" and not message.get("more_body")
+            connection.is_answering = True
+            if is_last and awaits_body:
+                await send({**message, "more_body": True})
+                while awaits_body:
+                    await receive_part()
+                message = {"type": "http.response.body"}
+            if is_last:
+                connection.is_answering = False  # what follows may be the next request
+            await send(message)
+
+        with connection.request(awaits_body):
+            await self._app(scope, receive_part, send_part)

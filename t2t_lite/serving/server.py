@@ -20,7 +20,7 @@ from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import allowed_hosts, bracketed
 from t2t_lite.serving.metrics import ServerMetrics
-from t2t_lite.serving.protocol import Protocol
+from t2t_lite.serving.protocol import Protocol, WholeRequests
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.worker import Worker
 
@@ -143,7 +143,7 @@ def make_server(
     metrics.queue_length.set_function(lambda: worker.waiting)
     app = make_app(worker, metrics, config, about, allowed_hosts(listener, config.host))
     settings = uvicorn.Config(
-        app,
+        WholeRequests(app),
         http=Protocol.limited(config),
         lifespan="off",
         ws="none",

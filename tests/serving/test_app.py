@@ -68,6 +68,12 @@ def test_other_paths_and_methods_are_errors_in_json(serve):
             assert list(json.loads(answer.content)) == ["error"]
 
 
+def test_a_large_body_that_nobody_reads_is_no_obstacle_to_the_answer(serve):
+    with serve() as server:
+        for method, path, status in (("GET", "/health", 200), ("POST", "/nothing", 404)):
+            assert server.ask(method, path, b" " * 5_000_000).status == status
+
+
 def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve, gate):
     with serve(gate, queue_size=3) as server, ThreadPoolExecutor(4) as clients:
         first = clients.submit(server.translate, text="0")
