@@ -49,7 +49,7 @@ def train_dataset(
 
     Every epoch covers all examples once, in an order given by (seed, epoch). Buckets fill across
     epochs, so that no example is lost however few there are. If `scheme` drops all examples, the
-    iterator never returns: see `example_reader.count_examples`.
+    iterator never returns: see `data_statistics.count_examples`.
 
     Args:
         paths: the TFRecord files.

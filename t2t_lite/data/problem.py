@@ -7,15 +7,12 @@ module imports neither TensorFlow nor Keras: listing problems must stay quick.
 import abc
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.text_encoder import NoText, TextEncoder
-
-if TYPE_CHECKING:
-    from t2t_lite.generation.config import DatagenOptions
 
 
 class DatasetSplit:
@@ -79,7 +76,7 @@ class Problem(abc.ABC):
     renamed_hooks: ClassVar[Mapping[str, str]] = {"show": "postprocess"}
 
     # What `generate_data` does by default: set by data generation, which problems know nothing of.
-    default_generation: "Callable[[str, str, DatagenOptions | None], None] | None" = None
+    default_generation: Callable[[str, str, Any], None] | None = None
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         if (was_reversed or was_copy) and not self.has_inputs:
@@ -193,9 +190,7 @@ class Problem(abc.ABC):
         """
         return self.source_files(tmp_dir, dataset_split)
 
-    def generate_data(
-        self, data_dir: str, tmp_dir: str, options: "DatagenOptions | None" = None
-    ) -> None:
+    def generate_data(self, data_dir: str, tmp_dir: str, options: Any = None) -> None:
         """Generates the missing vocabulary and TFRecord files; `t2t_lite.generate_data` calls it.
 
         A subclass may override it, and call this one.
@@ -203,7 +198,7 @@ class Problem(abc.ABC):
         Args:
             data_dir: folder of the results.
             tmp_dir: folder of the raw files and downloads.
-            options: how to generate; None: the defaults.
+            options: how to generate, a `generation.config.DatagenOptions`; None: the defaults.
 
         Raises:
             UsageError: called by hand; the message names what to call instead.
@@ -215,7 +210,7 @@ class Problem(abc.ABC):
             )
         self.default_generation(data_dir, tmp_dir, options)
 
-    def run_generate_data(self, data_dir: str, tmp_dir: str, options: "DatagenOptions") -> None:
+    def run_generate_data(self, data_dir: str, tmp_dir: str, options: Any) -> None:
         """Calls `generate_data`; overridden where that has other arguments."""
         self.generate_data(data_dir, tmp_dir, options)
 

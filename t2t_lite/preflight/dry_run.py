@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.example_reader import DataStatistics, ExampleReader, count_examples
+from t2t_lite.data.data_statistics import DataStatistics, count_examples
+from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UserError

@@ -12,16 +12,13 @@ import os
 import pathlib
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.metrics.metrics import check_metrics, evaluation_values
+from t2t_lite.metrics.metrics import evaluation_values
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
 from t2t_lite.runs.metrics_file import METRICS, read_metrics
-
-if TYPE_CHECKING:
-    from t2t_lite.training.config import TrainerConfig
 
 log = logging.getLogger(__name__)
 
@@ -99,33 +96,40 @@ def has_plateaued(curve: Curve, last: int, steps: int, delta: float) -> bool:
     return bool(before) and max(since, default=-math.inf) < max(before) + delta
 
 
+class EarlyStopping(NamedTuple):
+    """When training stops: `steps` updates without an improvement by `delta`."""
+
+    criterion: Criterion
+    steps: int
+    delta: float
+
+    def is_due(self, folder: pathlib.Path) -> bool:
+        """Whether a run's evaluations have stopped improving."""
+        last = max(_evaluated(folder), default=0)
+        return has_plateaued(self.criterion.curve(folder), last, self.steps, self.delta)
+
+
 class Selection:
     """Selects checkpoints and decides on early stopping, by a run's evaluations.
 
     Args:
         folder: the run folder.
-        config: the metrics, the number of checkpoints to keep, and how long to wait.
-        metrics: `Problem.metrics`.
-
-    Raises:
-        UsageError: evaluations of this problem have no such metric.
-        UserError: one of its metrics cannot be computed on this machine.
+        criterion: which checkpoints are the best.
+        keep: the number of best checkpoints to keep.
+        early_stopping: when to stop; None: never.
     """
 
     def __init__(
-        self, folder: pathlib.Path, config: "TrainerConfig", metrics: Sequence[str]
+        self,
+        folder: pathlib.Path,
+        criterion: Criterion,
+        keep: int,
+        early_stopping: EarlyStopping | None = None,
     ) -> None:
-        check_metrics(metrics)
         self._folder = folder
-        self._keep = config.keep_best_max
-        self._best = Criterion.named(config.best_metric, metrics)
-        self._steps = config.eval_early_stopping_steps
-        self._delta = config.eval_early_stopping_metric_delta
-        self._stopping = Criterion.named(
-            config.eval_early_stopping_metric,
-            metrics,
-            config.eval_early_stopping_metric_minimize,
-        )
+        self._criterion = criterion
+        self._keep = keep
+        self._early_stopping = early_stopping
         self.stopped = False
 
     def update(self) -> None:
@@ -133,20 +137,18 @@ class Selection:
 
         Call it after every evaluation, when its checkpoint is on disk.
         """
-        curve = self._best.curve(self._folder)
+        curve = self._criterion.curve(self._folder)
         there = {step: value for step, value in curve.items() if _prefix(self._folder, step)}
         keep_best(self._folder, best_steps(there, self._keep))
-        if self._steps is not None and not self.stopped:
-            curve = self._stopping.curve(self._folder)
-            last = max(_evaluated(self._folder), default=0)
-            self.stopped = has_plateaued(curve, last, self._steps, self._delta)
-            if self.stopped:
-                log.info(
-                    "stopping early: %s has not improved by %g in the last %d steps",
-                    self._stopping.name,
-                    self._delta,
-                    self._steps,
-                )
+        rule = self._early_stopping
+        if rule and not self.stopped and rule.is_due(self._folder):
+            self.stopped = True
+            log.info(
+                "stopping early: %s has not improved by %g in the last %d steps",
+                rule.criterion.name,
+                rule.delta,
+                rule.steps,
+            )
 
 
 def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:

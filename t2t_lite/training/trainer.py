@@ -18,7 +18,8 @@ from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.worker_sync import WorkerSync
 from t2t_lite.data.batching import BatchingScheme, batch_parts
-from t2t_lite.data.example_reader import ExampleReader, count_examples, naming_bad_file
+from t2t_lite.data.data_statistics import count_examples
+from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.rewriting import Rewriter
@@ -30,13 +31,13 @@ from t2t_lite.generation import findings
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.metrics.command_metric import ProgramError
 from t2t_lite.metrics.metric import Score
-from t2t_lite.metrics.metrics import output_metrics
+from t2t_lite.metrics.metrics import check_metrics, output_metrics
 from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Values, train_values
 from t2t_lite.reporting.samples import attention_images, sample_table
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.averaging import refuse_average
 from t2t_lite.runs.saving import Checkpoints, refuse_other_release
-from t2t_lite.runs.selection import Selection
+from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
 from t2t_lite.runs.training_files import TrainingFiles
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -128,7 +129,7 @@ class Trainer:
             self.model = self.run.build_model()
             self.optimizer = make_optimizer(self.hparams)
         self.evaluation = Evaluation(self.strategy, self.model)
-        self.selection = Selection(self.run.folder, config, self.run.problem.metrics)
+        self.selection = _selection(config, self.run)
         self.decoder = Decoder(
             self.model,
             self.run.problem,
@@ -419,6 +420,29 @@ def _decode_hparams(config: TrainerConfig) -> DecodeHParams:
         )
     problem = registry.problem(config.problem)
     return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
+
+
+def _selection(config: TrainerConfig, run: run_folder.RunFolder) -> Selection:
+    """Returns the choice of the best checkpoints, and of the end of training.
+
+    Raises:
+        UserError: evaluations have no such metric, or one cannot be computed on this machine.
+    """
+    metrics = run.problem.metrics
+    check_metrics(metrics)
+    stopping = Criterion.named(
+        config.eval_early_stopping_metric, metrics, config.eval_early_stopping_metric_minimize
+    )
+    steps = config.eval_early_stopping_steps
+    early_stopping = (
+        EarlyStopping(stopping, steps, config.eval_early_stopping_metric_delta) if steps else None
+    )
+    return Selection(
+        run.folder,
+        Criterion.named(config.best_metric, metrics),
+        config.keep_best_max,
+        early_stopping,
+    )
 
 
 def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:

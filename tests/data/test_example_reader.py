@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 
 from t2t_lite.data import records
 from t2t_lite.data.batching import batching_scheme
-from t2t_lite.data.example_reader import (
-    ExampleReader,
-    count_examples,
-    eval_examples,
-    naming_bad_file,
-)
+from t2t_lite.data.data_statistics import count_examples
+from t2t_lite.data.example_reader import ExampleReader, eval_examples, naming_bad_file
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError
 from t2t_lite.hparams.basic import BasicHParams

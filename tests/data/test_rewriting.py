@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from t2t_lite.data import records
 from t2t_lite.data.batching import batching_scheme
-from t2t_lite.data.example_reader import ExampleReader, count_examples
+from t2t_lite.data.data_statistics import count_examples
+from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UsageError

@@ -198,7 +198,7 @@ def test_hparams_are_checked_before_anything_is_read():
 
 
 def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pathlib.Path):
-    from t2t_lite.data import example_reader, input_pipeline
+    from t2t_lite.data import data_statistics, example_reader, input_pipeline
     from t2t_lite.data.batching import BatchingScheme
 
     class Captions(registry._problems["translate_ende_multi30k"]):
@@ -218,7 +218,7 @@ def test_agrees_with_what_training_reads(tmp_path: pathlib.Path, shared_data: pa
     paths = problem.filepaths(data_dir, DatasetSplit.TRAIN)
     scheme = BatchingScheme.from_hparams(hparams, training=True)
     reader = example_reader.ExampleReader()
-    counted = example_reader.count_examples(paths, scheme, reader)
+    counted = data_statistics.count_examples(paths, scheme, reader)
     assert row(text, "pairs in an epoch") == [f"{counted.examples:,}"]
     assert row(text, "dropped: longer than max_length=100") == [f"{counted.dropped_long:,}"]
     longest = [int(row(text, f"tokens of {side}")[-1]) for side in ("inputs", "targets")]

@@ -13,21 +13,16 @@ from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.metrics.metrics import score_outputs
 from t2t_lite.runs import selection
-from t2t_lite.runs.selection import Criterion, Selection, best_steps, has_plateaued
-from t2t_lite.training.config import TrainerConfig
+from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection, best_steps, has_plateaued
 
 CURVES = st.dictionaries(st.integers(1, 50), st.floats(-5, 5), max_size=12)
 
 
-def config(**changes) -> TrainerConfig:
-    return TrainerConfig(
-        data_dir="data",
-        output_dir="run",
-        problem="problem",
-        model="transformer",
-        hparams_set="transformer_test",
-        **changes,
-    )
+def selection_of(folder: pathlib.Path, metrics=("bleu",), best="", keep=1, stopping=None):
+    return Selection(folder, Criterion.named(best, metrics), keep, stopping)
+
+
+LOSS = Criterion.named("loss", ["bleu"])
 
 
 def evaluated(folder: pathlib.Path, step: int, **values) -> None:
@@ -58,7 +53,7 @@ def files_of(*steps: int) -> dict[str, str]:
 
 
 def test_the_best_stay_when_the_trainer_deletes_them(tmp_path):
-    choice = Selection(tmp_path, config(keep_best_max=2), ["bleu"])
+    choice = selection_of(tmp_path, keep=2)
     for step, bleu in ((10, 3.0), (20, 9.0), (30, 5.0), (40, 1.0)):
         evaluated(tmp_path, step, bleu=bleu, loss=1.0)
         choice.update()
@@ -69,7 +64,7 @@ def test_the_best_stay_when_the_trainer_deletes_them(tmp_path):
 def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
     evaluated(tmp_path, 10, bleu=9.0)
     forget(tmp_path, 10)
-    choice = Selection(tmp_path, config(keep_best_max=1), ["bleu"])
+    choice = selection_of(tmp_path)
     for step, bleu in ((20, 4.0), (30, 3.0)):
         evaluated(tmp_path, step, bleu=bleu)
         choice.update()
@@ -81,7 +76,7 @@ def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
     [("", 20), ("bleu", 20), ("loss", 10), ("accuracy", 30), ("neg_log_perplexity", 30)],
 )
 def test_every_metric_knows_its_direction(tmp_path, metric, best):
-    choice = Selection(tmp_path, config(best_metric=metric), ["bleu"])
+    choice = selection_of(tmp_path, best=metric)
     for step, bleu, loss, accuracy in ((10, 1, 1.0, 0.1), (20, 3, 3.0, 0.2), (30, 2, 2.0, 0.3)):
         evaluated(
             tmp_path, step, bleu=bleu, loss=loss, accuracy=accuracy, neg_log_perplexity=accuracy
@@ -94,7 +89,7 @@ def test_every_metric_knows_its_direction(tmp_path, metric, best):
     ("metrics", "best"), [(["ter", "bleu"], 10), (["bleu", "ter"], 20), (["loss", "bleu"], 30)]
 )
 def test_the_first_metric_of_a_problem_chooses(tmp_path, metrics, best):
-    choice = Selection(tmp_path, config(), metrics)
+    choice = selection_of(tmp_path, metrics)
     for step, ter, bleu, loss in ((10, 1.0, 1.0, 3.0), (20, 3.0, 3.0, 2.0), (30, 2.0, 2.0, 1.0)):
         evaluated(tmp_path, step, ter=ter, bleu=bleu, loss=loss)
         choice.update()
@@ -103,7 +98,7 @@ def test_the_first_metric_of_a_problem_chooses(tmp_path, metrics, best):
 
 def test_none_stay_if_none_are_asked_for(tmp_path):
     evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
-    Selection(tmp_path, config(keep_best_max=0), ["bleu"]).update()
+    selection_of(tmp_path, keep=0).update()
     assert kept(tmp_path) == {}
 
 
@@ -113,7 +108,7 @@ def test_what_a_kill_left_half_done_is_finished(tmp_path):
     (tmp_path / "best.ckpt-20.data-00000-of-00001").write_text("data of which no index came")
     (tmp_path / "best.ckpt-10.data-00000-of-00001").write_text("data whose index is gone")
     (tmp_path / "metrics.jsonl").open("a").write('{"kind": "eval", "st')
-    Selection(tmp_path, config(), ["bleu"]).update()
+    selection_of(tmp_path).update()
     assert kept(tmp_path) == files_of(20)
 
 
@@ -123,7 +118,7 @@ def test_a_file_system_without_links_gets_copies(tmp_path, monkeypatch):
 
     monkeypatch.setattr(selection.os, "link", no_links)
     evaluated(tmp_path, 10, bleu=1.0, loss=1.0)
-    Selection(tmp_path, config(), ["bleu"]).update()
+    selection_of(tmp_path).update()
     forget(tmp_path, 10)
     assert kept(tmp_path) == files_of(10)
 
@@ -132,7 +127,7 @@ def test_a_diverged_evaluation_is_never_the_best(tmp_path):
     evaluated(tmp_path, 10, loss=2.0, bleu=0.0)
     evaluated(tmp_path, 20, loss=float("nan"), bleu=0.0)
     evaluated(tmp_path, 30, loss=float("-inf"), bleu=0.0)
-    Selection(tmp_path, config(best_metric="loss"), ["bleu"]).update()
+    selection_of(tmp_path, best="loss").update()
     assert kept(tmp_path) == files_of(10)
 
 
@@ -161,7 +156,7 @@ def test_of_equals_the_later_is_better():
     ],
 )
 def test_stops_after_so_many_updates_without_a_gain(tmp_path, losses, stops):
-    choice = Selection(tmp_path, config(eval_early_stopping_steps=20), ["bleu"])
+    choice = selection_of(tmp_path, stopping=EarlyStopping(LOSS, 20, 0.1))
     for number, loss in enumerate(losses, 1):
         evaluated(tmp_path, 10 * number, loss=loss, bleu=0.0)
     (tmp_path / "metrics.jsonl").touch()
@@ -181,7 +176,7 @@ def test_a_rising_curve_goes_on_and_a_flat_one_stops(curve, steps):
 
 
 def test_evaluations_that_diverged_brought_no_gain(tmp_path):
-    choice = Selection(tmp_path, config(eval_early_stopping_steps=20), ["bleu"])
+    choice = selection_of(tmp_path, stopping=EarlyStopping(LOSS, 20, 0.1))
     for step, loss in ((10, 3.0), (20, 1.0), (30, math.nan), (40, math.nan)):
         evaluated(tmp_path, step, loss=loss, bleu=0.0)
         choice.update()
@@ -189,11 +184,9 @@ def test_evaluations_that_diverged_brought_no_gain(tmp_path):
 
 
 def test_the_direction_can_be_given(tmp_path):
-    settings = {"eval_early_stopping_steps": 10, "eval_early_stopping_metric": "accuracy"}
     for minimize, stops in ((None, False), (False, False), (True, True)):
-        choice = Selection(
-            tmp_path, config(**settings, eval_early_stopping_metric_minimize=minimize), ["bleu"]
-        )
+        accuracy = Criterion.named("accuracy", ["bleu"], minimize)
+        choice = selection_of(tmp_path, stopping=EarlyStopping(accuracy, 10, 0.1))
         (tmp_path / "metrics.jsonl").write_text("")
         for step, accuracy in ((10, 0.1), (20, 0.5)):
             evaluated(tmp_path, step, accuracy=accuracy, bleu=0.0)
@@ -202,13 +195,10 @@ def test_the_direction_can_be_given(tmp_path):
 
 
 def test_early_stopping_knows_the_direction_of_every_metric(tmp_path):
-    settings = {"eval_early_stopping_steps": 10, "eval_early_stopping_metric_delta": 0.0}
+    metrics = ["chrf", "ter", "bracketing_f1"]
     for metric, stops in (("ter", True), ("chrf", False), ("bracketing_f1_of_all", False)):
-        choice = Selection(
-            tmp_path,
-            config(**settings, eval_early_stopping_metric=metric),
-            ["chrf", "ter", "bracketing_f1"],
-        )
+        stopping = EarlyStopping(Criterion.named(metric, metrics), 10, 0.0)
+        choice = selection_of(tmp_path, metrics, stopping=stopping)
         (tmp_path / "metrics.jsonl").write_text("")
         for step, value in ((10, 1.0), (20, 5.0)):
             evaluated(tmp_path, step, **{metric: value, "chrf": value})

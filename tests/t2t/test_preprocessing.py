@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.example_reader import ExampleReader, count_examples, eval_examples
+from t2t_lite.data.data_statistics import count_examples
+from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
 from t2t_lite.data.records import frame, serialize
 from t2t_lite.errors import UserError
