@@ -41,7 +41,7 @@ def our_decoder(work: Work, *more: str):
     from t2t_lite.runs import run_folder
     from t2t_lite.search.decode_hparams import DecodeHParams
 
-    run = run_folder.open_run(str(work.run_dir))
+    run = run_folder.RunFolder.open(str(work.run_dir))
     hparams = DecodeHParams.of(run.problem, our_hparams(work, *more))
     return Decoder.from_run(run, hparams=hparams)
 

@@ -281,8 +281,8 @@ def read_run(folder: pathlib.Path) -> None:
     """Opens a run folder and reads everything except the weights."""
     name, page = str(folder), str(folder.with_name("report.html"))
     all_of(
-        lambda: run_folder.open_run(name).encoders,
-        lambda: run_folder.open_run(name).refuse_other_vocabulary(name),
+        lambda: run_folder.RunFolder.open(name).encoders,
+        lambda: run_folder.RunFolder.open(name).refuse_other_vocabulary(name),
         lambda: report.write_report([name], page),
         lambda: fingerprint._read(folder / "x.fingerprint.json"),
     )
@@ -291,19 +291,19 @@ def read_run(folder: pathlib.Path) -> None:
 def write_checkpoint(folder: pathlib.Path) -> None:
     """Writes a run folder with a checkpoint."""
     write_run(folder)
-    model = run_folder.open_run(str(folder)).build_model()
+    model = run_folder.RunFolder.open(str(folder)).build_model()
     step = tf.Variable(7, dtype=tf.int64)
     tf.train.Checkpoint(model=model, step=step).write(f"{folder}/model.ckpt-7")
 
 
 @functools.cache
 def _model(folder: pathlib.Path) -> Any:
-    return run_folder.open_run(str(folder)).build_model()
+    return run_folder.RunFolder.open(str(folder)).build_model()
 
 
 def read_checkpoint(folder: pathlib.Path) -> None:
     """Reads the newest checkpoint into a model that is built once."""
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     all_of(run.latest_checkpoint, lambda: run.restore_weights(_model(folder)))
 
 

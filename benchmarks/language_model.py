@@ -31,7 +31,7 @@ def main() -> None:
     add("--order", type=int, default=5, help="n of the n-grams (5)")
     args = parser.parse_args()
     with report.opened(args) as add_case:
-        decoder = Decoder.from_run(run_folder.open_run(args.output_dir))
+        decoder = Decoder.from_run(run_folder.RunFolder.open(args.output_dir))
         ours, theirs = perplexities(decoder, args.train, args.text, args.order)
         add_case(_case(ours, theirs, args.order))
 

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--output_dir", required=True)
     parser.add_argument("--text", required=True)
     args = parser.parse_args()
-    run = run_folder.open_run(args.output_dir)
+    run = run_folder.RunFolder.open(args.output_dir)
     lines = [line.strip() for line in read_lines(args.text) if line.strip()]
     with tempfile.TemporaryDirectory() as folder:
         exported = pathlib.Path(folder) / "exported"

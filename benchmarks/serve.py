@@ -72,7 +72,7 @@ def serve_ctranslate2(work: Work, port: int) -> None:
     """The same server around CTranslate2."""
     from t2t_lite.serving import server
     from t2t_lite.serving.config import ServerConfig
-    from t2t_lite.serving.metrics import ServerMetrics
+    from t2t_lite.serving.prometheus import ServerMetrics
     from t2t_lite.serving.requests import TranslationRequest
     from t2t_lite.serving.worker import Worker
 

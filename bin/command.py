@@ -27,7 +27,7 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.options import Config, Option
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.runs.config import RunConfig
+from t2t_lite.runs.config import TrainedModelConfig
 
 C = TypeVar("C", bound=Config)
 
@@ -111,7 +111,7 @@ REGISTRY_FLAGS = (
         "List all problems, models, hyperparameter sets and metrics, and exit.",
     ),
 )
-OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(RunConfig)["The trained model"]
+OUTPUT_DIR, CHECKPOINT_PATH = RUN_FLAGS = config_flags(TrainedModelConfig)["The trained model"]
 
 
 class Command:

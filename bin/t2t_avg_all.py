@@ -43,7 +43,7 @@ def _run(args: types.SimpleNamespace) -> None:
     COMMAND.require(args, "model_dir", "output_dir")
     with quiet_import():
         from t2t_lite.runs import averaging, run_folder
-    run = run_folder.open_run(args.model_dir)
+    run = run_folder.RunFolder.open(args.model_dir)
     for path in averaging.average_all(run, args.output_dir, args.n, args.min_steps):
         print(path)
 

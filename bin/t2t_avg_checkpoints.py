@@ -82,7 +82,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.runs import averaging, checkpoint_files, run_folder, selection
         from t2t_lite.runs.checkpoint_names import named_checkpoint
-    run = run_folder.open_run(args.output_dir)
+    run = run_folder.RunFolder.open(args.output_dir)
     if args.checkpoints:
         names = checkpoint_files.split_checkpoints(args.checkpoints, args.output_dir)
         paths = [named_checkpoint(name, args.output_dir) for name in names]

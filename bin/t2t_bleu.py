@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.metrics.metrics import check_metrics, score_by_metrics, split_metrics
+from t2t_lite.metrics.by_name import check_metrics, score_by_metrics, split_metrics
 
 COMMAND = Command(
     "t2t-bleu",

@@ -13,7 +13,7 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import UsageError
-from t2t_lite.metrics.metrics import output_metric, split_metrics
+from t2t_lite.metrics.by_name import output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 COMMAND = Command(

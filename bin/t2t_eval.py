@@ -17,7 +17,7 @@ from t2t_lite.bin.command import (
 )
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.config import METRICS_HELP
-from t2t_lite.metrics.metrics import check_metrics, output_metric, split_metrics
+from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from t2t_lite.bin.command import (
     quiet_import,
 )
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
-from t2t_lite.metrics.metrics import check_metrics
+from t2t_lite.metrics.by_name import check_metrics
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training.config import TrainerConfig

@@ -53,7 +53,7 @@ def _run(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.decoding import jobs
         from t2t_lite.runs import checkpoint_files, run_folder
-    run = run_folder.open_run(args.model_dir)
+    run = run_folder.RunFolder.open(args.model_dir)
     os.makedirs(args.translations_dir, exist_ok=True)
     for checkpoint in checkpoint_files.whole_checkpoints(run.folder):
         step = checkpoint_files.step_of(checkpoint)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from t2t_lite import registry
     from t2t_lite.api import Run, dataset, evaluate, generate_data, load_model, open_run, train
     from t2t_lite.decoding.translator import Translation, Translator
-    from t2t_lite.metrics.metric import OutputMetric
+    from t2t_lite.metrics.base import OutputMetric
     from t2t_lite.models.byte_net import ByteNet
     from t2t_lite.models.conv_s2s import ConvS2S
     from t2t_lite.models.deep_att import DeepAtt
@@ -64,7 +64,7 @@ _MODULES = {
     "LSTMSeq2SeqBidirectionalEncoder": "models.lstm",
     "MoELSTM": "models.moe_lstm",
     "NeuralGPU": "models.neural_gpu",
-    "OutputMetric": "metrics.metric",
+    "OutputMetric": "metrics.base",
     "Penalty": "search.penalties",
     "Run": "api",
     "Seq2Seq": "models.seq2seq",

@@ -87,7 +87,7 @@ def import_run(folder: pathlib.Path, *flags: str) -> int:
 
 def restored(folder: pathlib.Path) -> tuple[run_folder.RunFolder, Transformer]:
     """Returns the imported run, and its model with the weights."""
-    run = run_folder.open_run(str(folder / "run"))
+    run = run_folder.RunFolder.open(str(folder / "run"))
     model = run.build_model()
     assert run.restore_weights(model) == STEP
     return run, model

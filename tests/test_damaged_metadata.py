@@ -21,12 +21,12 @@ from t2t_lite.errors import UserError
 from t2t_lite.generation import fingerprint
 from t2t_lite.imports import settings as t2t_settings
 from t2t_lite.reporting import report
-from t2t_lite.reporting.metrics_writer import MetricsWriter
-from t2t_lite.reporting.totals import Totals
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware, Summary
+from t2t_lite.training.run_log import MetricsWriter
+from t2t_lite.training.totals import Totals
 from t2t_lite.training.trainer import seed_and_parts
 
 PROBLEM = "algorithmic_reverse_decimal40"
@@ -105,7 +105,7 @@ def unexpected_errors(folder: pathlib.Path, damaged: str) -> list[Exception]:
     hparams = registry.hparams("transformer_test")
     window = types.SimpleNamespace(numpy=lambda: np.zeros(len(Totals._fields)))
     readers = (
-        lambda: run_folder.open_run(str(folder)),
+        lambda: run_folder.RunFolder.open(str(folder)),
         lambda: seed_and_parts(config(folder), hparams, 1),
         lambda: Criterion("loss", True).curve(folder),
         lambda: CostTracker(folder, 0, window, Hardware(1, 1.0)),
@@ -126,8 +126,8 @@ def unexpected_errors(folder: pathlib.Path, damaged: str) -> list[Exception]:
 
 
 def test_what_is_sound_is_read(sound):
-    assert run_folder.open_run(str(sound)).flags["parts"] == 2
-    assert [record for _, record in metrics_file.read_metrics(sound)] == RECORDS
+    assert run_folder.RunFolder.open(str(sound)).flags["parts"] == 2
+    assert [record for _, record in metrics_jsonl.read_records(sound)] == RECORDS
     assert run_folder.read_summary(sound)["train_seconds"] == 5.5
     assert fingerprint._read(sound / FINGERPRINT)["train"].samples == "22"
 
@@ -209,7 +209,7 @@ def replaced(path: pathlib.Path, contents: bytes) -> Iterator[None]:
 )
 def test_a_run_that_cannot_be_opened(broken, name, contents, message):
     with replaced(broken / name, contents.encode()), pytest.raises(UserError, match=message):
-        run_folder.open_run(str(broken))
+        run_folder.RunFolder.open(str(broken))
 
 
 @pytest.mark.parametrize("name", ["random_seed", "parts"])
@@ -260,7 +260,7 @@ def damaged(tmp_path) -> pathlib.Path:
 
 
 def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
-    assert [record for _, record in metrics_file.read_metrics(damaged.parent)] == RECORDS
+    assert [record for _, record in metrics_jsonl.read_records(damaged.parent)] == RECORDS
     (message,) = caplog.messages
     assert f"{damaged} is damaged: skipped 4 lines, the first of which is line 2" in message
 
@@ -268,10 +268,10 @@ def test_damaged_records_are_skipped_with_a_warning(damaged, caplog):
 def test_a_tail_of_zeros_is_damage_and_a_torn_line_is_not(damaged, caplog):
     line = json.dumps(RECORDS[0]).encode() + b"\n"
     damaged.write_bytes(line + b'{"kind": "tr')
-    assert len(list(metrics_file.read_metrics(damaged.parent))) == 1
+    assert len(list(metrics_jsonl.read_records(damaged.parent))) == 1
     assert not caplog.messages
     damaged.write_bytes(line + b"\0" * 3_000_000)
-    assert len(list(metrics_file.read_metrics(damaged.parent))) == 1
+    assert len(list(metrics_jsonl.read_records(damaged.parent))) == 1
     assert "is damaged: skipped 3 lines, the first of which is line 2" in caplog.text
 
 
@@ -286,5 +286,5 @@ def test_evaluating_only_adds_to_the_records(damaged):
     before = damaged.read_bytes()
     MetricsWriter(damaged.parent).write("evaluate", 10, {"loss": 2.0})
     assert damaged.read_bytes() == before + b'\n{"kind": "evaluate", "step": 10, "loss": 2.0}\n'
-    kinds = [record["kind"] for _, record in metrics_file.read_metrics(damaged.parent)]
+    kinds = [record["kind"] for _, record in metrics_jsonl.read_records(damaged.parent)]
     assert kinds == ["train", "eval", "train", "evaluate"]

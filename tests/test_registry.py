@@ -14,7 +14,7 @@ from t2t_lite.data import text_problems
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hyperparameters import HParams
-from t2t_lite.metrics.metric import MetricValue, OutputMetric
+from t2t_lite.metrics.base import MetricValue, OutputMetric
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class Cluster:
             time.sleep(0.2)
         for path in shared.iterdir():
             own = pathlib.Path(folder) / path.name
-            if path.name == metrics_file.METRICS:
+            if path.name == metrics_jsonl.METRICS:
                 shutil.copyfile(path, own)
             elif path.is_file() and files.INCOMPLETE not in path.name:
                 own.symlink_to(path)

@@ -9,8 +9,8 @@ from t2t_lite.data.example_reader import ExampleReader, eval_examples
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Source, best_output
-from t2t_lite.metrics.metric import Score
-from t2t_lite.metrics.metrics import score_by_metrics
+from t2t_lite.metrics.base import Score
+from t2t_lite.metrics.by_name import score_by_metrics
 from t2t_lite.text.text_encoder import UNKNOWN_WORD
 
 log = logging.getLogger(__name__)

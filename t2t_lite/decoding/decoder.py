@@ -64,7 +64,7 @@ class Decoder:
     """Decodes text with one model; compiled on first use, for sentences of all lengths.
 
     Examples:
-        >>> decoder = Decoder.from_run(run_folder.open_run("runs/base"))
+        >>> decoder = Decoder.from_run(run_folder.RunFolder.open("runs/base"))
         >>> decoder.translate(["The cat sleeps."])
         ['Die Katze schläft.']
 

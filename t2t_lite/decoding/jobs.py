@@ -37,7 +37,7 @@ from t2t_lite.decoding.output_formats import (
 from t2t_lite.decoding.perplexity import perplexity
 from t2t_lite.decoding.piece_joining import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.metrics.metrics import (
+from t2t_lite.metrics.by_name import (
     check_metrics,
     output_metrics,
     score_by_metrics,

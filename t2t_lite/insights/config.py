@@ -3,14 +3,14 @@
 import dataclasses
 
 from t2t_lite.options import REQUIRED, option
-from t2t_lite.runs.config import RunConfig
+from t2t_lite.runs.config import TrainedModelConfig
 
 HTML, SVG, PNG = "html", "svg", "png"
 ATTENTIONS = ("encoder", "decoder", "encoder_decoder")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class InsightsConfig(RunConfig):
+class InsightsConfig(TrainedModelConfig):
     """One run of `job.run`; empty text means "not given"."""
 
     text: str = option(REQUIRED, "Source sentence.", group="Input")

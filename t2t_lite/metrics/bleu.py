@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
-from t2t_lite.metrics.metric import Segment, Statistics
+from t2t_lite.metrics.base import Segment, Statistics
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from t2t_lite.errors import UsageError
-from t2t_lite.metrics.metric import OutputMetric, Statistics, add_up
+from t2t_lite.metrics.base import OutputMetric, Statistics, add_up
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
 
 _SAMPLES = 1000

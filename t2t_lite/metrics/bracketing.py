@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError
+from t2t_lite.metrics.base import MetricValue, Needs, OutputMetric, Score, Segment, Statistics
 from t2t_lite.metrics.evalb_parameters import COLLINS
-from t2t_lite.metrics.metric import MetricValue, Needs, OutputMetric, Score, Segment, Statistics
 from t2t_lite.metrics.parseval import (
     BracketingScore,
     Sentence,

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.errors import UserError, quoted
-from t2t_lite.metrics.metric import Needs, OutputMetric, Segment, Statistics
+from t2t_lite.metrics.base import Needs, OutputMetric, Segment, Statistics
 
 _LINE_BREAK = re.compile(r"[\r\n]")  # where programs that read text end a line
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.metrics.metric import OutputMetric, Segment, Statistics
+from t2t_lite.metrics.base import OutputMetric, Segment, Statistics
 
 
 @registry.register_metric

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from t2t_lite import extras, registry
-from t2t_lite.metrics.metric import OutputMetric, Segment, Statistics
+from t2t_lite.metrics.base import OutputMetric, Segment, Statistics
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_lite.metrics.metric import OutputMetric, Segment, Statistics
+from t2t_lite.metrics.base import OutputMetric, Segment, Statistics
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Counter

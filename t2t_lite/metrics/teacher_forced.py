@@ -3,7 +3,7 @@
 import math
 
 from t2t_lite import registry
-from t2t_lite.metrics.metric import TeacherForcedMetric, TeacherForcedTotals
+from t2t_lite.metrics.base import TeacherForcedMetric, TeacherForcedTotals
 
 
 @registry.register_metric

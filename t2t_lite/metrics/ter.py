@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from t2t_lite import registry
-from t2t_lite.metrics.metric import Segment, Statistics
+from t2t_lite.metrics.base import Segment, Statistics
 from t2t_lite.metrics.sacrebleu_metric import SacrebleuMetric
 
 if TYPE_CHECKING:

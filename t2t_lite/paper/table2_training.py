@@ -22,7 +22,7 @@ from t2t_lite.paper.published import TABLE_2
 from t2t_lite.paper.seeds import Cell
 from t2t_lite.paper.table import CellValue, Column, Table
 from t2t_lite.reporting.line_plot import Curve, line_plot
-from t2t_lite.runs import checkpoint_files, metrics_file, run_folder
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -156,11 +156,11 @@ def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, 
         flags = trainer_flags(cell, settings, queue.folders, done)
         experiment_queue.run_command("t2t-trainer", flags, cell.name)
     cost = run_folder.read_summary(folder)
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     vocabulary = max(encoder.vocab_size for encoder in run.encoders.values())
     model = abstract_model(run.hparams, vocabulary, run.model_name)
     steps = [checkpoint_files.step_of(path) for path in checkpoint_files.whole_checkpoints(folder)]
-    records = [record for _, record in metrics_file.read_metrics(folder)]
+    records = [record for _, record in metrics_jsonl.read_records(folder)]
     counted = operations_at(steps, records, cost)
     return {
         **dataclasses.asdict(cell),

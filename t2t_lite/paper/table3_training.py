@@ -16,7 +16,7 @@ from t2t_lite.paper.published import TABLE_3, Variation
 from t2t_lite.paper.seeds import Cell
 from t2t_lite.paper.table import Column, Table
 from t2t_lite.reporting.line_plot import Curve, line_plot
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -126,9 +126,9 @@ def train(
 def _train_one(cell: Cell, flags: Sequence[str], folder: pathlib.Path) -> dict[str, Any]:
     """Trains a cell in a separate process; returns its results."""
     trained = experiment_queue.train(cell.name, flags, folder)
-    evaluations = [record for _, record in metrics_file.read_metrics(folder)]
+    evaluations = [record for _, record in metrics_jsonl.read_records(folder)]
     last = [record for record in evaluations if record["kind"] == "eval"][-1]
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     sizes = {encoder.vocab_size for encoder in run.encoders.values()}
     assert isinstance(run.hparams, TransformerHParams)
     return {

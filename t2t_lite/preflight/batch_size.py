@@ -41,7 +41,7 @@ def with_found_batch_size(
         UserError: not even the smallest batch fits, or the settings are invalid.
     """
     if run_folder.has_started(pathlib.Path(config.output_dir)):
-        size = run_folder.open_run(config.output_dir).hparams.batch_size
+        size = run_folder.RunFolder.open(config.output_dir).hparams.batch_size
         log.info("%s is resumed with its batch_size=%d", config.output_dir, size)
         return _with_batch_size(config, size)
     limit = memory.available() if memory_limit is None else memory_limit

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from t2t_lite import extras, files
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.metrics.metrics import find_metric
+from t2t_lite.metrics.by_name import find_metric
 from t2t_lite.progress import duration
 from t2t_lite.reporting import pages
 from t2t_lite.reporting.line_plot import Curve, colour, dashes, line_plot
-from t2t_lite.runs.metrics_file import METRICS, read_metrics
+from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 from t2t_lite.runs.run_folder import own_files, read_settings, read_summary
 
 # Settings that are shown even if they are equal in all runs.
@@ -45,7 +45,7 @@ _OTHER_TRAINING = (
 
 
 @dataclasses.dataclass(frozen=True)
-class ReportedRun:
+class RunHistory:
     """The contents of a run folder that the page shows.
 
     Attributes:
@@ -70,7 +70,7 @@ class ReportedRun:
         return sorted(found.items())
 
 
-def _series(runs: Sequence[ReportedRun]) -> list[Series]:
+def _series(runs: Sequence[RunHistory]) -> list[Series]:
     """Returns the series on the page: loss, the metrics of the evaluations, and the rest."""
     evaluations = [record for run in runs for record in run.records if record["kind"] == "eval"]
     fields = dict.fromkeys(field for record in evaluations for field in record)
@@ -110,13 +110,13 @@ def write_report(folders: Sequence[str], output: str) -> str:
     return target
 
 
-def _read_run(folder: str, name: str) -> ReportedRun:
+def _read_run(folder: str, name: str) -> RunHistory:
     path = pathlib.Path(folder)
     settings = read_settings(folder)
-    records = [record for _, record in read_metrics(path)]
+    records = [record for _, record in read_records(path)]
     if not records:
         raise UserError(f"{path / METRICS} holds no record yet: train longer, or omit {folder}")
-    return ReportedRun(name, settings, records, read_summary(path))
+    return RunHistory(name, settings, records, read_summary(path))
 
 
 def _names(paths: Sequence[pathlib.Path]) -> list[str]:
@@ -128,7 +128,7 @@ def _names(paths: Sequence[pathlib.Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def page(runs: Sequence[ReportedRun]) -> str:
+def page(runs: Sequence[RunHistory]) -> str:
     """Returns the page as HTML.
 
     Raises:
@@ -163,7 +163,7 @@ def _without_absent(rows: Iterable[Row]) -> list[Row]:
     return [(name, cells) for name, cells in rows if any(cell != _ABSENT for cell in cells)]
 
 
-def _score_rows(runs: Sequence[ReportedRun], followed: Sequence[Series]) -> list[Row]:
+def _score_rows(runs: Sequence[RunHistory], followed: Sequence[Series]) -> list[Row]:
     rows = [("steps", [f"{max(record['step'] for record in run.records):,}" for run in runs])]
     for series in followed:
         if series.best:
@@ -172,7 +172,7 @@ def _score_rows(runs: Sequence[ReportedRun], followed: Sequence[Series]) -> list
     return rows
 
 
-def _best(run: ReportedRun, series: Series) -> str:
+def _best(run: RunHistory, series: Series) -> str:
     points = [(value, step) for step, value in run.points(series) if math.isfinite(value)]
     if not points or series.best is None:
         return _ABSENT
@@ -181,12 +181,12 @@ def _best(run: ReportedRun, series: Series) -> str:
     return f"{best:.4g} (step {step:,})"
 
 
-def _last(run: ReportedRun, series: Series) -> str:
+def _last(run: RunHistory, series: Series) -> str:
     points = run.points(series)
     return f"{points[-1][1]:.4g}" if points else _ABSENT
 
 
-def _cost_rows(runs: Sequence[ReportedRun]) -> list[Row]:
+def _cost_rows(runs: Sequence[RunHistory]) -> list[Row]:
     def row(title: str, field: str, show: Callable[[Any], str]) -> Row:
         return title, [show(run.cost[field]) if run.cost.get(field) else _ABSENT for run in runs]
 
@@ -201,7 +201,7 @@ def _cost_rows(runs: Sequence[ReportedRun]) -> list[Row]:
     ]
 
 
-def _setting_rows(runs: Sequence[ReportedRun]) -> list[Row]:
+def _setting_rows(runs: Sequence[RunHistory]) -> list[Row]:
     """Returns the settings that differ between runs; all settings of a single run."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     rows = []

@@ -20,7 +20,7 @@ from t2t_lite import files
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.lock import locked
 from t2t_lite.models.finite_weights import require_finite_weights
-from t2t_lite.runs import checkpoint_files, metrics_file, run_folder
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, is_whole, step_of, whole_checkpoints
 from t2t_lite.runs.saving import delete_checkpoint, list_checkpoints, whole_checkpoint
 from t2t_lite.runs.selection import BEST_NAME
@@ -242,12 +242,12 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
     there = checkpoint_files.checkpoints(folder)
     if (
         any(map(_is_of_training, there))
-        or (folder / metrics_file.METRICS).is_file()
+        or (folder / metrics_jsonl.METRICS).is_file()
         or os.path.realpath(folder) == os.path.realpath(run.folder)
     ):
         raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
     if there and run_folder.is_run(folder):
-        old = run_folder.open_run(str(folder))
+        old = run_folder.RunFolder.open(str(folder))
         run_folder.refuse_another_run(old, run.flags, run.hparams)
         run.refuse_other_vocabulary(str(folder))
 

@@ -47,17 +47,17 @@ def named_model(name: str, output_dir: str) -> tuple[run_folder.RunFolder, str |
         UserError: there is no such checkpoint or run folder.
     """
     if not name:
-        return run_folder.open_run(output_dir), None
+        return run_folder.RunFolder.open(output_dir), None
     path = named_checkpoint(name, output_dir)
     own = pathlib.Path(path).parent
     if output_dir and not run_folder.is_run(own):
-        return run_folder.open_run(output_dir), path
-    return run_folder.open_run(str(own)), path
+        return run_folder.RunFolder.open(output_dir), path
+    return run_folder.RunFolder.open(str(own)), path
 
 
 def _path_in_run(name: str, output_dir: str) -> str:
     """Returns the prefix that a name without a folder stands for; see `named_checkpoint`."""
-    run = run_folder.open_run(output_dir)
+    run = run_folder.RunFolder.open(output_dir)
     if name == "newest":
         return run.latest_checkpoint()
     if name == "best":

@@ -12,7 +12,7 @@ CHECKPOINT_HELP = (
 
 
 @dataclasses.dataclass(frozen=True)
-class RunConfig(Config):
+class TrainedModelConfig(Config):
     """A trained model; empty text means "not given"."""
 
     output_dir: str = option("", OUTPUT_HELP, path=True, group="The trained model")

@@ -27,7 +27,7 @@ from t2t_lite import files, json_files, registry
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.lock import locked
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.runs.metrics_file import METRICS
+from t2t_lite.runs.metrics_jsonl import METRICS
 from t2t_lite.version import __version__
 
 if TYPE_CHECKING:
@@ -310,11 +310,6 @@ def is_run(folder: pathlib.Path) -> bool:
     return (folder / FLAGS).is_file()
 
 
-def open_run(output_dir: str) -> RunFolder:
-    """Opens a run folder, like `RunFolder.open`."""
-    return RunFolder.open(output_dir)
-
-
 def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> RunFolder:
     """Creates a run folder, or opens an existing one of the same task.
 
@@ -332,13 +327,13 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     problem.get_feature_encoders(data_dir)  # fails before the folder is created
     folder.mkdir(parents=True, exist_ok=True)
     if is_run(folder):
-        old = open_run(str(folder))
+        old = RunFolder.open(str(folder))
         hparams = hparams.as_started(old.hparams)
         refuse_another_run(old, flags, hparams)
         if flags.get("schedule") == "evaluate":  # keeps the run's own settings
             return old
     write_run(folder, flags, hparams, data_dir)
-    return open_run(str(folder))
+    return RunFolder.open(str(folder))
 
 
 def write_run(
@@ -381,7 +376,7 @@ def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
     folder = pathlib.Path(flags["output_dir"])
     if has_started(folder) or not is_run(folder):
         return
-    old = open_run(str(folder))
+    old = RunFolder.open(str(folder))
     if (
         flags["parts"] != old.flags["parts"]
         or flags["random_seed"] not in (None, old.flags["random_seed"])

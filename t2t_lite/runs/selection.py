@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.metrics.metrics import evaluation_values
+from t2t_lite.metrics.by_name import evaluation_values
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, CHECKPOINT_NAME, is_whole
-from t2t_lite.runs.metrics_file import METRICS, read_metrics
+from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +66,14 @@ class Criterion:
         sign = -1.0 if self.minimize else 1.0
         return {
             record["step"]: sign * record[self.name]
-            for _, record in read_metrics(folder)
+            for _, record in read_records(folder)
             if record["kind"] == "eval" and math.isfinite(record.get(self.name, math.nan))
         }
 
 
 def _evaluated(folder: pathlib.Path) -> list[int]:
     """Returns the steps of all evaluations of a run folder."""
-    return [record["step"] for _, record in read_metrics(folder) if record["kind"] == "eval"]
+    return [record["step"] for _, record in read_records(folder) if record["kind"] == "eval"]
 
 
 def best_steps(curve: Curve, count: int) -> list[int]:

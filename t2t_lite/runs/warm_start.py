@@ -91,7 +91,7 @@ def _opened(source: str) -> tuple[RunFolder, str | None]:
             f"--warm_start_from={source} {'is in no run folder' if there else 'does not exist'}: "
             "name a run folder, or a checkpoint in one"
         )
-    return run_folder.open_run(str(path.parent if checkpoint else path)), checkpoint
+    return run_folder.RunFolder.open(str(path.parent if checkpoint else path)), checkpoint
 
 
 def _pairs(

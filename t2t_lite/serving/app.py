@@ -15,7 +15,7 @@ from t2t_lite.errors import quoted
 from t2t_lite.reporting import pages
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import AllowedHosts
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest, parse
 from t2t_lite.serving.worker import Worker
 

@@ -3,11 +3,11 @@
 import dataclasses
 
 from t2t_lite.options import option
-from t2t_lite.runs.config import RunConfig
+from t2t_lite.runs.config import TrainedModelConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class ServerConfig(RunConfig):
+class ServerConfig(TrainedModelConfig):
     """One run of `server.run`; empty text means "not given"."""
 
     decode_hparams: str = option(

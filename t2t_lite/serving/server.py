@@ -19,7 +19,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.app import make_app
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.hosts import allowed_hosts, bracketed
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.protocol import Protocol, WholeRequests
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.worker import Worker

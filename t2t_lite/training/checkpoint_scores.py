@@ -16,9 +16,9 @@ from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
 from t2t_lite.errors import UserError
+from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
-from t2t_lite.metrics.metric import Score
-from t2t_lite.metrics.metrics import check_metrics, output_metric, output_metrics
+from t2t_lite.metrics.by_name import check_metrics, output_metric, output_metrics
 from t2t_lite.models.copies import copy_weights, empty_copy
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -73,7 +73,7 @@ def score_checkpoints(
         UserError: a checkpoint or the data is missing, or the checkpoints are of different tasks.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
-    metrics = metrics or run_folder.open_run(folders[0]).problem.metrics
+    metrics = metrics or run_folder.RunFolder.open(folders[0]).problem.metrics
     check_metrics(metrics)
     scorer = functools.cache(lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams))
     scored = []
@@ -120,7 +120,7 @@ class _Scorer:
     def __init__(
         self, folder: str, strategy: tf.distribute.Strategy, data_dir: str, decode_hparams: str
     ) -> None:
-        self.run = run_folder.open_run(folder)
+        self.run = run_folder.RunFolder.open(folder)
         problem = self.run.problem
         self._data_dir = data_dir or self.run.flags["data_dir"]
         self.run.refuse_other_vocabulary(self._data_dir)

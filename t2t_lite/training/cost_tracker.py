@@ -17,10 +17,10 @@ import tensorflow as tf
 from t2t_lite import files
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.progress import duration
-from t2t_lite.reporting.totals import Totals
-from t2t_lite.runs.metrics_file import read_metrics
+from t2t_lite.runs.metrics_jsonl import read_records
 from t2t_lite.runs.run_folder import SUMMARY, read_summary
 from t2t_lite.training.gemm_rate import gemm_rate
+from t2t_lite.training.totals import Totals
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class CostTracker:
             "target_tokens": window.tokens,
             "flops": window.flops,
         }
-        for _, record in read_metrics(self._folder):
+        for _, record in read_records(self._folder):
             if record["kind"] == "train":
                 for name in sums:
                     sums[name] += record.get(name, 0)

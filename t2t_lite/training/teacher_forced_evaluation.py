@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.metrics.metric import TeacherForcedTotals
-from t2t_lite.metrics.metrics import teacher_forced_values
+from t2t_lite.metrics.base import TeacherForcedTotals
+from t2t_lite.metrics.by_name import teacher_forced_values
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import smoothed_cross_entropy

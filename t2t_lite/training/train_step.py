@@ -23,12 +23,12 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.reporting.totals import Totals
 from t2t_lite.training import rdrop
 from t2t_lite.training.bucket_padding import BucketShapes, real_tokens
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.loss_scale import LossScale
 from t2t_lite.training.losses import summed_cross_entropy
+from t2t_lite.training.totals import Totals
 
 Features = dict[str, tf.Tensor]
 

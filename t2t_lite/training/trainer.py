@@ -29,11 +29,9 @@ from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.generation import findings
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.metrics.base import Score
+from t2t_lite.metrics.by_name import check_metrics, output_metrics
 from t2t_lite.metrics.command_metric import ProgramError
-from t2t_lite.metrics.metric import Score
-from t2t_lite.metrics.metrics import check_metrics, output_metrics
-from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, Values, train_values
-from t2t_lite.reporting.samples import attention_images, sample_table
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.averaging import refuse_average
 from t2t_lite.runs.saving import Checkpoints, refuse_other_release
@@ -47,6 +45,8 @@ from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
+from t2t_lite.training.run_log import MetricsWriter, ProgressLine, Values, train_values
+from t2t_lite.training.samples import attention_images, sample_table
 from t2t_lite.training.shared_settings import shared_settings
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.teacher_forced_evaluation import Evaluation
@@ -111,7 +111,9 @@ class Trainer:
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
         if config.schedule == "evaluate":
-            run_folder.open_run(folder)  # an error if there is none, before anything is written
+            run_folder.RunFolder.open(
+                folder
+            )  # an error if there is none, before anything is written
         elif cluster.is_alone:
             parts = batch_parts(hparams, self.replicas)
             run_folder.forget_unstarted(dataclasses.asdict(config) | {"parts": parts}, hparams)

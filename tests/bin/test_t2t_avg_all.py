@@ -64,7 +64,7 @@ def add(tmp_path: pathlib.Path, model, monkeypatch):
 
 def means(folder: pathlib.Path) -> dict[int, set[float]]:
     """The values in each checkpoint of a run folder, by its step."""
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     model = run.build_model()
     found = {}
     for path in tf.train.get_checkpoint_state(str(folder)).all_model_checkpoint_paths:
@@ -169,7 +169,7 @@ def test_means_of_another_run_are_made_anew_and_none_of_them_stays(add, tmp_path
 
 def change(folder: pathlib.Path, step: int, value: float) -> None:
     """Writes one of a run's checkpoints anew."""
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     model = run.build_model()
     for variable in model.trainable_variables:
         variable.assign(tf.fill(variable.shape, value))
@@ -190,7 +190,7 @@ def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
 def test_means_of_older_releases_are_made_anew(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     folder = tmp_path / "avg"
-    run = run_folder.open_run(str(folder))
+    run = run_folder.RunFolder.open(str(folder))
     model = run.build_model()
     saved = tf.train.Checkpoint(
         model=model, step=tf.Variable(3, dtype=tf.int64), inference_only=tf.Variable(True)

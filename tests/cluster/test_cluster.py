@@ -8,7 +8,7 @@ import pytest
 from t2t_lite.cluster import cluster
 from t2t_lite.cluster.cluster import ALONE, Cluster, LostWorkerError
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 
 
 @pytest.fixture(autouse=True)
@@ -128,13 +128,13 @@ def test_what_a_worker_records_is_not_added_to_the_runs_records(tmp_path):
     run.mkdir()
     own.mkdir()
     there = '{"kind": "eval", "step": 5}\n'
-    for name, text in ((run_folder.FLAGS, "{}"), (metrics_file.METRICS, there)):
+    for name, text in ((run_folder.FLAGS, "{}"), (metrics_jsonl.METRICS, there)):
         (run / name).write_text(text)
     Cluster(("a:1", "b:2"), 1).bring_run(str(run), str(own))
-    with (own / metrics_file.METRICS).open("a") as records:  # as an evaluation does
+    with (own / metrics_jsonl.METRICS).open("a") as records:  # as an evaluation does
         records.write('{"kind": "evaluate", "step": 5}\n')
-    assert (run / metrics_file.METRICS).read_text() == there
-    assert (own / metrics_file.METRICS).read_text().startswith(there)
+    assert (run / metrics_jsonl.METRICS).read_text() == there
+    assert (own / metrics_jsonl.METRICS).read_text().startswith(there)
 
 
 def test_a_folder_that_is_not_shared_is_named(tmp_path, monkeypatch):

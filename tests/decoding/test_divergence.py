@@ -33,7 +33,7 @@ from t2t_lite.search.sampling import Sampler
 from t2t_lite.search.search_loop import Hypotheses
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder

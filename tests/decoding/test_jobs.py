@@ -114,7 +114,9 @@ def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_sam
     ]
     assert [entry["source"] for entry in found] == LINES
     steps = 9 + 4  # of the longest source, with its EOS, and of `extra_length`
-    terms = steps * log_prob_terms(run_folder.open_run(config.output_dir).build_model(), steps)
+    terms = steps * log_prob_terms(
+        run_folder.RunFolder.open(config.output_dir).build_model(), steps
+    )
     beams = [beam for entry in found for beam in entry["hypotheses"]]
     # Differences of logits are added up.
     error = relative_bound(2 * terms) * max(-min(beam["log_probs"]) for beam in beams)

@@ -150,7 +150,7 @@ def test_a_file_becomes_trees_over_all_its_words_in_every_beam(parser, tmp_path,
 
 
 def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
-    parsing = Decoder.from_run(run_folder.open_run(parser.output_dir))
+    parsing = Decoder.from_run(run_folder.RunFolder.open(parser.output_dir))
     (right,) = parsing.text.encode(["-LRB- she runs -RRB- ."])
     assert parsing.text.encode([" (  she\truns ) .\r"]) == [right]
     ((best, *_),) = parsing.search([right])

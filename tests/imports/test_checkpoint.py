@@ -270,7 +270,7 @@ def test_the_newest_checkpoint_or_the_one_that_is_named(t2t_files, t2t):
         t2t_files.import_run(folder, f"--checkpoint_path={older}", f"--output_dir={folder}/older")
         == 0
     )
-    run = run_folder.open_run(str(folder / "older"))
+    run = run_folder.RunFolder.open(str(folder / "older"))
     model = run.build_model()
     assert run.restore_weights(model) == 90_000
     assert np.array_equal(model(features()), other(features()))

@@ -137,7 +137,9 @@ def test_the_commands_score_and_go_on_as_t2ts_arithmetic(
     ended = [[*ids, 1] for ids in texts]
     wanted = [log_probs(ids)[range(len(ids)), ids].sum() for ids in ended]
     length = max(map(len, ended))
-    terms = length * log_prob_terms(run_folder.open_run(f"{folder}/run").build_model(), length)
+    terms = length * log_prob_terms(
+        run_folder.RunFolder.open(f"{folder}/run").build_model(), length
+    )
     error = relative_bound(2 * terms) * -min(wanted)
     assert [float(score) for score in scores] == pytest.approx(wanted, abs=0.5e-6 + error)
     shown = re.search(r"perplexity (\S+) per token", capsys.readouterr().out)[1]

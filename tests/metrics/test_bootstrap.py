@@ -9,9 +9,9 @@ from sacrebleu.significance import PairedTest
 from support.rounding import assert_close, relative_bound
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
+from t2t_lite.metrics.base import OutputMetric, Segment
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
-from t2t_lite.metrics.metric import OutputMetric, Segment
-from t2t_lite.metrics.metrics import output_metric, score_outputs
+from t2t_lite.metrics.by_name import output_metric, score_outputs
 
 WORDS = ["the", "a", "cat", "dog", "house", "tree", "sees", "likes", "small", "big", "red", "and"]
 

@@ -15,10 +15,10 @@ from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError
+from t2t_lite.metrics.base import Segment
 from t2t_lite.metrics.bootstrap import resample
+from t2t_lite.metrics.by_name import output_metric, score_outputs
 from t2t_lite.metrics.command_metric import CommandMetric, ProgramError
-from t2t_lite.metrics.metric import Segment
-from t2t_lite.metrics.metrics import output_metric, score_outputs
 from t2t_lite.training.preemption import PreemptionError, StopSignals
 
 SOURCES, REFERENCES = ["s one", "s two", "s three"], ["r one", "", "r ü three"]

@@ -16,9 +16,9 @@ from support.rounding import assert_close, relative_bound
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
+from t2t_lite.metrics.base import OutputMetric, Segment, TeacherForcedTotals, add_up
 from t2t_lite.metrics.bleu import corpus_bleu
-from t2t_lite.metrics.metric import OutputMetric, Segment, TeacherForcedTotals, add_up
-from t2t_lite.metrics.metrics import (
+from t2t_lite.metrics.by_name import (
     evaluation_values,
     output_metric,
     score_by_metrics,

@@ -7,7 +7,7 @@ from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UserError
-from t2t_lite.metrics.metrics import score_by_metrics
+from t2t_lite.metrics.by_name import score_by_metrics
 
 pytest.importorskip("rouge_score")
 

@@ -3,20 +3,20 @@
 import math
 
 from t2t_lite.reporting import report
-from t2t_lite.reporting.report import ReportedRun, page
+from t2t_lite.reporting.report import RunHistory, page
 
 
-def run(name: str, **settings) -> ReportedRun:
+def run(name: str, **settings) -> RunHistory:
     shared = {"problem": "p", "model": "m", "hparams_set": "s", "output_dir": name}
-    return ReportedRun(name, {**shared, **settings}, [], {})
+    return RunHistory(name, {**shared, **settings}, [], {})
 
 
-def scored(*scores: tuple[int, float]) -> ReportedRun:
+def scored(*scores: tuple[int, float]) -> RunHistory:
     records = [{"kind": "eval", "step": step, "bleu": score} for step, score in scores]
-    return ReportedRun("run", {}, records, {})
+    return RunHistory("run", {}, records, {})
 
 
-def rows(*runs: ReportedRun) -> dict[str, list[str]]:
+def rows(*runs: RunHistory) -> dict[str, list[str]]:
     return dict(report._setting_rows(runs))
 
 

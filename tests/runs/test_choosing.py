@@ -8,7 +8,7 @@ import pytest
 import t2t_lite as t2t
 from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 
@@ -18,7 +18,7 @@ HPARAMS = "batch_shuffle_size=0,learning_rate_schedule=constant"
 
 
 def evaluations(folder) -> dict[int, dict]:
-    records = (record for _, record in metrics_file.read_metrics(folder))
+    records = (record for _, record in metrics_jsonl.read_records(folder))
     return {record["step"]: record for record in records if record["kind"] == "eval"}
 
 

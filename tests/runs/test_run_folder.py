@@ -38,7 +38,7 @@ def test_a_checkpoint_restores_every_weight_of_a_fresh_model(tmp_path, model, hp
     keras.utils.set_random_seed(1)
     saved = saved_checkpoint(run)
     keras.utils.set_random_seed(2)
-    opened = run_folder.open_run(str(tmp_path))
+    opened = run_folder.RunFolder.open(str(tmp_path))
     fresh = opened.build_model()
     assert opened.restore_weights(fresh) == 7
     assert len(saved.weights) > 10
@@ -62,7 +62,7 @@ def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
 
 def test_open_run_gives_back_what_was_made(tmp_path):
     made = make_run(tmp_path)
-    opened = run_folder.open_run(str(tmp_path))
+    opened = run_folder.RunFolder.open(str(tmp_path))
     assert opened.hparams == made.hparams
     assert opened.hparams.hidden_size == 8
     assert opened.problem.name == FLAGS["problem"]
@@ -97,7 +97,7 @@ def test_a_run_from_before_a_hparam_keeps_what_it_did(tmp_path):
     values = json.loads(file.read_text())
     del values["length_multiple"]
     file.write_text(json.dumps(values))
-    assert run_folder.open_run(str(tmp_path)).hparams.length_multiple == 1
+    assert run_folder.RunFolder.open(str(tmp_path)).hparams.length_multiple == 1
     for _ in range(2):  # the first may have written the field
         assert make_run(tmp_path).hparams == run.hparams.copy(length_multiple=1)
     make_run(tmp_path / "another")
@@ -130,7 +130,7 @@ def test_another_vocabulary_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_size_is_refused(tmp_path):
     saved_checkpoint(make_run(tmp_path))
-    opened = run_folder.open_run(str(tmp_path))
+    opened = run_folder.RunFolder.open(str(tmp_path))
     wider = dataclasses.replace(opened, hparams=opened.hparams.copy(hidden_size=16).freeze())
     with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
         wider.restore_weights(wider.build_model())
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_another_size_is_refused(tmp_path):
 
 def test_missing_pieces_are_named(tmp_path):
     with pytest.raises(UserError, match=r"is not a run folder: .*flags\.json is missing"):
-        run_folder.open_run(str(tmp_path))
+        run_folder.RunFolder.open(str(tmp_path))
     run = make_run(tmp_path)
     with pytest.raises(UserError, match="holds no checkpoint yet"):
         run.latest_checkpoint()
@@ -149,10 +149,10 @@ def test_missing_pieces_are_named(tmp_path):
         run.restore_weights(run.build_model(), str(tmp_path / "nowhere"))
     (tmp_path / "hparams.json").write_text('{"hidden_siz": 3}')
     with pytest.raises(UserError, match=r"hparams\.json: unknown hparam 'hidden_siz'; did you"):
-        run_folder.open_run(str(tmp_path))
+        run_folder.RunFolder.open(str(tmp_path))
     (tmp_path / "hparams.json").write_text("{")
     with pytest.raises(UserError, match=r"hparams\.json is damaged: not JSON"):
-        run_folder.open_run(str(tmp_path))
+        run_folder.RunFolder.open(str(tmp_path))
 
 
 def test_moving_averages_are_restored_where_training_kept_them(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.metrics.metrics import score_outputs
+from t2t_lite.metrics.by_name import score_outputs
 from t2t_lite.runs import selection
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection, best_steps, has_plateaued
 

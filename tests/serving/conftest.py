@@ -14,7 +14,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.serving.server import listen, make_server
 from t2t_lite.serving.worker import Answerer, Worker

@@ -168,7 +168,7 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
     code = """
         import logging, time
         from t2t_lite.serving.config import ServerConfig
-        from t2t_lite.serving.metrics import ServerMetrics
+        from t2t_lite.serving.prometheus import ServerMetrics
         from t2t_lite.serving.server import serve
         from t2t_lite.serving.worker import Worker
 

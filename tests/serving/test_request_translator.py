@@ -18,7 +18,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 

@@ -15,7 +15,7 @@ from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_t
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest
 
 pytestmark = pytest.mark.integration
@@ -151,7 +151,7 @@ def test_n_best_lists_are_distributions(each, is_encoder):
     # The best of each: other outputs may have the same text, such as one with padding.
     scores = {entry.text: entry.score for entry in found[::-1] if entry.text in ("neg", "pos")}
     total, labels = sum(map(math.exp, scores.values())), 2
-    opened = run_folder.open_run(str(each / "run"))
+    opened = run_folder.RunFolder.open(str(each / "run"))
     terms = forward_terms(opened.hparams, len(found[0].source_tokens), labels + 2)
     gap = max(map(abs, scores.values()))  # between the logits, of which a score is a difference
     if is_encoder:
@@ -168,7 +168,7 @@ def test_n_best_lists_are_distributions(each, is_encoder):
 
 def test_the_server_and_insights_know_labels(trained):
     serving = pytest.importorskip("t2t_lite.serving.request_translator")
-    opened = run_folder.open_run(str(trained / "run"))
+    opened = run_folder.RunFolder.open(str(trained / "run"))
     hparams = DecodeHParams.of(opened.problem, "beam_size=2")
     limits = ServerConfig(output_dir=str(trained / "run"))
     server = serving.RequestTranslator.load(opened, None, hparams, ServerMetrics(), limits)

@@ -20,7 +20,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.requests import TranslationRequest
 
 pytestmark = pytest.mark.integration
@@ -130,7 +130,7 @@ def test_perplexity_is_that_of_the_scores(each, capsys):
     text = [line(3), line(4)[: len("five six")], ""]
     scores = decode(each, f"--score_file={each}/in.txt", text=text)
     report = capsys.readouterr().out
-    opened = run_folder.open_run(str(each / "run"))
+    opened = run_folder.RunFolder.open(str(each / "run"))
     model, encoder = opened.load_model().model, opened.encoders["targets"]
     total, tokens = 0.0, 0
     for one, score in zip(text, scores, strict=True):
@@ -164,7 +164,7 @@ def test_n_grams_beside_it(trained, monkeypatch):
     held_out = trained / "held_out.txt"
     lines = [line(start) for start in range(10)]
     held_out.write_text("\n\n".join(lines))
-    decoder = Decoder.from_run(run_folder.open_run(str(trained / "run")))
+    decoder = Decoder.from_run(run_folder.RunFolder.open(str(trained / "run")))
     train = trained / "tmp" / "targets.train.txt"
     ours, theirs = benchmark.perplexities(decoder, str(train), str(held_out), LENGTH + 2)
     assert ours[1:] == theirs[1:]
@@ -210,7 +210,7 @@ def test_what_needs_a_source_is_refused(trained, capsys):
 def test_the_server_goes_on_from_prompts(trained):
     serving = pytest.importorskip("t2t_lite.serving.request_translator")
     limits = ServerConfig(output_dir=str(trained / "run"))
-    opened = run_folder.open_run(str(trained / "run"))
+    opened = run_folder.RunFolder.open(str(trained / "run"))
     hparams = DecodeHParams.of(opened.problem, "beam_size=2")
     server = serving.RequestTranslator.load(opened, None, hparams, ServerMetrics(), limits)
     requests = [TranslationRequest(["three four", ""], 1, False, False)]

@@ -17,7 +17,7 @@ from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
-from t2t_lite.runs import checkpoint_files, metrics_file, run_folder
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 
 STEPS = 20
 HPARAMS = (
@@ -115,13 +115,13 @@ def state(output_dir) -> dict[str, np.ndarray]:
 
 def terms_of(output_dir) -> int:
     """Roundings of one update of a run on two devices, each with 256 tokens at most."""
-    run = run_folder.open_run(str(output_dir))
+    run = run_folder.RunFolder.open(str(output_dir))
     forward = forward_terms(run.hparams, 32, run.encoders["targets"].vocab_size)
     return step_terms(forward, tokens=2 * 256)
 
 
 def metrics(output_dir) -> list[dict]:
-    return [record for _, record in metrics_file.read_metrics(output_dir)]
+    return [record for _, record in metrics_jsonl.read_records(output_dir)]
 
 
 def names(output_dir) -> set[str]:

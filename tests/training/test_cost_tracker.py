@@ -5,9 +5,9 @@ import logging
 
 import tensorflow as tf
 
-from t2t_lite.reporting.metrics_writer import MetricsWriter, train_values
-from t2t_lite.reporting.totals import Totals
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
+from t2t_lite.training.run_log import MetricsWriter, train_values
+from t2t_lite.training.totals import Totals
 
 HARDWARE = Hardware(devices=2, gemm_rate=1e6)
 

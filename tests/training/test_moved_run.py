@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.runs import metrics_file, run_folder
+from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.runs.averaging import average
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.training import trainer
@@ -53,7 +53,7 @@ def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
     monkeypatch.chdir("/")
     trainer.run(config(tmp_path / "renamed", moved, **settings))
     small_runs.assert_equal_runs(calm, moved)
-    records = [record for _, record in metrics_file.read_metrics(calm)]
+    records = [record for _, record in metrics_jsonl.read_records(calm)]
     assert len(records) == 3
     for record in records:
         assert record["expert_importance_loss"] > 0 < record["expert_load_loss"]
@@ -84,7 +84,7 @@ def test_a_run_of_an_older_release_serves_for_all_but_resuming(older_run, data_d
             trainer.run(config(data_dir, older_run))
     after = {path.name: path.read_bytes() for path in older_run.iterdir()}
     assert after | {".trainer.lock": b""} == before | {".trainer.lock": b""}
-    run = run_folder.open_run(str(older_run))
+    run = run_folder.RunFolder.open(str(older_run))
     assert run.latest_checkpoint() == str(older_run / "model.ckpt-3")
     model, step, _ = run.load_model()
     assert step == 3

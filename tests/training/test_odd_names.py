@@ -90,7 +90,7 @@ def names(*argv: str) -> list[str]:
 
 
 def test_checkpoints_are_read_again(folder):
-    run = run_folder.open_run(folder)
+    run = run_folder.RunFolder.open(folder)
     newest = run.latest_checkpoint()
     assert newest == str(pathlib.Path(folder, "model.ckpt-3"))
     assert value(run, newest) == -2.0
@@ -117,7 +117,7 @@ def test_checkpoints_are_read_again(folder):
 def test_averages_are_written_and_read(folder, capsys):
     flags = f"--output_dir={folder}", "--num_last_checkpoints=2"
     assert run_command(t2t_avg_checkpoints, *flags) == 0
-    run = run_folder.open_run(folder)
+    run = run_folder.RunFolder.open(folder)
     average = named_checkpoint("averaged", folder)
     assert average == str(run.folder / "averaged.ckpt-3")
     assert value(run, average) == 1.0
@@ -131,7 +131,7 @@ def test_averages_are_written_and_read(folder, capsys):
         capsys.readouterr()
         assert run_command(t2t_avg_all, *flags) == 0
         assert capsys.readouterr().out.count("model.ckpt-") == new
-    means = run_folder.open_run(f"{folder}/avg")
+    means = run_folder.RunFolder.open(f"{folder}/avg")
     assert value(means, means.latest_checkpoint()) == 1.0
     averaging.refuse_average(run.folder)
 
@@ -148,7 +148,7 @@ def test_names_in_a_list_are_told_from_commas_in_them(folder):
 
 
 def test_exports_are_read_again_or_refused(folder):
-    run = run_folder.open_run(folder)
+    run = run_folder.RunFolder.open(folder)
     checkpoint = run.latest_checkpoint()
     keras_archive.export(run, checkpoint, f"{folder}/export")
     path = pathlib.Path(folder, "export", "keras", "1", "model.keras")
@@ -222,7 +222,7 @@ def test_one_checkpoint_may_have_a_comma_but_two_are_refused(made, tmp_path):
 
 def test_a_symlinked_folder_and_a_slash_behind_the_name(made, tmp_path, monkeypatch):
     (tmp_path / "link[1]").symlink_to(made)
-    run = run_folder.open_run(f"{tmp_path}/link[1]/")
+    run = run_folder.RunFolder.open(f"{tmp_path}/link[1]/")
     assert run.latest_checkpoint() == f"{tmp_path}/link[1]/model.ckpt-3"
     temporary = tmp_path / "[tmp]"
     temporary.mkdir()

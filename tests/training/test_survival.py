@@ -76,7 +76,7 @@ def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
     assert [(r["kind"], r["step"]) for r in records] == [("train", 2), ("eval", 2), ("train", 4)]
     torn = tmp_path / "model.ckpt-4.data-00000-of-00001"
     os.truncate(torn, torn.stat().st_size // 2)
-    run = run_folder.open_run(str(tmp_path))
+    run = run_folder.RunFolder.open(str(tmp_path))
     assert run.restore_weights(run.build_model()) == 3
     assert run.latest_checkpoint() == str(tmp_path / "model.ckpt-3")
     with pytest.raises(UserError, match=r"model\.ckpt-4 cannot be read: Read less bytes"):
@@ -106,7 +106,7 @@ def test_half_the_devices_take_twice_the_parts(
         train(tmp_path / "fewer")
     two, fewer = (small_runs.newest_state(tmp_path / name) for name in ("two", "fewer"))
     assert two.keys() == fewer.keys()
-    run = run_folder.open_run(str(tmp_path / "two"))
+    run = run_folder.RunFolder.open(str(tmp_path / "two"))
     forward = forward_terms(run.hparams, 16, run.encoders["targets"].vocab_size)
     terms = step_terms(forward, tokens=2 * 64)
     for name, value in two.items():

@@ -19,12 +19,12 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.preflight import batch_size
 from t2t_lite.preflight.batch_size import with_found_batch_size
 from t2t_lite.preflight.probe import DoesNotFitError
-from t2t_lite.reporting.metrics_writer import MetricsWriter
 from t2t_lite.runs import run_folder
 from t2t_lite.runs import saving as checkpoints
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError
+from t2t_lite.training.run_log import MetricsWriter
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +65,7 @@ def test_a_run_folder_is_whole(trained, data_dir):
     paths = [str(path) for path in data_dir.glob("*-dev-*")]
     tokens = sum(len(example["targets"]) for example in read_examples(paths))
     assert records[1]["target_tokens"] == tokens, "every token of the dev set, once"
-    opened = run_folder.open_run(str(trained))
+    opened = run_folder.RunFolder.open(str(trained))
     assert Decoder.from_run(opened, hparams=DecodeHParams(beam_size=2)).translate(["", "1 and 2"])
 
 

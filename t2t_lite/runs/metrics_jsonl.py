@@ -15,7 +15,7 @@ _MAX_RECORD_BYTES = 1 << 20  # longer lines are not records
 _TEXT_SUFFIX = "_signature"  # of the names whose values are text
 
 
-def read_metrics(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_records(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the intact lines of metrics.jsonl and their records; none if there is no such file.
 
     Every record has the string `kind` and the integer `step`. A last line that was cut short by a

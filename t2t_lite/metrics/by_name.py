@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.metrics.metric import (
+from t2t_lite.metrics.base import (
     Metric,
     MetricValue,
     Needs,

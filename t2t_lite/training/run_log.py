@@ -20,8 +20,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from t2t_lite import files
 from t2t_lite.progress import duration
-from t2t_lite.reporting.totals import Totals
-from t2t_lite.runs.metrics_file import METRICS, read_metrics
+from t2t_lite.runs.metrics_jsonl import METRICS, read_records
+from t2t_lite.training.totals import Totals
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class MetricsWriter:
         self.evaluated: set[int] = set()
         if step is not None:
             kept = [
-                (line, record) for line, record in read_metrics(folder) if record["step"] <= step
+                (line, record) for line, record in read_records(folder) if record["step"] <= step
             ]
             self.evaluated = {record["step"] for _, record in kept if record["kind"] == "eval"}
             files.write_text(self.path, "".join(line for line, _ in kept))

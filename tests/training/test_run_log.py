@@ -6,9 +6,9 @@ import math
 import pytest
 
 from support.rounding import assert_close
-from t2t_lite.reporting.metrics_writer import MetricsWriter, ProgressLine, train_values
-from t2t_lite.reporting.totals import Totals
-from t2t_lite.runs.metrics_file import read_metrics
+from t2t_lite.runs.metrics_jsonl import read_records
+from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
+from t2t_lite.training.totals import Totals
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
     for step, values in enumerate(records, 1):
         metrics.write("eval", step, values)
     assert MetricsWriter(tmp_path, 9).evaluated == {1, 2, 3}
-    found = [record for _, record in read_metrics(tmp_path)]
+    found = [record for _, record in read_records(tmp_path)]
     assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records
 
 
@@ -127,5 +127,5 @@ def test_a_resumed_run_goes_on_after_the_records_of_its_step(tmp_path):
         metrics.write("train", step, {"loss": 1.0})
         metrics.write("eval", step, {"loss": 2.0})
     assert MetricsWriter(tmp_path, 10).evaluated == {5, 10}
-    kept = [(record["kind"], record["step"]) for _, record in read_metrics(tmp_path)]
+    kept = [(record["kind"], record["step"]) for _, record in read_records(tmp_path)]
     assert kept == [("train", 5), ("eval", 5), ("train", 10), ("eval", 10)]

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_lite.runs.metrics_file import METRICS, read_metrics
+from t2t_lite.runs.metrics_jsonl import METRICS, read_records
 
 FIRST, LAST = b'{"kind": "train", "step": 1}\n', b'{"kind": "eval", "step": 12}\n'
 
@@ -18,6 +18,6 @@ FIRST, LAST = b'{"kind": "train", "step": 1}\n', b'{"kind": "eval", "step": 12}\
 )
 def test_only_whole_records_are_read(tmp_path, caplog, lines, steps, damaged):
     (tmp_path / METRICS).write_bytes(b"".join(lines))
-    assert [record["step"] for _, record in read_metrics(tmp_path)] == steps
+    assert [record["step"] for _, record in read_records(tmp_path)] == steps
     assert damaged in caplog.text
     assert bool(caplog.records) == bool(damaged)

@@ -8,8 +8,8 @@ from t2t_lite import registry
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.dataset_decoding import Decodes
 from t2t_lite.models.attention_maps import attention_maps
-from t2t_lite.reporting import samples
-from t2t_lite.reporting.samples import attention_images, sample_table
+from t2t_lite.training import samples
+from t2t_lite.training.samples import attention_images, sample_table
 
 HEADS, LAYERS, S, T = 2, 2, 6, 4
 CELL = GAP = 8

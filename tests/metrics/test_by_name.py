@@ -11,10 +11,10 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding.config import METRICS_HELP
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.metrics import _private_api
+from t2t_lite.metrics.base import OutputMetric, Segment, add_up
 from t2t_lite.metrics.bleu import corpus_bleu
 from t2t_lite.metrics.bracketing import BracketingF1
-from t2t_lite.metrics.metric import OutputMetric, Segment, add_up
-from t2t_lite.metrics.metrics import (
+from t2t_lite.metrics.by_name import (
     check_metrics,
     output_metrics,
     score_outputs,
