@@ -68,9 +68,7 @@ class Registry(Generic[Value]):
 
         Raises:
             KeyError: the name is taken.
-            UsageError: a class defines a hook under its name in an earlier version.
         """
-        _refuse_renamed_hooks(value)
         if name in self._entries and not _is_run_again(self._entries[name], value):
             raise KeyError(f"{self.kind} {name!r} is already registered, as {self._entries[name]}")
         self._entries[name] = value
@@ -120,26 +118,6 @@ def _is_run_again(old: Any, new: Any) -> bool:
     return modules == ["__main__", "__main__"] and old.__qualname__ == new.__qualname__
 
 
-def _refuse_renamed_hooks(value: Any) -> None:
-    """Raises UsageError if a class defines a hook under an old name, which is never called.
-
-    A base class maps old names to new ones: `renamed_hooks = {"old_name": "new_name"}`. An empty
-    mapping hides those of its own bases.
-    """
-    renamed: dict[str, str] = {}
-    for kind in getattr(value, "__mro__", ()):
-        hooks = vars(kind).get("renamed_hooks")
-        if hooks == {}:
-            break
-        renamed |= hooks or {}
-    for old, new in renamed.items():
-        if hasattr(value, old):
-            raise UsageError(
-                f"{value.__module__}.{value.__qualname__} defines {old!r}, which is now called "
-                f"{new!r}: rename it"
-            )
-
-
 class _ProblemRegistry(Registry["type[Problem]"]):
     """Problems; a class of T2T's is registered as its adapter (`t2t.adapter`)."""
 
@@ -148,7 +126,6 @@ class _ProblemRegistry(Registry["type[Problem]"]):
 
         Raises:
             KeyError: the name is taken.
-            UsageError: a class defines a hook under its name in an earlier version.
         """
         adapter_for = getattr(value, "_t2t_lite_adapter_for", None)
         super().add(name, adapter_for(name) if adapter_for else value)
@@ -315,7 +292,6 @@ def model(name: str) -> "type[Seq2Seq]":
     if isinstance(value, str):
         module, _, attribute = value.partition(":")
         value = getattr(importlib.import_module(module), attribute)
-        _refuse_renamed_hooks(value)
     return value
 
 

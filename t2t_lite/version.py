@@ -1,3 +1,3 @@
 """The release of this package; setup.cfg reads it from here."""
 
-__version__ = "0.2.0"
+__version__ = "1.0.0.dev0"

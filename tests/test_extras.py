@@ -35,10 +35,6 @@ def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
     assert {name.replace("-", "_") for name in declared} == set(extras._PACKAGES[extra])
 
 
-def test_the_old_name_of_plots_installs_it(setup_cfg):
-    assert setup_cfg["options.extras_require"]["png"].split() == ["t2t_lite[plots]"]
-
-
 def test_one_missing_package_is_enough(monkeypatch):
     extras.require(extras.SERVE, "t2t-serve")
     find = importlib.util.find_spec

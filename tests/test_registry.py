@@ -3,15 +3,12 @@
 import pathlib
 import sys
 import textwrap
-import types
-import typing
 from collections.abc import Iterable, Iterator
 
 import pytest
 
 from t2t_lite import registry
 from t2t_lite.data import text_problems
-from t2t_lite.data.problem import Output
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hyperparameters import HParams
 from t2t_lite.metrics.base import MetricValue, OutputMetric
@@ -224,56 +221,6 @@ def test_registry_help_groups_names_by_first_word():
     assert "      * transformer_base\n" in text
 
 
-class Base:
-    renamed_hooks: typing.ClassVar = {"old_hook": "new_hook"}
-
-    def new_hook(self) -> int:
-        return 1
-
-
-def test_a_hook_by_its_old_name_is_refused():
-    class Mine(Base):
-        def old_hook(self) -> int:
-            return 2
-
-    for register in (registry.register_model, registry.register_problem):
-        with pytest.raises(UsageError, match=r"Mine defines 'old_hook', .* 'new_hook': rename it"):
-            register(Mine)
-        with pytest.raises(UsageError, match="'old_hook'"):
-            register("a_name")(Mine)
-    registry.register_model(Base)
-    assert "mine" not in registry.list_models()
-
-
-def test_a_problem_that_defines_show_is_told_the_new_name():
-    class Mine(Pairs):
-        def show(self, source: str, target: str) -> Output:
-            return Output(target.upper())
-
-    class Today(Pairs):
-        def postprocess(self, source: str, target: str) -> Output:
-            return Output(target.upper())
-
-    with pytest.raises(UsageError, match=r"Mine defines 'show', .* 'postprocess': rename it"):
-        registry.register_problem(Mine)
-    registry.register_problem(Today)
-    assert registry.problem("today").postprocess("a", "b") == ("B", 0)
-
-
-def test_a_models_old_hook_by_address_is_refused(monkeypatch: pytest.MonkeyPatch):
-    from t2t_lite.models.transformer import Transformer
-
-    class Mine(Transformer):
-        def watching(self, watch: object) -> None: ...
-
-    module = types.ModuleType("usr_models")
-    module.Mine = Mine
-    monkeypatch.setitem(sys.modules, "usr_models", module)
-    registry.register_model_at("mine_at", "usr_models:Mine")
-    with pytest.raises(UsageError, match=r"Mine defines 'watching', .* 'hook_attention'"):
-        registry.model("mine_at")
-
-
 # ---- --t2t_usr_dir
 
 
@@ -421,12 +368,3 @@ def test_a_notebook_cell_may_run_again():
     assert known["mine"] is cells[1]
     with pytest.raises(KeyError, match="already registered"):
         known.add("mine", type("Mine", (), {"__module__": "elsewhere"}))
-
-
-def test_a_problem_that_defines_prepare_data_is_refused():
-    class Preparing(text_problems.Text2TextProblem):
-        def prepare_data(self, data_dir, tmp_dir, options):
-            """Was called between the vocabulary and the files."""
-
-    with pytest.raises(UsageError, match="'prepare_data', which is now called 'generate_data'"):
-        registry.register_problem(Preparing)

@@ -6,8 +6,8 @@ module imports neither TensorFlow nor Keras: listing problems must stay quick.
 
 import abc
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
@@ -71,9 +71,6 @@ class Problem(abc.ABC):
     Attributes:
         bad_input: receives what `generate_samples` cannot read.
     """
-
-    # Hooks that subclasses may still define under the name of an earlier version, and today's.
-    renamed_hooks: ClassVar[Mapping[str, str]] = {"show": "postprocess"}
 
     # What `generate_data` does by default: set by data generation, which problems know nothing of.
     default_generation: Callable[[str, str, Any], None] | None = None

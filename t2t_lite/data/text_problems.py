@@ -45,8 +45,6 @@ log = logging.getLogger(__name__)
 class Text2TextProblem(Problem):
     """Pairs of lines. T2T's members keep their names and meaning."""
 
-    renamed_hooks: ClassVar[Mapping[str, str]] = {"prepare_data": "generate_data"}
-
     # ---- what a subclass provides
 
     @abc.abstractmethod

@@ -86,14 +86,6 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # Whether the model gives each source one label, and nothing else.
     only_labels: ClassVar[bool] = False
 
-    # Former names of methods that a subclass overrides, with the current names.
-    renamed_hooks: ClassVar[Mapping[str, str]] = {
-        "watching": "hook_attention",
-        "project": "output_projection",
-        "softmax_kernel": "output_projection.kernel",
-        "project_variables": "output_projection.variables",
-    }
-
     def __init__(
         self,
         hparams: BasicHParams | str,

@@ -51,7 +51,6 @@ _FLAG_KINDS = {
     "random_seed": int,
     "parts": int,
 }
-_RENAMED = {"max_train_minutes": "train_minutes"}  # flags in older run folders
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
 
 
@@ -438,9 +437,6 @@ def _hparams_class(model: str, hparams_set: str) -> "type[BasicHParams]":
 
 def _read_flags(output_dir: str) -> json_files.Fields:
     flags = _read_json(pathlib.Path(output_dir) / FLAGS, output_dir)
-    for old, new in _RENAMED.items():
-        if old in flags:
-            flags[new] = flags.pop(old)
     flags.check(_FLAG_KINDS)
     return flags
 

@@ -192,7 +192,7 @@ def test_workers_know_the_encoders_of_a_usr_dir(
         "        return ({'inputs': 'a', 'targets': 'b'} for _ in range(100))\n"
     )
     (folder / "encoders.py").write_text(
-        "from t2t_lite.data import text_encoder\n\n\n"
+        "from t2t_lite.text import text_encoder\n\n\n"
         "class Shouting(text_encoder.ByteTextEncoder):\n"
         "    def encode(self, text):\n"
         "        return super().encode(text.upper())\n"
