@@ -73,7 +73,7 @@ def _modules() -> Iterator[str]:
     yield from _table(("Name", "Instead"), replaced)
     yield "\n## Modules of problems that are not here\n"
     yield "Importing them works; using a name of theirs is an error. Copy the module into your user"
-    yield f"directory: {_code(names.PROBLEM_MODULES.split())}."
+    yield f"directory: {_code(names.PROBLEM_MODULES)}."
 
 
 def _problems() -> Iterator[str]:
@@ -97,7 +97,7 @@ def _sets() -> Iterator[str]:
     yield "\nThese sets of T2T's are refused:"
     yield ""
     needs = refused_sets.NEEDS.items()
-    rows = ((_text(reason), _code(found.split())) for reason, found in needs)
+    rows = ((_text(reason), _code(found)) for reason, found in needs)
     yield from _table(("What they need", "Sets"), rows)
 
 

@@ -6,6 +6,8 @@ Imports Babel; `t2t_lite.problems.locale` imports this module only to generate d
 import calendar
 import dataclasses
 import datetime
+import json
+import pathlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -13,80 +15,26 @@ from typing import Any
 
 from babel import Locale, dates, lists, numbers, units
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-NAMES = _words(
-    "Alexander Anna Anton Clara Daniel David Elena Emma Eva Felix Hanna Hugo Jonas Julia Laura "
-    "Lena Lukas Maria Martin Max Nina Oliver Paul Robert Simon Sophie Thomas Victor"
+_VALUES: dict[str, Any] = json.loads(
+    pathlib.Path(__file__).with_name("locale_values.json").read_text(encoding="utf-8")
 )
-LANGUAGES = _words(
-    "af ar bg bn bs ca cs cy da de el en es et eu fa fi fr ga he hi hr hu hy id is it ja ka kk ko "
-    "la lb lt lv mk mn mt nl no pl pt ro ru sk sl sq sr sv sw ta th tr uk ur uz vi zh"
-)
-CURRENCIES = _words("AUD CAD CHF CZK DKK EUR GBP HUF JPY NOK NZD PLN SEK USD")
+NAMES, LANGUAGES, CURRENCIES = (_VALUES[kind] for kind in ("names", "languages", "currencies"))
+CITIES = _VALUES["cities"]  # CLDR has names of cities as examples of time zones
 MONTHS = range(1, 13)
 WEEKDAYS = range(7)
-# CLDR has names of cities as examples of time zones.
-CITIES = _words(
-    "Africa/Nairobi America/Chicago America/Los_Angeles America/Mexico_City America/New_York "
-    "America/Toronto America/Vancouver Asia/Bangkok Asia/Seoul Asia/Shanghai Asia/Singapore "
-    "Asia/Tokyo Australia/Melbourne Australia/Sydney Europe/Amsterdam Europe/Athens "
-    "Europe/Belgrade Europe/Berlin Europe/Brussels Europe/Bucharest Europe/Budapest "
-    "Europe/Copenhagen Europe/Dublin Europe/Helsinki Europe/Istanbul Europe/Lisbon "
-    "Europe/Ljubljana Europe/London Europe/Madrid Europe/Moscow Europe/Oslo Europe/Paris "
-    "Europe/Prague Europe/Riga Europe/Rome Europe/Stockholm Europe/Tallinn Europe/Vienna "
-    "Europe/Vilnius Europe/Warsaw Europe/Zagreb Europe/Zurich"
-)
 
 # The French preposition of place for each country, which means both "in" and "to".
 FRENCH_PLACE = {
-    country: preposition
-    for preposition, countries in {
-        "en": "AL AM AR AT AU BE BG CH CN CO CZ DE DK EE EG ES FI FR GE GR HR HU IE IN IS IT KR "
-        "LT LV MN NA NO NZ PL RO RS SE SI SK TH TN TR TZ UA ZA",
-        "au": "BR CA CL GB JP KE LU MA MX NP PE PT SN VN",
-        "aux": "NL US",
-        "à": "CU CY MG MT SG",
-    }.items()
-    for country in countries.split()
+    country: word for word, found in _VALUES["french_place"].items() for country in found
 }
 COUNTRIES = sorted(FRENCH_PLACE)
 # All other countries take no article: "in" or "nach" and the name.
-GERMAN_PLACE = {
-    "CH": {"in": "in der Schweiz", "to": "in die Schweiz"},
-    "GB": {"in": "im Vereinigten Königreich", "to": "ins Vereinigte Königreich"},
-    "MN": {"in": "in der Mongolei", "to": "in die Mongolei"},
-    "NL": {"in": "in den Niederlanden", "to": "in die Niederlande"},
-    "SK": {"in": "in der Slowakei", "to": "in die Slowakei"},
-    "TR": {"in": "in der Türkei", "to": "in die Türkei"},
-    "UA": {"in": "in der Ukraine", "to": "in die Ukraine"},
-    "US": {"in": "in den Vereinigten Staaten", "to": "in die Vereinigten Staaten"},
-}
-ENGLISH_WITH_ARTICLE = ("GB", "NL", "US")
+GERMAN_PLACE = _VALUES["german_place"]
+ENGLISH_WITH_ARTICLE = _VALUES["english_with_article"]
 
 # Units of each kind of measure, with their smallest and largest value. Values of units that are
 # shown in short form are never 1: Babel confuses the German long and short singular ("1 Meilen").
-MEASURES = {
-    "area": (("area-square-meter", 20, 900), ("area-square-foot", 200, 3000)),
-    "distance": (("length-kilometer", 20, 900), ("length-mile", 20, 600)),
-    "energy": (("energy-kilowatt-hour", 10, 5000),),
-    "length": (("length-centimeter", 10, 250), ("length-inch", 5, 90)),
-    "pressure": (("pressure-hectopascal", 950, 1050), ("pressure-millibar", 950, 1050)),
-    "rain": (("length-millimeter", 2, 200), ("length-inch", 2, 9)),
-    "size": (
-        ("digital-kilobyte", 2, 999),
-        ("digital-megabyte", 2, 999),
-        ("digital-gigabyte", 2, 512),
-    ),
-    "speed": (("speed-kilometer-per-hour", 5, 130), ("speed-mile-per-hour", 5, 90)),
-    "temperature": (("temperature-celsius", -25, 40), ("temperature-fahrenheit", 0, 105)),
-    "volume": (("volume-liter", 10, 150), ("volume-gallon", 5, 40)),
-    "walk": (("length-meter", 50, 900), ("length-kilometer", 2, 20), ("length-mile", 2, 12)),
-    "weight": (("mass-gram", 50, 999), ("mass-kilogram", 1, 60), ("mass-pound", 1, 99)),
-}
+MEASURES = _VALUES["measures"]
 # Durations: seconds of a unit, and the greatest number that CLDR does not round to the next unit.
 WAITS = ((60, 45), (3600, 20))
 PERIODS = ((86400, 5), (7 * 86400, 3), (30 * 86400, 10), (365 * 86400, 10))
@@ -183,7 +131,7 @@ def _draw_hours(rng: random.Random) -> tuple[datetime.datetime, datetime.datetim
     return start, start + datetime.timedelta(minutes=30 * rng.randint(2, 10))
 
 
-def _duration(pool: tuple[tuple[int, int], ...]) -> Callable[[random.Random], int]:
+def _duration(pool: Sequence[tuple[int, int]]) -> Callable[[random.Random], int]:
     def draw(rng: random.Random) -> int:
         seconds, most = rng.choice(pool)
         return seconds * rng.randint(1, most)
@@ -217,7 +165,7 @@ def _draw_revenue(rng: random.Random) -> tuple[int, str]:
     return _draw_millions(rng), rng.choice(("CHF", "EUR", "GBP", "USD"))
 
 
-def _measure(pool: tuple[tuple[str, int, int], ...]) -> Callable[[random.Random], Any]:
+def _measure(pool: Sequence[tuple[str, int, int]]) -> Callable[[random.Random], Any]:
     def draw(rng: random.Random) -> tuple[Decimal, str]:
         unit, smallest, largest = rng.choice(pool)
         tenths = rng.randint(10 * smallest, 10 * largest)

@@ -63,18 +63,18 @@ def _one_sentence(rng: random.Random, language: str) -> Pair:
 
 def _one_or_two(rng: random.Random, language: str) -> Pair:
     """Draws a sentence of the second edition: one, two, or two clauses with a conjunction."""
-    from t2t_lite.problems import _locale_frames2 as edition
+    from t2t_lite.problems import _locale_frames as frames
 
     if rng.random() < 0.5:
-        return _filled(rng, language, edition.FRAMES)
+        return _filled(rng, language, frames.FRAMES2)
     if rng.random() < 0.5:
-        first, second = (_filled(rng, language, edition.FRAMES) for _ in range(2))
+        first, second = (_filled(rng, language, frames.FRAMES2) for _ in range(2))
         return f"{first[0]} {second[0]}", f"{first[1]} {second[1]}"
-    conjunction = rng.choice(edition.CONJUNCTIONS)
+    conjunction = rng.choice(frames.CONJUNCTIONS)
     joining = (conjunction.en, getattr(conjunction, language))
-    first, second = (_filled(rng, language, edition.CLAUSES) for _ in range(2))
+    first, second = (_filled(rng, language, frames.CLAUSES) for _ in range(2))
     english, translation = (
-        before.removesuffix(".") + word + edition.continued(after, side)
+        before.removesuffix(".") + word + frames.continued(after, side)
         for side, before, word, after in zip(("en", language), first, joining, second, strict=True)
     )
     return english, translation

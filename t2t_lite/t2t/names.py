@@ -5,9 +5,11 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
+import pathlib
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from t2t_lite.registry import snake_case
@@ -16,131 +18,19 @@ from t2t_lite.upstream_imports import ROOT, is_executing
 
 _PAGE = "docs/t2t-names.md"
 _MODEL = "port the model: docs/extending.md#a-model"
-_SETS = "t2t-trainer --registry_help lists the models and sets that are here"
-_SAMPLES = "generate_samples of a text_problems.Text2TextProblem, which yields texts"
-_PROBLEM = "the registered problem algorithmic_"
 _OWN_COPY = "copy the module into your user directory"
 _OWN_NAME = "copy its definition into your user directory"
 
+_TABLES = json.loads(pathlib.Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
 # The modules that are offered, each with its module in this folder.
-MODULES: Mapping[str, str] = {
-    "data_generators.algorithmic": "algorithmic",
-    "data_generators.cipher": "cipher",
-    "data_generators.cleaner_en_xx": "cleaner_en_xx",
-    "data_generators.cnn_dailymail": "text_sets",
-    "data_generators.generator_utils": "generator_utils",
-    "data_generators.imdb": "text_sets",
-    "data_generators.lm1b": "text_sets",
-    "data_generators.problem": "problem",
-    "data_generators.ptb": "text_sets",
-    "data_generators.text_encoder": "text_encoder",
-    "data_generators.text_problems": "text_problems",
-    "data_generators.tokenizer": "tokenizer",
-    "data_generators.transduction_problems": "transduction_problems",
-    "data_generators.translate": "translate",
-    "data_generators.translate_encs": "translations",
-    "data_generators.translate_ende": "wmt",
-    "data_generators.translate_enes": "translations",
-    "data_generators.translate_enet": "translations",
-    "data_generators.translate_enfr": "wmt",
-    "data_generators.translate_enid": "translations",
-    "data_generators.translate_enmk": "translations",
-    "data_generators.translate_enro": "translations",
-    "data_generators.translate_entn": "translations",
-    "data_generators.translate_envi": "translations",
-    "data_generators.translate_enzh": "translations",
-    "data_generators.wikitext103": "text_sets",
-    "data_generators.wsj_parsing": "wsj_parsing",
-    "layers.common_hparams": "common_hparams",
-    "layers.modalities": "modalities",
-    "models.bytenet": "hparams_sets",
-    "models.evolved_transformer": "hparams_sets",
-    "models.lstm": "hparams_sets",
-    "models.neural_gpu": "hparams_sets",
-    "models.research.attention_lm": "hparams_sets",
-    "models.research.universal_transformer": "hparams_sets",
-    "models.transformer": "hparams_sets",
-    "problems": "problems",
-    "utils.flags": "flags",
-    "utils.hparam": "hparam",
-    "utils.metrics": "metrics",
-    "utils.mlperf_log": "mlperf_log",
-    "utils.registry": "registry",
-}
-
+MODULES: Mapping[str, str] = _TABLES["modules"]
 # What to write instead of a module, or of one name of a module. The modules here can be imported,
 # since many files do so without using them; their names cannot.
-REPLACEMENTS: Mapping[str, str] = {
-    "bin": "the commands are t2t-datagen, t2t-trainer, ...; in Python, see docs/api.md",
-    "data_generators.algorithmic.AlgorithmicAdditionBinary40": f"{_PROBLEM}addition_binary40",
-    "data_generators.algorithmic.AlgorithmicAdditionDecimal40": f"{_PROBLEM}addition_decimal40",
-    "data_generators.algorithmic.AlgorithmicMultiplicationBinary40": (
-        f"{_PROBLEM}multiplication_binary40"
-    ),
-    "data_generators.algorithmic.AlgorithmicMultiplicationDecimal40": (
-        f"{_PROBLEM}multiplication_decimal40"
-    ),
-    "data_generators.generator_utils.pack_examples": "remove it: batches are of similar lengths",
-    "data_generators.generator_utils.pack_dataset": "remove it: batches are of similar lengths",
-    "data_generators.problem.Text2TextProblem": "text_problems.Text2TextProblem",
-    "data_generators.text_encoder.ImageEncoder": "there are no images here",
-    "data_generators.text_encoder.OneHotClassLabelEncoder": "ClassLabelEncoder",
-    "data_generators.text_encoder.RealEncoder": "there is no regression here",
-    "data_generators.translate.bi_vocabs_token_generator": _SAMPLES,
-    "data_generators.translate.character_generator": f"{_SAMPLES}; vocab_type is CHARACTER",
-    "data_generators.translate.tabbed_generator": _SAMPLES,
-    "data_generators.translate.token_generator": _SAMPLES,
-    "data_generators.wiki_lm": (
-        "the registered problem languagemodel_wikitext103, text2self_tmpdir for text of your own, "
-        f"or {_OWN_COPY}"
-    ),
-    "data_generators.wmt": "translate.TranslateProblem, translate_ende, translate_enfr and so on",
-    "data_generators.wsj_parsing.parsing_token_generator": "wsj_parsing.WsjParsing",
-    "data_generators.wsj_parsing.token_generator": _SAMPLES,
-    "layers.common_attention": _MODEL,
-    "layers.common_layers": _MODEL,
-    "layers.discretization": _MODEL,
-    "layers.latent_layers": _MODEL,
-    "layers.transformer_layers": _MODEL,
-    "layers.vq_discrete": _MODEL,
-    "models.research.transformer_moe": _SETS,
-    "models.research.transformer_vae": _SETS,
-    "models.text_cnn": _SETS,
-    "rl": "there is no reinforcement learning here",
-    "serving": "t2t-exporter, t2t-serve and t2t-query-server",
-    "utils.adafactor": "the hparam optimizer=adafactor",
-    "utils.avg_checkpoints": "t2t-avg-checkpoints",
-    "utils.beam_search": "t2t_lite.search (docs/api.md)",
-    "utils.bleu_hook": "t2t-bleu, or the metric bleu (docs/evaluation.md)",
-    "utils.contrib": "TensorFlow 2 has no contrib: use tf.io, tf.data or Keras",
-    "utils.data_reader": "t2t_lite.data.input_pipeline",
-    "utils.decoding": "t2t-decoder, or t2t_lite.open_run(...).translator() (docs/api.md)",
-    "utils.expert_utils": _MODEL,
-    "utils.learning_rate": "the hparam learning_rate_schedule (docs/training.md)",
-    "utils.metrics_hook": "--eval_early_stopping_steps (docs/training.md)",
-    "utils.optimize": "the hparam optimizer (docs/training.md)",
-    "utils.registry.register_optimizer": "choose one with the hparam optimizer",
-    "utils.rouge": "the metrics rouge_1, rouge_2 and rouge_l (docs/evaluation.md)",
-    "utils.t2t_model": _MODEL,
-    "utils.trainer_lib": "t2t_lite.train (docs/api.md)",
-    "utils.usr_dir": "t2t_lite.registry.import_usr_dir",
-    "visualization": "t2t-insights",
-}
-
+REPLACEMENTS: Mapping[str, str] = _TABLES["replacements"]
 # T2T's modules of problems that are not offered: a class that builds on one of theirs needs a copy.
-PROBLEM_MODULES = """
-    algorithmic_math algorithmic_math_deepmind algorithmic_math_two_variables all_problems audio
-    audio_encoder babi_qa cifar cola common_voice conll_ner desc2code dialog_abstract
-    dialog_cornell dialog_dailydialog dialog_opensubtitles dialog_personachat dna_encoder enwik8
-    function_docstring gene_expression ice_parsing image_utils imagenet lambada librispeech
-    lm1b_imdb lm1b_mnli mnist mrpc mscoco multi_problem multi_problem_v2 multinli paraphrase_ms_coco
-    pointer_generator_word problem_hparams program_search qnli quora_qpairs rte scitail seq2edits
-    snli speech_recognition squad sst_binary stanford_nli style_transfer subject_verb_agreement
-    timeseries translate_encs_cubbitt video_utils wiki
-    wiki_multi_problems wiki_revision wiki_revision_utils wnli yelp_full yelp_polarity
-"""
+PROBLEM_MODULES: Sequence[str] = _TABLES["problem_modules"]
 _ABSENT = {
-    **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES.split()},
+    **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES},
     **{name: text for name, text in REPLACEMENTS.items() if name.rpartition(".")[0] not in MODULES},
 }
 _PACKAGES = {"", "data_generators", "layers", "models", "models.research", "utils"}

@@ -15,8 +15,8 @@ from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
-from t2t_lite.problems import _locale_frames2, _locale_slots, locale
-from t2t_lite.problems._locale_frames import FRAMES, french_spaces
+from t2t_lite.problems import _locale_slots, locale
+from t2t_lite.problems._locale_frames import CLAUSES, FRAMES, FRAMES2, continued, french_spaces
 
 LANGUAGES = ("de", "fr")
 SETS = [
@@ -81,14 +81,13 @@ def test_french_spaces() -> None:
 
 
 def test_every_frame_has_the_same_blanks_in_each_language() -> None:
-    for frame in _locale_frames2.FRAMES:  # which include those of the first edition
+    for frame in FRAMES2:  # which include those of the first edition
         kinds = [re.findall(r"{(\w+(?::short|:long|:name|:y\w+|:MM\w+)?)", text) for text in frame]
         assert sorted(kinds[0]) == sorted(kinds[1]) == sorted(kinds[2]), frame
 
 
 def test_conjunctions_join_clauses() -> None:
-    frames, continued = _locale_frames2, _locale_frames2.continued
-    for frame in frames.CLAUSES:
+    for frame in CLAUSES:
         # Whatever does not become lower case is a name, "I" or the polite "you".
         assert re.match(r"{name|I\b", frame.en) or continued(frame.en, "en")[0].islower()
         assert re.match(r"{name|Sie\b|Ihre?\b", frame.de) or continued(frame.de, "de")[0].islower()
@@ -96,9 +95,9 @@ def test_conjunctions_join_clauses() -> None:
     assert continued("I will be back.", "en") == "I will be back."
     assert continued("Ihr Flug kostet viel.", "de") == "Ihr Flug kostet viel."
     assert continued("L’examen dure 2 heures.", "fr") == "l’examen dure 2 heures."
-    questions = [frame for frame in frames.FRAMES if frame.en.endswith("?")]
+    questions = [frame for frame in FRAMES2 if frame.en.endswith("?")]
     assert questions
-    assert not set(questions) & set(frames.CLAUSES)
+    assert not set(questions) & set(CLAUSES)
 
 
 def test_the_second_edition_has_single_sentences_pairs_and_joined_clauses() -> None:
