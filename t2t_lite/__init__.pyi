@@ -1,0 +1,66 @@
+# The public names, each with its module, from which `__init__.py` imports them on first use.
+# `__all__` is for the API reference.
+
+from t2t_lite import registry
+from t2t_lite.api import Run, dataset, evaluate, generate_data, load_model, open_run, train
+from t2t_lite.decoding.translator import Translation, Translator
+from t2t_lite.metrics.base import OutputMetric
+from t2t_lite.models.byte_net import ByteNet
+from t2t_lite.models.conv_s2s import ConvS2S
+from t2t_lite.models.deep_att import DeepAtt
+from t2t_lite.models.evolved_transformer import EvolvedTransformer
+from t2t_lite.models.gnmt import GNMT
+from t2t_lite.models.lstm import (
+    LSTMSeq2Seq,
+    LSTMSeq2SeqAttention,
+    LSTMSeq2SeqAttentionBidirectionalEncoder,
+    LSTMSeq2SeqBidirectionalEncoder,
+)
+from t2t_lite.models.moe_lstm import MoELSTM
+from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
+from t2t_lite.models.seq2seq import Seq2Seq
+from t2t_lite.models.transformer import Transformer
+from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.registry import register_hparams, register_metric, register_model, register_problem
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.penalties import Penalty
+from t2t_lite.version import __version__
+
+__all__ = [
+    "GNMT",
+    "BeamSearch",
+    "ByteNet",
+    "ConvS2S",
+    "DeepAtt",
+    "EvolvedTransformer",
+    "ExtendedNeuralGPU",
+    "LSTMSeq2Seq",
+    "LSTMSeq2SeqAttention",
+    "LSTMSeq2SeqAttentionBidirectionalEncoder",
+    "LSTMSeq2SeqBidirectionalEncoder",
+    "MoELSTM",
+    "NeuralGPU",
+    "OutputMetric",
+    "Penalty",
+    "Run",
+    "Seq2Seq",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerEncoder",
+    "Translation",
+    "Translator",
+    "UniversalTransformer",
+    "__version__",
+    "dataset",
+    "evaluate",
+    "generate_data",
+    "load_model",
+    "open_run",
+    "register_hparams",
+    "register_metric",
+    "register_model",
+    "register_problem",
+    "registry",
+    "train",
+]
