@@ -13,7 +13,10 @@ import pytest
 import tensorflow as tf
 
 import t2t_lite as t2t
+from support.limits import strategy_over
 from support.rounding import assert_close
+from support.small_models import make_decided
+from support.small_runs import generate_pairs, noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
@@ -31,9 +34,11 @@ TINY = {
 
 
 @pytest.fixture(scope="module")
-def run(noisy_run):
+def run(tmp_path_factory):
     """A run folder of random weights, opened by the front door."""
-    return t2t.open_run(noisy_run(hidden_size=16, num_hidden_layers=1).folder)
+    return t2t.open_run(
+        noisy_run(tmp_path_factory.mktemp("run"), hidden_size=16, num_hidden_layers=1).folder
+    )
 
 
 @pytest.mark.integration
@@ -133,7 +138,7 @@ def test_a_model_has_the_weights_of_its_checkpoint(run):
     assert sorted(one.tobytes() for one in weights) == sorted(one.tobytes() for one in values)
 
 
-def test_a_model_is_loaded_under_a_strategy(run, strategy_over):
+def test_a_model_is_loaded_under_a_strategy(run):
     with strategy_over(2).scope():
         model = run.model()
     for found, wanted in zip(model.weights, run.model().weights, strict=True):
@@ -218,8 +223,8 @@ def _logits_of(model, as_dict: bool) -> keras.Model:
 
 
 @pytest.mark.integration
-def test_search_over_a_plain_model_finds_what_steps_find(decided):
-    model = decided("transformer", 3)
+def test_search_over_a_plain_model_finds_what_steps_find():
+    model = make_decided("transformer", 3)
     inputs = np.random.default_rng(1).integers(2, 20, [3, 5])
     limits = [10, 7, 12]
     penalty = Penalty(alpha=0.6)
@@ -232,32 +237,32 @@ def test_search_over_a_plain_model_finds_what_steps_find(decided):
         assert_close(plain_scores, scores, terms)
 
 
-def test_one_limit_holds_for_all_sentences(decided):
-    search = t2t.BeamSearch(decided("transformer", 3), beam_size=2)
+def test_one_limit_holds_for_all_sentences():
+    search = t2t.BeamSearch(make_decided("transformer", 3), beam_size=2)
     inputs = np.array([[5, 6, 7], [8, 9, 0]])
     for one, each in zip(search(inputs, 6), search(inputs, [6, 6]), strict=True):
         np.testing.assert_array_equal(one, each)
 
 
-def test_a_plain_model_has_no_attention_to_penalise(decided):
-    plain = _logits_of(decided("transformer", 3), as_dict=False)
+def test_a_plain_model_has_no_attention_to_penalise():
+    plain = _logits_of(make_decided("transformer", 3), as_dict=False)
     search = t2t.BeamSearch(plain, 2, Penalty(coverage_penalty=0.2))
     with pytest.raises(UsageError, match="coverage penalty"):
         search(np.array([[5, 6]]), 4)
 
 
-def test_search_says_which_backend_it_needs(decided, monkeypatch):
+def test_search_says_which_backend_it_needs(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(UsageError, match="this is jax: set KERAS_BACKEND=tensorflow"):
-        t2t.BeamSearch(decided("transformer", 3))
+        t2t.BeamSearch(make_decided("transformer", 3))
 
 
 # ---- making one
 
 
 @pytest.fixture(scope="module")
-def data(generate_pairs, few_shards):
-    return generate_pairs("text2text_tmpdir", 60)
+def data(few_shards, tmp_path_factory):
+    return generate_pairs(tmp_path_factory.mktemp("run"), "text2text_tmpdir", 60)
 
 
 def test_data_is_generated_by_name_or_problem(tmp_path):

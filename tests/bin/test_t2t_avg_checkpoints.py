@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.limits import full_disk
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_checkpoints
 from t2t_lite.errors import UserError
@@ -166,7 +167,7 @@ def test_a_checkpoint_of_the_run_is_never_overwritten(run, capsys):
     assert pathlib.Path(f"{path}.index").read_bytes() == before
 
 
-def test_a_full_disk_leaves_the_average_before(run, capsys, full_disk):
+def test_a_full_disk_leaves_the_average_before(run, capsys):
     assert average(f"--output_dir={run.folder}", "--checkpoints=100,300") == 0
     path = capsys.readouterr().out.strip()
     with full_disk(100):

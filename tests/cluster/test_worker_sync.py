@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.limits import strategy_over
 from t2t_lite.cluster.cluster import ALONE, Cluster
 from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.cluster.worker_sync import WorkerSync
@@ -9,7 +10,7 @@ from t2t_lite.errors import UserError
 
 
 @pytest.fixture
-def worker(strategy_over, monkeypatch):
+def worker(monkeypatch):
     """Returns a function that gives worker `worker_id` of two, whose peer has the numbers given.
 
     Each has two devices, so that the sum over devices counts its numbers twice.
@@ -36,7 +37,7 @@ def test_a_number_is_that_of_the_chief(worker):
         worker(1, [20]).check("restored step", 3)
 
 
-def test_one_worker_agrees_with_itself(strategy_over):
+def test_one_worker_agrees_with_itself():
     sync = WorkerSync(ALONE, strategy_over(2), DetectorClient())
     assert sync.any(True, False) == [True, False]
     sync.check("restored step", 3)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.limits import full_disk
 from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
 
@@ -158,7 +159,7 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path):
         list(records.read_examples([tmp_path / "absent"]))
 
 
-def test_a_full_disk_is_an_os_error(tmp_path, full_disk):
+def test_a_full_disk_is_an_os_error(tmp_path):
     with full_disk(10_000), pytest.raises(OSError, match="too large"):
         records.write_examples(tmp_path / "shard", ({"inputs": [i]} for i in range(1000)))
 

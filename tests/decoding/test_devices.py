@@ -4,6 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -28,7 +29,7 @@ def model():
 
 
 @pytest.mark.integration
-def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them(strategy_over):
+def test_two_devices_find_what_one_does_also_while_a_model_is_trained_on_them():
     strategy = strategy_over(2)
     with strategy.scope():
         model = make_model()

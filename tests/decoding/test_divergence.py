@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.small_models import ByHand, make_decided, set_logits
+from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder, t2t_exporter
 from t2t_lite.cluster.detector_client import DetectorClient
 from t2t_lite.data.problem import Output
@@ -63,9 +65,9 @@ def table(bad_from: int, bad: float, whole_row: bool) -> np.ndarray:
 
 
 @pytest.fixture(scope="module", params=SEARCHES)
-def searching(request, by_hand):
+def searching(request):
     """A search over a table that can be changed."""
-    model = by_hand(np.ones([1, 1, 1, 1]))
+    model = ByHand(np.ones([1, 1, 1, 1]))
     model.table = tf.Variable(table(9, 0.0, whole_row=True))
     return model, SEARCHES[request.param](model)
 
@@ -94,8 +96,8 @@ def test_nan_is_the_score_of_its_sentence_alone(searching, bad, bad_from, whole_
     assert not found.ids[BAD][np.isnan(found.scores[BAD])].any()
 
 
-def test_a_grammar_does_not_hide_nan(by_hand):
-    model = by_hand(np.ones([1, 1, 1, 1]))
+def test_a_grammar_does_not_hide_nan():
+    model = ByHand(np.ones([1, 1, 1, 1]))
     model.table = tf.fill([20, 1, 6, 6], math.nan)
     symbols = ["<pad>", "<EOS>", "/NP", "NP", "DT", "NN"]
     grammar = TreeGrammar(model, symbols, {"": ["DT", "NN"]}, ["", "", " ", "a"], 8)
@@ -115,8 +117,8 @@ def poisoned(model, value: float) -> str:
 
 
 @pytest.fixture
-def models(decided):
-    return [decided("transformer", 1), decided("transformer", 2)]
+def models():
+    return [make_decided("transformer", 1), make_decided("transformer", 2)]
 
 
 def test_scoring_gives_nan_to_its_sentence_alone(models):
@@ -147,7 +149,7 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     require_finite_weights(models[0], "one.ckpt-1")
 
 
-def test_what_float16_cannot_hold_is_not_said_to_have_diverged(models, set_logits):
+def test_what_float16_cannot_hold_is_not_said_to_have_diverged(models):
     large = models[0].weights[0]
     large.assign(np.full(large.shape, 1e5))
     half = in_dtype(models[0], "float16")
@@ -162,7 +164,7 @@ def test_what_float16_cannot_hold_is_not_said_to_have_diverged(models, set_logit
     require_finite_weights(half, "one")
 
 
-def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models, set_logits):
+def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
     set_logits(models[1], lambda hidden: hidden[..., :12] * math.inf)
     names = ["one.ckpt-1", "two.ckpt-2"]
     error = diverged(models, names, Source("", [5, 1], 3), "in.txt, line 3")
@@ -299,8 +301,10 @@ def test_an_average_with_nan_is_not_written(tmp_path, models):
 
 
 @pytest.mark.integration
-def test_the_command_fails_and_names_line_checkpoint_and_weight(noisy_run, tmp_path, capsys):
-    run = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1)
+def test_the_command_fails_and_names_line_checkpoint_and_weight(tmp_path, capsys):
+    run = noisy_run(
+        tmp_path / "made", hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1
+    )
     model = run.load_model().model
     name = poisoned(model, math.nan).split("/")[-1]  # Keras renumbers the rest in each process
     checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(9, dtype=tf.int64))

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from support.small_models import set_logits
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError
@@ -23,7 +24,7 @@ def tokens(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(set_logits):
+def model():
     keras.utils.set_random_seed(4)
     hparams = registry.hparams("lstm_luong_attention").copy(hidden_size=16)
     model = registry.model("lstm_seq2seq_attention")(hparams, len(TOKENS), len(TOKENS))

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.small_runs import noisy_run
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import input_lines, jobs, loading
@@ -164,10 +165,10 @@ def test_a_killed_run_does_only_the_batches_that_are_left(config, kills, seed):
 
 
 @pytest.mark.integration
-def test_a_process_that_is_killed_goes_on_with_what_is_left(
-    noisy_run, tmp_path, monkeypatch, caplog
-):
-    folder = noisy_run(hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1).folder
+def test_a_process_that_is_killed_goes_on_with_what_is_left(tmp_path, monkeypatch, caplog):
+    folder = noisy_run(
+        tmp_path / "made", hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1
+    ).folder
     source = tmp_path / "in"
     source.write_text("".join(f"{'word ' * (n % 7)}{n}\n" for n in range(1500)))
     config = DecoderConfig(

@@ -3,14 +3,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import t2t_weights
 from support.rounding import assert_close
+from support.small_models import set_logits
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 
 
 @pytest.mark.parametrize("batch", ["a", "b"])
-def test_scores_are_those_of_t2t_without_the_padding(golden, t2t_weights, batch):
+def test_scores_are_those_of_t2t_without_the_padding(golden, batch):
     folder = golden / "transformer" / "two_vocabs"
     model, _ = t2t_weights.golden_transformer(folder)
     recorded = np.load(folder / "forward.npz")
@@ -30,7 +32,7 @@ def test_scores_are_those_of_t2t_without_the_padding(golden, t2t_weights, batch)
     ("name", "hparams_set"),
     [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")],
 )
-def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set, set_logits):
+def test_probabilities_of_all_targets_add_up_to_one(name, hparams_set):
     """All targets of up to two subwords that end, and all of two that do not."""
     keras.utils.set_random_seed(8)
     hparams = registry.hparams(hparams_set).copy(hidden_size=16, num_hidden_layers=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from support.rounding import assert_close
+from support.small_models import make_decided
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
@@ -69,9 +70,9 @@ def sizes_of(search, monkeypatch):
         ),
     ],
 )
-def test_xla_finds_the_same_with_few_sizes(decided, names, settings, monkeypatch):
+def test_xla_finds_the_same_with_few_sizes(names, settings, monkeypatch):
     monkeypatch.setattr(search_loop, "CHUNK", 4)
-    models = [decided(name, 1, ending=ENDING) for name in names]
+    models = [make_decided(name, 1, ending=ENDING) for name in names]
     model = models[0] if len(models) == 1 else Ensemble(models)
     plain, compiled = (
         make_search(model, {}, DecodeHParams().override(f"{SETTINGS[settings]},{xla}"))
@@ -91,10 +92,10 @@ def test_xla_finds_the_same_with_few_sizes(decided, names, settings, monkeypatch
     assert seen == [(8, 4, 4), (4, 4, 8)] * 2  # rows, prefix, room
 
 
-def test_several_logical_cpu_devices_are_refused(decided):
+def test_several_logical_cpu_devices_are_refused():
     problem = registry.problem("algorithmic_identity_decimal40")
     hparams = DecodeHParams(xla_compile=True)
-    model = decided(TRANSFORMER, 1)
+    model = make_decided(TRANSFORMER, 1)
     Decoder(model, problem, {}, hparams, ["CPU:0"])
     with pytest.raises(UsageError, match="'xla_compile': XLA cannot decode on several logical CPU"):
         Decoder(model, problem, {}, hparams, ["CPU:0", "CPU:1"])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import t2t_lite
+from support.small_runs import noisy_run
 
 # Headings of the scripts that open, train or use a run; tests of their own prepare it.
 _TRAINING = "Train a registered problem"
@@ -75,8 +76,10 @@ def script(pages, tmp_path, monkeypatch):
 
 
 @pytest.mark.integration
-def test_translating(script, noisy_run, tmp_path):
-    folder = noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16).folder
+def test_translating(script, tmp_path):
+    folder = noisy_run(
+        tmp_path / "made", num_hidden_layers=1, hidden_size=16, filter_size=16
+    ).folder
     shutil.copytree(folder, tmp_path / "runs" / "base")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

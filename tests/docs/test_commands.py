@@ -9,6 +9,7 @@ import shlex
 
 import pytest
 
+from support.pages import command_lines
 from t2t_lite import registry
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def check_names(flags: dict) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_parse_and_name_what_is_registered(pages, command_lines, name: str):
+def test_commands_parse_and_name_what_is_registered(pages, name: str):
     found = 0
     for code in bash(pages, name):
         for program, *words in command_lines(code):
@@ -65,7 +66,7 @@ def test_commands_in_sentences_parse(pages, name: str):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_benchmarks_exist_and_know_their_flags(pages, command_lines, name: str):
+def test_benchmarks_exist_and_know_their_flags(pages, name: str):
     text = " ".join(
         [*bash(pages, name), *re.findall(r"`(python benchmarks/[^`]+)`", pages[name].text)]
     )

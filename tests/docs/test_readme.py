@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from support.pages import run_here, shortened
+
 
 def test_readme_fits_on_a_page(pages):
     assert len(pages["README.md"].text.splitlines()) <= 150
@@ -19,7 +21,7 @@ def test_the_first_two_commands_set_up_everything_themselves(pages):
 
 
 @pytest.mark.integration
-def test_the_quick_start(pages, few_sentences, run_here, shortened, tmp_path):
+def test_the_quick_start(pages, few_sentences, tmp_path):
     first, _, *rest = pages["README.md"].blocks("bash")
     printed = []
     for block in (first, *rest):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import t2t_weights
 from support.instructions import products_of_8_bits_saturate
 from support.rounding import UNIT, assert_close, relative_bound
 from support.terms import log_prob_terms
@@ -102,7 +103,7 @@ def assert_scores_agree(model, features, folder):
 @pytest.mark.parametrize(
     "config", ["base_v1", "relative", "pos_emb", "unshared", "two_vocabs", "channels"]
 )
-def test_scores_are_those_of_the_models_recorded_from_t2t(golden, t2t_weights, tmp_path, config):
+def test_scores_are_those_of_the_models_recorded_from_t2t(golden, tmp_path, config):
     """Both places of the norms, embeddings shared or not, two vocabularies, all positions."""
     folder = golden / "transformer" / config
     model, config = t2t_weights.golden_transformer(folder)

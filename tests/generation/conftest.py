@@ -1,8 +1,6 @@
-"""A folder for generated data, and helpers to inspect it."""
+"""A folder for generated data."""
 
-import hashlib
 import pathlib
-from collections.abc import Callable
 
 import pytest
 
@@ -14,20 +12,6 @@ def data(tmp_path) -> pathlib.Path:
     """Returns an empty folder for data."""
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
-
-
-@pytest.fixture(scope="session")
-def digests() -> Callable[[pathlib.Path], dict[str, str]]:
-    """Returns a function that maps the files of a folder to their SHA-256, by name."""
-    return lambda folder: {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
-    }
-
-
-@pytest.fixture
-def leftovers(data) -> Callable[[], list[str]]:
-    """Returns a function that lists the files in `data` that a reader could take for data."""
-    return lambda: [path.name for path in data.glob("*") if path.suffix != ".incomplete"]
 
 
 @pytest.fixture

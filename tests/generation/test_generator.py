@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from support.folders import digests, leftovers
 from t2t_lite.data import records
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -62,7 +63,7 @@ def numbers(path: pathlib.Path) -> list[int]:
 
 
 @pytest.fixture
-def undisturbed(tmp_path, digests) -> dict[str, str]:
+def undisturbed(tmp_path) -> dict[str, str]:
     folder = tmp_path / "undisturbed"
     generate(Small(), folder)
     return digests(folder)
@@ -151,7 +152,7 @@ def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("cls", [Small, Dealt])
-def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls, digests):
+def test_bytes_do_not_depend_on_workers_or_chunks(data, monkeypatch, cls):
     found = []
     for workers, chunk in ((1, 50), (2, 50), (3, 70), (1, 10_000)):
         monkeypatch.setattr(generator, "_CHUNK", chunk)
@@ -168,7 +169,7 @@ def test_writes_without_tensorflow():
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
-def test_training_files_are_shuffled_by_seed_and_by_file(data, digests):
+def test_training_files_are_shuffled_by_seed_and_by_file(data):
     found = {}
     for seed in (1, 1, 2):
         folder = data / f"{len(found)}"
@@ -196,7 +197,7 @@ def test_complete_splits_are_skipped(data, caplog):
     assert "small train: all files exist, skipped" in caplog.messages
 
 
-def test_only_a_missing_file_is_made(data, undisturbed, digests):
+def test_only_a_missing_file_is_made(data, undisturbed):
     generate(Small(), data)
     (data / "small-train-00000-of-00004").unlink()
     for kept in ("small-train-00003-of-00004", "small-dev-00000-of-00002"):
@@ -248,14 +249,12 @@ def encoded(monkeypatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_chunks_of_a_stopped_run_are_not_encoded_again(
-    data, tmp_path, encoded, caplog, digests, leftovers
-):
+def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, caplog):
     generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
     del encoded[:]
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=1)
-    assert leftovers() == []
+    assert leftovers(data) == []
     caplog.set_level(logging.INFO)
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [0, 50, 100, 150, 0, 0]
@@ -274,7 +273,7 @@ def torn(contents: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_torn_chunks_are_encoded_again(data, tmp_path, encoded, digests):
+def test_torn_chunks_are_encoded_again(data, tmp_path, encoded):
     generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=1)
@@ -322,7 +321,7 @@ class Louder(ByteTextEncoder):
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("change", ["text", "files", "chunk", "encoder"])
-def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change, digests):
+def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change):
     with pytest.raises(DataError):
         generate(Stopping(train=200), data, num_workers=1)
     if change == "chunk":
@@ -344,7 +343,7 @@ def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatc
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch, digests):
+def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch):
     generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
     with monkeypatch.context() as stopping:
         write = chunks.ChunkFolder.write_shard
@@ -384,7 +383,7 @@ class PortedDealt(Ported):
     ("cls", "to_delete"),
     [(Ported, r"small-train-\*"), (PortedDealt, r"small-train-\*, small-dev-\*, small-test-\*")],
 )
-def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete, digests):
+def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete):
     generate_data(cls(), str(data), "", DatagenOptions())
     made = digests(data)
     (data / "small-train-00002-of-00004").unlink()
@@ -409,7 +408,7 @@ def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
         generate_data(Ported(), str(data), "", DatagenOptions())
 
 
-def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch, digests):
+def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch):
     with monkeypatch.context() as stopping:
         stopping.delattr(chunks.ChunkFolder, "write_shard")
         with pytest.raises(AttributeError, match="write_shard"):
@@ -433,7 +432,7 @@ class Drawing(Small):
             yield {"inputs": f"{random.random()}", "targets": f"{np.random.random()}"}
 
 
-def test_random_samples_do_not_depend_on_what_was_made_before(data, digests):
+def test_random_samples_do_not_depend_on_what_was_made_before(data):
     options = DatagenOptions(random_seed=-7)
     generate_data(Drawing(), str(data), "", options)
     made = digests(data)
@@ -464,10 +463,10 @@ def test_the_vocabulary_is_built_from_the_random_samples_of_training(data):
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers, leftovers):
+def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers):
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=num_workers)
-    assert leftovers() == []
+    assert leftovers(data) == []
     assert multiprocessing.active_children() == []
 
 
@@ -491,7 +490,7 @@ def test_a_sample_that_is_no_pair_of_texts_is_an_error_that_names_it(data, sampl
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("side", ["inputs", "targets"])
-def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side, leftovers):
+def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side):
     class Gap(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             samples = list(super().generate_samples(data_dir, tmp_dir, dataset_split))
@@ -500,14 +499,14 @@ def test_a_sample_with_an_empty_side_is_an_error_that_names_it(data, side, lefto
 
     with pytest.raises(DataError, match=f"small: sample 157: {side} is empty"):
         generate(Gap(train=200), data, num_workers=2)
-    assert leftovers() == []
+    assert leftovers(data) == []
 
 
 @pytest.mark.parametrize(("cls", "size", "split"), [(Small, 0, "train"), (Dealt, 6, "test")])
-def test_a_split_without_samples_is_an_error(data, cls, size, split, leftovers):
+def test_a_split_without_samples_is_an_error(data, cls, size, split):
     with pytest.raises(DataError, match=f"small train.*: {size} samples .* {split} split would be"):
         generate(cls(train=size), data)
-    assert leftovers() == []
+    assert leftovers(data) == []
 
 
 class Refilling(Small):
@@ -528,7 +527,7 @@ class Relabelled(Refilling):
 
 
 @pytest.mark.parametrize("cls", [Refilling, Relabelled])
-def test_one_dictionary_may_hold_all_samples_in_turn(data, undisturbed, cls, digests):
+def test_one_dictionary_may_hold_all_samples_in_turn(data, undisturbed, cls):
     generate(cls(), data)
     assert digests(data) == undisturbed
 

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from support.folders import digests
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
@@ -33,7 +34,7 @@ def generate(corpus, **options):
     )
 
 
-def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus, digests):
+def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus):
     generate(corpus)
     finished = digests(corpus.data)
     generate(corpus)
@@ -69,7 +70,7 @@ t2t_datagen.generate(["text2text_tmpdir"], *sys.argv[1:], DatagenOptions(num_wor
 
 
 @pytest.mark.integration
-def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path, digests):
+def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path):
     arguments = [sys.executable, "-c", _KILLED_RUN, str(corpus.data), str(corpus.raw)]
     assert subprocess.run(arguments).returncode == -signal.SIGKILL
     assert not (corpus.data / "text2text_tmpdir-train-00042-of-00100").exists()
@@ -99,7 +100,7 @@ def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypat
         generate(corpus, clean="identical")
 
 
-def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch, digests):
+def test_a_vocabulary_that_is_built_again_is_held_against_the_splits(corpus, monkeypatch):
     generate(corpus)
     finished = digests(corpus.data)
     vocabulary = corpus.data / "vocab.text2text_tmpdir.32768.subwords"

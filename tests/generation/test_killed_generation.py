@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from support.folders import digests, leftovers
+from support.limits import full_disk
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
@@ -79,7 +81,7 @@ def processes_of(session: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def many_files(tmp_path_factory, digests) -> dict[str, str]:
+def many_files(tmp_path_factory) -> dict[str, str]:
     """The files of an undisturbed `_RUN`."""
     folder = tmp_path_factory.mktemp("many")
     generate(folder, num_workers=1)
@@ -88,16 +90,14 @@ def many_files(tmp_path_factory, digests) -> dict[str, str]:
 
 @pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
 @pytest.mark.parametrize("master_alone", [False, True])
-def test_a_killed_run_ends_at_once_and_is_taken_up(
-    data, many_files, pattern, master_alone, digests, leftovers
-):
+def test_a_killed_run_ends_at_once_and_is_taken_up(data, many_files, pattern, master_alone):
     run = start(data)
     wait_until(lambda: len(list(data.glob(pattern))) > 10)
     (os.kill if master_alone else os.killpg)(run.pid, signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
     wait_until(lambda: not processes_of(run.pid))
     made = {path: path.stat().st_mtime_ns for path in data.glob(pattern)}
-    for name in leftovers():
+    for name in leftovers(data):
         assert hashlib.sha256((data / name).read_bytes()).hexdigest() == many_files[name]
 
     assert start(data).wait() == 0
@@ -106,7 +106,7 @@ def test_a_killed_run_ends_at_once_and_is_taken_up(
         assert {path: path.stat().st_mtime_ns for path in made} == made
 
 
-def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_files, digests):
+def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_files):
     draw = random.Random(1)
     for _ in range(5):
         run = start(data)
@@ -119,7 +119,7 @@ def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_
     assert digests(data) == many_files
 
 
-def test_half_written_files_of_a_killed_run_are_removed(data, many_files, digests):
+def test_half_written_files_of_a_killed_run_are_removed(data, many_files):
     for name in ("small-train-00000-of-00009.incomplete", "small-dev-00001-of-00002.incomplete"):
         (data / name).write_text("left by a killed run")
     generate(data)
@@ -127,7 +127,7 @@ def test_half_written_files_of_a_killed_run_are_removed(data, many_files, digest
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files, digests, leftovers):
+def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files):
     class Killing(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             for i, sample in enumerate(super().generate_samples(data_dir, tmp_dir, dataset_split)):
@@ -137,7 +137,7 @@ def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files, 
 
     with pytest.raises(UserError, match="a worker process died"):
         generate(data, Killing(), num_workers=2)
-    assert leftovers() == []
+    assert leftovers(data) == []
     generate(data, num_workers=2)
     assert digests(data) == many_files
 
@@ -145,8 +145,8 @@ def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files, 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize("room", [100, 1000])
-def test_a_full_disk_is_an_error_that_names_a_file(data, full_disk, room, num_workers, leftovers):
+def test_a_full_disk_is_an_error_that_names_a_file(data, room, num_workers):
     with full_disk(room), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
         generate(data, num_workers=num_workers)
-    assert leftovers() == []
+    assert leftovers(data) == []
     assert list(data.glob("*/*")) == []

@@ -7,6 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
+from support import t2t_files
+from support.limits import full_disk
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -63,13 +65,13 @@ def small_model(**changes):
 
 
 @pytest.fixture(scope="module")
-def trained(t2t_files, tmp_path_factory):
+def trained(tmp_path_factory):
     """A folder with T2T's files of a small model's training, and the model."""
     folder = tmp_path_factory.mktemp("trained")
     model = small_model(use_target_space_embedding=True)
     t2t_files.write_checkpoint(folder / "t2t", t2t_files.t2t_arrays(model))
     t2t_files.write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE)
-    set_flags(t2t_files, folder)
+    set_flags(folder)
     return folder, model
 
 
@@ -81,7 +83,7 @@ def t2t(trained, tmp_path):
     return tmp_path, model
 
 
-def set_flags(t2t_files, folder, **changes):
+def set_flags(folder, **changes):
     flags = {
         "problem": TOKENS,
         "model": "transformer",
@@ -99,7 +101,7 @@ def features(high=VOCAB_SIZE):
 # ---- against T2T itself
 
 
-def import_golden(t2t_files, golden_folder, folder):
+def import_golden(golden_folder, folder):
     """Imports a golden configuration; returns its settings."""
     config = json.loads((golden_folder / "config.json").read_text())
     arrays = dict(np.load(golden_folder / "weights.npz"))
@@ -117,10 +119,10 @@ def import_golden(t2t_files, golden_folder, folder):
 
 
 @pytest.mark.parametrize("config", ["base_v1", "relative", "two_vocabs", "channels"])
-def test_logits_are_those_of_t2t(t2t_files, golden, tmp_path, config):
+def test_logits_are_those_of_t2t(golden, tmp_path, config):
     """Both orders of normalisation, all kinds of layers, shards of uneven size."""
     folder = golden / "transformer" / config
-    import_golden(t2t_files, folder, tmp_path)
+    import_golden(folder, tmp_path)
     _, model = t2t_files.restored(tmp_path)
     recorded = np.load(folder / "forward.npz")
     for batch in "ab":
@@ -130,9 +132,9 @@ def test_logits_are_those_of_t2t(t2t_files, golden, tmp_path, config):
 
 
 @pytest.mark.parametrize("name", ["evolved_transformer", "universal_transformer_act"])
-def test_models_of_similar_layers_are_imported(t2t_files, golden, tmp_path, name):
+def test_models_of_similar_layers_are_imported(golden, tmp_path, name):
     folder = golden / "compared" / name
-    config = import_golden(t2t_files, folder, tmp_path)
+    config = import_golden(folder, tmp_path)
     run, model = t2t_files.restored(tmp_path)
     assert run.flags["model"] == config["model"]
     recorded = np.load(folder / "forward.npz")
@@ -145,9 +147,9 @@ def test_models_of_similar_layers_are_imported(t2t_files, golden, tmp_path, name
 
 
 @pytest.mark.parametrize("config", [pytest.param("two_vocabs", marks=pytest.mark.slow), "relative"])
-def test_texts_are_those_of_t2t(t2t_files, golden, tmp_path, config):
+def test_texts_are_those_of_t2t(golden, tmp_path, config):
     folder = golden / "transformer" / config
-    settings = import_golden(t2t_files, folder, tmp_path)
+    settings = import_golden(folder, tmp_path)
     run, _ = t2t_files.restored(tmp_path)
     how = settings["decode"]["variants"]["fast/beam4_single"]
     search = f"beam_size=4,alpha={how['alpha']},extra_length={how['extra_length']}"
@@ -162,9 +164,7 @@ def test_texts_are_those_of_t2t(t2t_files, golden, tmp_path, config):
     assert len(set(texts)) > 3
 
 
-def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(
-    t2t_files, golden, tmp_path, capsys
-):
+def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_path, capsys):
     recorded = json.loads((golden / "t2t_variable_names.json").read_text())["variables"]
     assert len(recorded) == 250
     draw = np.random.RandomState(0)
@@ -202,7 +202,7 @@ def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(
         {"self_attention_type": "dot_product_relative", "max_relative_position": 2},
     ],
 )
-def test_weights_come_back_as_they_were(t2t_files, tmp_path, changes):
+def test_weights_come_back_as_they_were(tmp_path, changes):
     """Through shards of uneven size, and hparams.json as T2T writes it."""
     model = small_model(**changes)
     t2t_files.write_checkpoint(tmp_path / "t2t", t2t_files.t2t_arrays(model, target_space_id=6))
@@ -217,7 +217,7 @@ def test_weights_come_back_as_they_were(t2t_files, tmp_path, changes):
     assert np.array_equal(found(features()), model(features()))
 
 
-def test_names_are_those_of_t2t(t2t_files):
+def test_names_are_those_of_t2t():
     """A sample of every kind, spelled out."""
     relative = {"self_attention_type": "dot_product_relative", "max_relative_position": 2}
     names = set(
@@ -244,7 +244,7 @@ def test_names_are_those_of_t2t(t2t_files):
     assert not any("layer_prepostprocess" in name for name in names)
 
 
-def test_shards_are_joined_by_their_numbers(t2t_files, t2t):
+def test_shards_are_joined_by_their_numbers(t2t):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model, shards=12)
     t2t_files.write_checkpoint(
@@ -254,7 +254,7 @@ def test_shards_are_joined_by_their_numbers(t2t_files, t2t):
     assert np.array_equal(t2t_files.restored(folder)[1](features()), model(features()))
 
 
-def test_the_newest_checkpoint_or_the_one_that_is_named(t2t_files, t2t):
+def test_the_newest_checkpoint_or_the_one_that_is_named(t2t):
     folder, _ = t2t
     other = small_model(use_target_space_embedding=True)
     other.softmax_embedding.matrix.assign(other.softmax_embedding.matrix * 2.0)
@@ -276,7 +276,7 @@ def test_the_newest_checkpoint_or_the_one_that_is_named(t2t_files, t2t):
     assert np.array_equal(model(features()), other(features()))
 
 
-def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t_files, t2t):
+def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
     folder, model = t2t
     assert t2t_files.import_run(folder) == 0
     run, _ = t2t_files.restored(folder)
@@ -290,7 +290,7 @@ def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t_files, t2t):
         averaging.refuse_average(run.folder)
 
 
-def test_training_does_not_go_on_in_it(t2t_files, t2t, capsys):
+def test_training_does_not_go_on_in_it(t2t, capsys):
     folder, _ = t2t
     assert t2t_files.import_run(folder) == 0
     names = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
@@ -305,7 +305,7 @@ def test_training_does_not_go_on_in_it(t2t_files, t2t, capsys):
 # ---- errors
 
 
-def test_all_that_does_not_fit_is_named_at_once(t2t_files, t2t, capsys):
+def test_all_that_does_not_fit_is_named_at_once(t2t, capsys):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model)
     ffn = "transformer/body/encoder/layer_0/ffn"
@@ -322,7 +322,7 @@ def test_all_that_does_not_fit_is_named_at_once(t2t_files, t2t, capsys):
 
 
 @pytest.mark.parametrize("shard", [0, 1])
-def test_missing_rows_of_an_embedding_are_named(t2t_files, t2t, capsys, shard):
+def test_missing_rows_of_an_embedding_are_named(t2t, capsys, shard):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model)
     missing = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_{shard}"
@@ -333,7 +333,7 @@ def test_missing_rows_of_an_embedding_are_named(t2t_files, t2t, capsys, shard):
     )
 
 
-def test_a_second_embedding_of_a_kind_is_named(t2t_files, t2t, capsys):
+def test_a_second_embedding_of_a_kind_is_named(t2t, capsys):
     folder, model = t2t
     second = f"transformer/symbol_modality_{VOCAB_SIZE + 1}_8/shared/weights_0"
     rows = np.zeros((VOCAB_SIZE, 8), np.float32)
@@ -341,7 +341,7 @@ def test_a_second_embedding_of_a_kind_is_named(t2t_files, t2t, capsys):
     assert f"{second} [{VOCAB_SIZE}, 8] is unknown here" in t2t_files.refused(folder, capsys)
 
 
-def test_shards_of_different_widths_are_named(t2t_files, t2t, capsys):
+def test_shards_of_different_widths_are_named(t2t, capsys):
     folder, model = t2t
     arrays = t2t_files.t2t_arrays(model)
     odd = f"transformer/symbol_modality_{VOCAB_SIZE}_8/shared/weights_1"
@@ -366,13 +366,13 @@ def test_shards_of_different_widths_are_named(t2t_files, t2t, capsys):
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(t2t_files, t2t, capsys, flags, message):
+def test_what_a_user_can_mend_is_one_line(t2t, capsys, flags, message):
     folder, _ = t2t
-    set_flags(t2t_files, folder, **flags)
+    set_flags(folder, **flags)
     assert message in t2t_files.refused(folder, capsys)
 
 
-def test_another_vocabulary_is_refused(t2t_files, t2t, capsys):
+def test_another_vocabulary_is_refused(t2t, capsys):
     folder, _ = t2t
     t2t_files.write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE + 1)
     line = t2t_files.refused(folder, capsys)
@@ -380,7 +380,7 @@ def test_another_vocabulary_is_refused(t2t_files, t2t, capsys):
     assert f"has {VOCAB_SIZE + 1} entries; correct --vocab_dir, or --problem" in line
 
 
-def test_a_checkpoint_that_cannot_be_read_is_refused(t2t_files, t2t, capsys):
+def test_a_checkpoint_that_cannot_be_read_is_refused(t2t, capsys):
     folder, _ = t2t
     (data,) = (folder / "t2t").glob("*.data-*")
     data.write_bytes(data.read_bytes()[:-2000])
@@ -389,21 +389,21 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(t2t_files, t2t, capsys):
     assert "holds no checkpoint (model.ckpt-STEP.index)" in t2t_files.refused(folder, capsys)
 
 
-def test_a_target_space_that_is_not_there_is_refused(t2t_files, t2t, capsys):
+def test_a_target_space_that_is_not_there_is_refused(t2t, capsys):
     folder, _ = t2t
     assert "target_space_id=32: expected a number below 32" in t2t_files.refused(
         folder, capsys, "--target_space_id=32"
     )
 
 
-def test_a_folder_with_something_in_it_is_left_alone(t2t_files, t2t, capsys):
+def test_a_folder_with_something_in_it_is_left_alone(t2t, capsys):
     folder, _ = t2t
     (folder / "runs").mkdir()
     (folder / "runs" / "notes.txt").write_text("mine")
     assert "already exists" in t2t_files.refused(folder, capsys, f"--output_dir={folder}/runs")
 
 
-def test_a_full_disk_leaves_nothing(t2t_files, t2t, capsys, full_disk):
+def test_a_full_disk_leaves_nothing(t2t, capsys):
     folder, _ = t2t
     with full_disk(4000):
         assert "t2t-import: error: " in t2t_files.refused(folder, capsys)

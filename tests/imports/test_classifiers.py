@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support import t2t_arithmetic, t2t_files
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -21,7 +22,7 @@ KINDS = {
 
 
 @pytest.fixture(params=list(KINDS))
-def t2t(request, tmp_path, t2t_files, t2t_arithmetic):
+def t2t(request, tmp_path):
     """A folder with T2T's files of a classifier; its hparams and variables."""
     hparams_set, changes = KINDS[request.param]
     hparams = registry.hparams(hparams_set).override(SIZES + changes)
@@ -40,7 +41,7 @@ def t2t(request, tmp_path, t2t_files, t2t_arithmetic):
     return tmp_path, hparams, arrays
 
 
-def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic):
+def test_logits_are_those_of_t2ts_arithmetic(t2t):
     folder, hparams, arrays = t2t
     assert t2t_files.import_run(folder, "--target_space_id=3") == 0
     run, model = t2t_files.restored(folder)
@@ -54,7 +55,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("t2t", ["pre_norm"], indirect=True)
-def test_the_decoder_writes_t2ts_labels(t2t, t2t_files, t2t_arithmetic, tmp_path):
+def test_the_decoder_writes_t2ts_labels(t2t, tmp_path):
     folder, hparams, arrays = t2t
     assert t2t_files.import_run(folder) == 0
     texts = ["a fine film", "dull", "so so", "I slept", "again!", "zzz"]
@@ -78,7 +79,7 @@ def test_the_decoder_writes_t2ts_labels(t2t, t2t_files, t2t_arithmetic, tmp_path
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm"], indirect=True)
-def test_what_does_not_fit_is_named(t2t, t2t_files, capsys):
+def test_what_does_not_fit_is_named(t2t, capsys):
     folder, _, arrays = t2t
     dense = next(name for name in arrays if name.endswith("dense/kernel"))
     t2t_files.write_checkpoint(folder / "t2t", {**arrays, dense: np.zeros((16, 5), np.float32)})

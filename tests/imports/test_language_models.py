@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from support import t2t_arithmetic, t2t_files
 from support.rounding import assert_close, relative_bound
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -49,7 +50,7 @@ def write_words(folder, name=f"vocab.{PROBLEM}.tokens", reserved=("<pad>", "<EOS
 
 
 @pytest.fixture(params=list(KINDS))
-def t2t(request, tmp_path, t2t_files, t2t_arithmetic):
+def t2t(request, tmp_path):
     """A folder with T2T's files of a language model; its model, hparams and variables."""
     model, hparams_set, changes = KINDS[request.param]
     hparams = registry.hparams(hparams_set).copy(**SMALL, **changes)
@@ -71,7 +72,7 @@ def features(targets):
     return {"inputs": np.zeros([len(targets), 0], np.int32), "targets": targets}
 
 
-def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic, capsys):
+def test_logits_are_those_of_t2ts_arithmetic(t2t, capsys):
     folder, name, hparams, arrays = t2t
     assert t2t_files.import_run(folder) == 0
     assert f"{len(arrays)} variables read" in capsys.readouterr().err
@@ -84,7 +85,7 @@ def test_logits_are_those_of_t2ts_arithmetic(t2t, t2t_files, t2t_arithmetic, cap
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
-def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_arithmetic):
+def test_hparams_json_takes_the_place_of_all_flags(t2t):
     folder, name, hparams, arrays = t2t
     for path in (folder / "t2t").glob("flags*"):
         path.unlink()
@@ -99,7 +100,7 @@ def test_hparams_json_takes_the_place_of_all_flags(t2t, t2t_files, t2t_arithmeti
 
 
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
-def test_missing_and_unknown_variables_are_named(t2t, t2t_files, capsys):
+def test_missing_and_unknown_variables_are_named(t2t, capsys):
     folder, name, _, arrays = t2t
     decoder = f"{name}/body/decoder/layer_1"
     missing = next(variable for variable in arrays if f"{decoder}/ffn" in variable)
@@ -113,9 +114,7 @@ def test_missing_and_unknown_variables_are_named(t2t, t2t_files, capsys):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
-def test_the_commands_score_and_go_on_as_t2ts_arithmetic(
-    t2t, t2t_files, t2t_arithmetic, tmp_path, capsys
-):
+def test_the_commands_score_and_go_on_as_t2ts_arithmetic(t2t, tmp_path, capsys):
     folder, *model = t2t
 
     def log_probs(ids):
@@ -176,7 +175,7 @@ def test_the_commands_score_and_go_on_as_t2ts_arithmetic(
     ],
     indirect=["t2t"],
 )
-def test_other_language_models_are_refused(t2t, flags, message, t2t_files, capsys):
+def test_other_language_models_are_refused(t2t, flags, message, capsys):
     folder, model, _, _ = t2t
     hparams_set = KINDS[{"transformer": "pre_norm"}.get(model, model)][1]
     given = {"problem": PROBLEM, "model": model, "hparams_set": hparams_set, "hparams": SIZES}
@@ -186,7 +185,7 @@ def test_other_language_models_are_refused(t2t, flags, message, t2t_files, capsy
 
 
 @pytest.mark.parametrize("t2t", ["post_norm"], indirect=True)
-def test_a_list_without_padding_and_eos_is_refused(t2t, t2t_files, t2t_arithmetic, capsys):
+def test_a_list_without_padding_and_eos_is_refused(t2t, capsys):
     """T2T's list for the Penn Treebank is one: its words have the IDs of padding and EOS."""
     folder, model, hparams, _ = t2t
     arrays = t2t_arithmetic.draw_variables(model, hparams, len(WORDS) + 1)
@@ -259,7 +258,7 @@ def two_vocabularies(folder):
 @pytest.mark.parametrize(
     ("problem", "suffix"), [("algorithmic_cipher_shift5", ""), ("translate_enzh_wmt8k", "_rev")]
 )
-def test_other_text_problems_are_imported(tmp_path, t2t_files, problem, suffix):
+def test_other_text_problems_are_imported(tmp_path, problem, suffix):
     sizes = [7, 7]
     if problem == "translate_enzh_wmt8k":
         sizes = two_vocabularies(tmp_path / "data")

@@ -2,14 +2,21 @@
 
 import pytest
 
+from support.small_runs import noisy_run
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 @pytest.fixture(scope="session")
-def run(noisy_run) -> run_folder.RunFolder:
-    return noisy_run(num_hidden_layers=2, hidden_size=12, filter_size=16, num_heads=3)
+def run(tmp_path_factory) -> run_folder.RunFolder:
+    return noisy_run(
+        tmp_path_factory.mktemp("run"),
+        num_hidden_layers=2,
+        hidden_size=12,
+        filter_size=16,
+        num_heads=3,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.models.attention_maps import attention_maps
@@ -60,8 +61,8 @@ def test_maps_of_all_layers(kind, model):
         ),
     ],
 )
-def test_a_map_for_each_layer_or_step_and_each_head(models, model_kind, heads):
-    maps = attention_maps(models(model_kind), SOURCE, TARGET)
+def test_a_map_for_each_layer_or_step_and_each_head(model_kind, heads):
+    maps = attention_maps(model_of(model_kind), SOURCE, TARGET)
     assert {name: [len(weights) for weights in layers] for name, layers in maps.items()} == heads
 
 
@@ -78,7 +79,7 @@ def test_the_last_layer_is_what_a_search_sees(kind, model):
     assert_close(found, expected[0], terms_of(model, S))
 
 
-def test_the_first_layer_by_hand(make_model):
+def test_the_first_layer_by_hand():
     model = make_model("post_norm")
     layer = model.encoder_layers[0].attention
     x = model.inputs_position(model.inputs_embedding(np.array([SOURCE])), np.arange(S))
@@ -110,7 +111,7 @@ def test_no_hook_is_left(model, monkeypatch):
     assert all(layer.attention_hook is None for layer in layers)
 
 
-def test_a_model_without_attention_has_no_maps(make_model, monkeypatch):
+def test_a_model_without_attention_has_no_maps(monkeypatch):
     model = make_model("luong")
     monkeypatch.setattr(type(model), "attention_layers", Seq2Seq.attention_layers)
     assert attention_maps(model, SOURCE, TARGET) == {}

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -51,7 +52,7 @@ def test_layers_compute_what_those_of_t2t_do(golden):
 
 
 @pytest.mark.parametrize("kind", ["byte_net", "byte_net_t2t"])
-def test_a_sentence_is_unfolded_by_its_own_length(kind, make_model):
+def test_a_sentence_is_unfolded_by_its_own_length(kind):
     """Not by the batch's longest; its positions beyond the source are in use."""
     model = make_model(kind, unfolding=1.5)
     inputs = np.array([[5, 9, 2, 12, 7, 1], [8, 4, 3, 1, 0, 0]], np.int32)
@@ -64,7 +65,7 @@ def test_a_sentence_is_unfolded_by_its_own_length(kind, make_model):
     np.testing.assert_array_equal(model.encoder(inputs), encoded[:, :6])
 
 
-def test_targets_beyond_the_unfolding_see_zeros(make_model):
+def test_targets_beyond_the_unfolding_see_zeros():
     model = make_model("byte_net")
     features = {"inputs": np.array([[5, 1]]), "targets": np.array([[3, 4, 5, 6, 7, 1]])}
     logits = ops.convert_to_numpy(model(features))

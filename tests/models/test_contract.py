@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import KINDS, make_model, make_untrained, model_of
 from support.rounding import assert_close, relative_bound
 from support.terms import roundings_of, terms_of
 from t2t_lite import registry
@@ -63,15 +64,15 @@ def test_logits_are_those_recorded(kind, model, features):
 # ---- making one
 
 
-def test_every_registered_model_is_held_to_this(kinds):
+def test_every_registered_model_is_held_to_this():
     classes = {name: registry.model(name) for name in registry.list_models()}
     own = {name for name, cls in classes.items() if cls.__module__.startswith("t2t_lite.")}
     # Language models are in test_language_model.py.
-    assert {model for model, _, _ in kinds.values()} == own - {"attention_lm"}
+    assert {model for model, _, _ in KINDS.values()} == own - {"attention_lm"}
 
 
-def test_a_model_is_made_by_the_name_of_a_set(kind, kinds, model):
-    name, hparams_set, small = kinds[kind]
+def test_a_model_is_made_by_the_name_of_a_set(kind, model):
+    name, hparams_set, small = KINDS[kind]
     made = registry.model(name)(
         hparams_set, inputs_vocab_size=13, targets_vocab_size=13, name="mine", **small
     )
@@ -80,8 +81,8 @@ def test_a_model_is_made_by_the_name_of_a_set(kind, kinds, model):
     assert [v.shape for v in made.variables] == [v.shape for v in model.variables]
 
 
-def test_the_weights_of_a_vocabulary_are_those_with_its_size(kind, kinds):
-    name, hparams_set, small = kinds[kind]
+def test_the_weights_of_a_vocabulary_are_those_with_its_size(kind):
+    name, hparams_set, small = KINDS[kind]
     made = registry.model(name)(hparams_set, inputs_vocab_size=101, targets_vocab_size=109, **small)
     # A classifier has no weights for padding and EOS.
     sizes = {101: ("inputs", 0), 109: ("targets", 0), 107: ("targets", 2)}
@@ -96,8 +97,8 @@ def test_the_weights_of_a_vocabulary_are_those_with_its_size(kind, kinds):
     assert len({rows.role for rows in declared}) == len(declared)
 
 
-def test_wrong_hparams_are_the_users_error(kind, kinds):
-    name, hparams_set, _ = kinds[kind]
+def test_wrong_hparams_are_the_users_error(kind):
+    name, hparams_set, _ = KINDS[kind]
     cls = registry.model(name)
     with pytest.raises(UsageError, match="'hidden_sise'; did you mean 'hidden_size'"):
         cls(hparams_set, 13, 13, hidden_sise=8)
@@ -114,9 +115,9 @@ def test_a_config_makes_the_same_model_again(model):
     assert [v.shape for v in other.variables] == [v.shape for v in model.variables]
 
 
-def test_hparams_have_names_of_their_own(kind, kinds):
+def test_hparams_have_names_of_their_own(kind):
     """A field that every model has is declared once, in `BasicHParams`."""
-    own = registry.model(kinds[kind][0]).hparams_class
+    own = registry.model(KINDS[kind][0]).hparams_class
     assert issubclass(own, BasicHParams)
     assert not set(vars(own).get("__annotations__", {})) & set(BasicHParams.names())
 
@@ -259,7 +260,7 @@ def test_shift_right_is_that_of_t2t(golden):
         pytest.param("gnmt_v2", marks=pytest.mark.integration),
     ],
 )
-def test_embeddings_are_shared_as_asked(kind, make_model, shared, softmax_too, sizes, matrices):
+def test_embeddings_are_shared_as_asked(kind, shared, softmax_too, sizes, matrices):
     model = make_model(
         kind, *sizes, shared_embedding=shared, shared_embedding_and_softmax_weights=softmax_too
     )
@@ -280,8 +281,8 @@ def test_embeddings_are_shared_as_asked(kind, make_model, shared, softmax_too, s
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", TRACED)
-def test_every_weight_learns(kind, make_untrained, features):
-    model = make_untrained()
+def test_every_weight_learns(kind, features):
+    model = make_untrained(kind)
     if kind in CLASSIFIERS:
         features["targets"] = features["targets"][:, :1]
     with tf.GradientTape() as tape:
@@ -295,8 +296,8 @@ def test_every_weight_learns(kind, make_untrained, features):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", ["luong", "experts"])  # Keras compiles the latter by XLA
-def test_keras_fit_learns(dropouts, make_untrained, features):
-    model = make_untrained(**dict.fromkeys(dropouts, 0.0))
+def test_keras_fit_learns(dropouts, features, kind):
+    model = make_untrained(kind, **dict.fromkeys(dropouts, 0.0))
     model.compile(
         keras.optimizers.Adam(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
@@ -323,14 +324,14 @@ def test_dropout_is_for_training_alone_and_repeats_with_the_seeds(model, feature
     np.testing.assert_array_equal(logits(training=False), logits(training=False))
 
 
-def test_without_dropout_training_is_evaluation(kind, dropouts, make_model, features):
+def test_without_dropout_training_is_evaluation(kind, dropouts, features):
     model = make_model(kind, **dict.fromkeys(dropouts, 0.0))
     np.testing.assert_array_equal(
         logits_of(model, features, training=True), logits_of(model, features)
     )
 
 
-def test_every_dropout_hparam_acts(kind, dropouts, model, make_model, features):
+def test_every_dropout_hparam_acts(kind, dropouts, model, features):
     assert dropouts
     still = logits_of(model, features)  # of the same weights
     for on in dropouts:
@@ -343,11 +344,11 @@ def test_all_randomness_comes_from_one_generator(model):
     assert {id(v) for v in model.non_trainable_variables} == {id(model.seeds.state)}
 
 
-def test_mixed_precision_keeps_to_the_numbers(kind, models, features):
+def test_mixed_precision_keeps_to_the_numbers(kind, features):
     """Nothing is narrower than the type, or left out; test_decoding_dtypes.py has bfloat16."""
     dtype = "float16"
-    exact = logits_of(models(kind), features)
-    model = models(kind, dtype=dtype)
+    exact = logits_of(model_of(kind), features)
+    model = model_of(kind, dtype=dtype)
     logits = model(features, training=False)
     state = model.start_decoding(features["inputs"], 2, 3)
     step, _ = model.decode_step(np.zeros((3, 2), np.int32), ops.convert_to_tensor(0), state)
@@ -363,18 +364,18 @@ def test_mixed_precision_keeps_to_the_numbers(kind, models, features):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_rows_of_padding_stay_finite(kind, dtype, models, features):
+def test_rows_of_padding_stay_finite(kind, dtype, features):
     """The last batch is filled up with them; hiding all their positions must not divide by 0.
 
     float16 has the smallest range, which -1e9 exceeds.
     """
     padding = {name: np.zeros_like(ids) for name, ids in features.items()}
-    model = models(kind) if dtype == "float32" else models(kind, dtype=dtype)
+    model = model_of(kind) if dtype == "float32" else model_of(kind, dtype=dtype)
     logits = model(padding, training=True)
     assert np.isfinite(ops.convert_to_numpy(ops.cast(logits, "float32"))).all()
 
 
-def test_an_unknown_dtype_is_the_users_error(make_model):
+def test_an_unknown_dtype_is_the_users_error():
     with pytest.raises(UsageError, match="dtype='half': expected float32 or bfloat16 or float16"):
         make_model("post_norm", dtype="half")
 
@@ -423,7 +424,7 @@ def test_a_saved_model_is_the_model(model, features, tmp_path):
     np.testing.assert_array_equal(logits_of(loaded, features), logits_of(model, features))
 
 
-def test_a_tensorflow_checkpoint_holds_every_variable(kind, model, make_model, features, tmp_path):
+def test_a_tensorflow_checkpoint_holds_every_variable(kind, model, features, tmp_path):
     path = tf.train.Checkpoint(model=model).write(tmp_path / "checkpoint")
     other = make_model(kind)
     for variable in other.trainable_variables:
@@ -454,11 +455,11 @@ for kind in kinds:
 
 
 @pytest.mark.integration
-def test_another_process_and_backend_computes_the_same(models, features, tmp_path):
+def test_another_process_and_backend_computes_the_same(features, tmp_path):
     np.savez(tmp_path / "features.npz", **features)
     wanted = {}
     for kind in TRACED:
-        model = models(kind)
+        model = model_of(kind)
         model.save(tmp_path / f"{kind}.keras")
         wanted[kind] = logits_of(model, features)
     subprocess.run(
@@ -473,6 +474,6 @@ def test_another_process_and_backend_computes_the_same(models, features, tmp_pat
         check=True,
     )
     for kind, logits in wanted.items():
-        on_jax, terms = np.load(tmp_path / f"{kind}.npz"), terms_of(models(kind), LENGTH)
+        on_jax, terms = np.load(tmp_path / f"{kind}.npz"), terms_of(model_of(kind), LENGTH)
         assert_close(on_jax["whole"], logits, terms)
         assert_close(on_jax["step"], logits[:, 0], terms, scale=np.abs(logits).max())

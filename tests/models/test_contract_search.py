@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.limits import strategy_over
+from support.model_kinds import make_model, make_untrained
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.export.saved_model import IdsModule
@@ -35,7 +37,7 @@ PARTS, STEPS = 4, 2
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, make_model, tmp_path):
+def test_an_exported_beam_of_all_hypotheses_is_exhaustive_search(kind, tmp_path):
     """Against the probabilities of whole sequences, of all outputs that there are.
 
     As the search runs and in one graph, where the state passes through loops.
@@ -95,13 +97,14 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", ["experts", "adaptive"])  # losses that are not sums over tokens
-def test_two_devices_equal_one(dropouts, make_untrained, strategy_over):
+def test_two_devices_equal_one(dropouts, kind):
     """Four parts on two devices, which accumulate, and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         strategy = strategy_over(devices)
         with strategy.scope():
             model = make_untrained(
+                kind,
                 **dict.fromkeys(dropouts, 0.0),
                 optimizer="sgd",
                 learning_rate_schedule="constant",
@@ -118,5 +121,5 @@ def test_two_devices_equal_one(dropouts, make_untrained, strategy_over):
     assert np.abs(together - before).max() > 1e-3
     apart = weights_after(STEPS, 2, PARTS)
     # In each step there, back, and over all tokens.
-    terms = STEPS * (2 * terms_of(make_untrained(), 7) + 7 * 3 * PARTS)
+    terms = STEPS * (2 * terms_of(make_untrained(kind), 7) + 7 * 3 * PARTS)
     assert_close(apart, together, terms)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -277,7 +278,7 @@ def test_the_gradient_is_scaled_and_the_value_is_not():
     np.testing.assert_array_equal(tape.gradient(y, x), np.full(3, np.float32(0.3)))
 
 
-def test_the_state_of_a_search_is_what_convolutions_see(make_model, features):
+def test_the_state_of_a_search_is_what_convolutions_see(features):
     model = make_model("conv_s2s")
     state = model.start_decoding(features["inputs"], 4, 100)
     assert [window.shape for window in state.hypothesis] == [

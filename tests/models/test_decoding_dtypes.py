@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.model_kinds import model_of
 from support.rounding import assert_close
 from support.terms import roundings_of
 from t2t_lite.layers.attention import SelfAttention
@@ -29,18 +30,18 @@ def steps_of(model, inputs, ids=IDS):
 
 
 @pytest.mark.bfloat16
-def test_every_model_decodes_in_bfloat16(kind, models, features):
+def test_every_model_decodes_in_bfloat16(kind, features):
     """As a copy and as trained; for one sentence as for three. Matrices are stored in the type."""
     inputs = features["inputs"]
-    narrow, mixed = in_dtype(models(kind), "bfloat16"), models(kind, dtype="bfloat16")
-    exact, found = (steps_of(model, inputs) for model in (models(kind), narrow))
+    narrow, mixed = in_dtype(model_of(kind), "bfloat16"), model_of(kind, dtype="bfloat16")
+    exact, found = (steps_of(model, inputs) for model in (model_of(kind), narrow))
     roundings = roundings_of(narrow, inputs.shape[1])
     for others in (exact, steps_of(mixed, inputs)):
         assert_close(found, others, roundings, dtype="bfloat16")
     alone = steps_of(narrow, inputs[:1], IDS[:1])
     assert_close(found[:, :1], alone, roundings, dtype="bfloat16")
 
-    for old, new in zip(models(kind).weights, narrow.weights, strict=True):
+    for old, new in zip(model_of(kind).weights, narrow.weights, strict=True):
         assert old.dtype == "float32"
         if len(new.shape) == 1:
             assert new.dtype == "float32", new.path
@@ -51,9 +52,9 @@ def test_every_model_decodes_in_bfloat16(kind, models, features):
     assert sizes["bfloat16"] > (0 if kind == "conv_s2s" else 0.75) * sum(sizes.values())
 
 
-def test_a_search_finds_nearly_the_same_scores(models, features):
+def test_a_search_finds_nearly_the_same_scores(features):
     inputs = features["inputs"]
-    model = models("pre_norm")
+    model = model_of("pre_norm")
     _, exact = BeamSearch(model, 3)(inputs, 6)
     search = BeamSearch(in_dtype(model, "float16"), 3)
     _, scores = search(inputs, 6)
@@ -65,29 +66,29 @@ def test_a_search_finds_nearly_the_same_scores(models, features):
 
 
 @pytest.mark.bfloat16
-def test_float32_of_a_model_trained_in_bfloat16(models, features):
-    exact = models("pre_norm")
-    copy = in_dtype(models("pre_norm", dtype="bfloat16"), "float32")
+def test_float32_of_a_model_trained_in_bfloat16(features):
+    exact = model_of("pre_norm")
+    copy = in_dtype(model_of("pre_norm", dtype="bfloat16"), "float32")
     assert {weight.dtype for weight in copy.weights} == {"float32"}
     inputs = features["inputs"]
     np.testing.assert_array_equal(steps_of(copy, inputs), steps_of(exact, inputs))
 
 
 @pytest.mark.bfloat16
-def test_copies_are_as_narrow_as_the_model(models, features):
+def test_copies_are_as_narrow_as_the_model(features):
     """Another device decodes with a copy; the outputs must not depend on the device."""
     inputs = features["inputs"]
-    narrow = in_dtype(models("pre_norm"), "bfloat16")
+    narrow = in_dtype(model_of("pre_norm"), "bfloat16")
     copy = empty_copy(narrow)
     copy_weights(narrow, copy)
     assert [w.dtype for w in copy.weights] == [w.dtype for w in narrow.weights]
     np.testing.assert_array_equal(steps_of(copy, inputs), steps_of(narrow, inputs))
-    wide = empty_copy(models("pre_norm"))
+    wide = empty_copy(model_of("pre_norm"))
     assert {weight.dtype for weight in wide.weights} == {"float32"}
 
 
-def test_square_kernels_are_transposed(models):
-    model = models("pre_norm")
+def test_square_kernels_are_transposed():
+    model = model_of("pre_norm")
     narrow = in_dtype(model, "bfloat16")
     old = model.decoder_layers[0].source_attention.query
     new = narrow.decoder_layers[0].source_attention.query
@@ -105,11 +106,11 @@ def test_square_kernels_are_transposed(models):
     )
 
 
-def test_an_ensemble_of_unlike_dtypes(models, features):
+def test_an_ensemble_of_unlike_dtypes(features):
     inputs = features["inputs"]
-    parts = models("pre_norm"), models("luong")
+    parts = model_of("pre_norm"), model_of("luong")
     narrow = Ensemble([in_dtype(parts[0], "float16"), parts[1]])
-    found, exact = (steps_of(models, inputs) for models in (narrow, Ensemble(parts)))
+    found, exact = (steps_of(model, inputs) for model in (narrow, Ensemble(parts)))
     assert_close(found, exact, roundings_of(parts[0], inputs.shape[1]), dtype="float16")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -11,7 +12,7 @@ from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.recurrent import Recurrent
 
 
-def test_columns_take_turns_in_direction(make_model):
+def test_columns_take_turns_in_direction():
     model = make_model("deep_att", num_encoder_layers=3)
     assert [layer.recurrent.backward for layer in model.first_column] == [False, True, False]
     assert [layer.recurrent.backward for layer in model.second_column] == [True, False, True]
@@ -30,7 +31,7 @@ def test_a_layer_is_that_of_the_formula():
     assert_close(result[:, :, 6:], h, terms=3 + 5 * (3 + 4))
 
 
-def test_the_query_is_of_the_step_before(make_model, features):
+def test_the_query_is_of_the_step_before(features):
     """At the first step it is zero, whatever the token."""
     model = make_model("deep_att")
     state = model.start_decoding(features["inputs"], 1, 3)

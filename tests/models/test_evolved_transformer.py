@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -39,16 +40,16 @@ def test_published_sets_have_the_published_parameters(hparams_set, published):
     assert model.count_params() == pytest.approx(published, rel=0.01)
 
 
-def test_the_first_self_attention_has_up_to_16_heads(make_model):
+def test_the_first_self_attention_has_up_to_16_heads():
     for heads, wide in ((2, 4), (8, 16), (16, 16)):
         layer = make_model("evolved", num_heads=heads, num_hidden_layers=1).decoder_layers[0]
         assert [attention.heads for attention in layer.self_attentions] == [wide, heads]
         assert [attention.heads for attention in layer.source_attentions] == [heads, heads]
 
 
-def test_an_encoder_layer_sees_as_far_as_its_convolutions(models):
+def test_an_encoder_layer_sees_as_far_as_its_convolutions():
     """9 + 3 inputs: 5 positions to each side, before any self-attention."""
-    layer = models("evolved").encoder_layers[0]
+    layer = model_of("evolved").encoder_layers[0]
     x = np.random.RandomState(0).normal(size=(1, 15, 16)).astype(np.float32)
     changed = x.copy()
     changed[:, 7] += 1.0
@@ -59,7 +60,7 @@ def test_an_encoder_layer_sees_as_far_as_its_convolutions(models):
     assert np.flatnonzero(np.abs(one - other).max(axis=(0, 2))).tolist() == [*range(2, 13)]
 
 
-def test_post_norm_works_too(make_model, features):
+def test_post_norm_works_too(features):
     """T2T's layers take the Transformer's sequences of steps."""
     model = make_model(
         "evolved",
@@ -76,10 +77,10 @@ def test_post_norm_works_too(make_model, features):
         ids = features["targets"][:, step : step + 1]
 
 
-def test_ctranslate2_cannot_run_it(models):
+def test_ctranslate2_cannot_run_it():
     pytest.importorskip("ctranslate2")
     with pytest.raises(UserError, match="EvolvedTransformer: CTranslate2 runs only Transformers"):
-        ctranslate2.convert(models("evolved"))
+        ctranslate2.convert(model_of("evolved"))
 
 
 def test_sets_have_the_values_of_t2t():

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -32,7 +33,7 @@ def test_size_is_that_of_the_paper():
     assert count == pytest.approx(281e6, rel=0.01)
 
 
-def test_two_layers_at_least(make_model):
+def test_two_layers_at_least():
     with pytest.raises(UsageError, match="num_hidden_layers=1: expected at least 2"):
         make_model("gnmt", num_hidden_layers=1)
 
@@ -57,13 +58,13 @@ def context_seen(model, features, step):
         ("gnmt_v2", False, False),
     ],
 )
-def test_the_context_of_the_step_before(kind, input_feeding, seen, make_model, features):
+def test_the_context_of_the_step_before(kind, input_feeding, seen, features):
     """Gnmt's upper layers read it; those of gnmt_v2 do not, but the first one may."""
     model = make_model(kind, input_feeding=input_feeding)
     assert (context_seen(model, features, 1) > 1e-2) == seen
 
 
-def test_without_feeding_a_step_is_that_of_the_sequence(make_model, features):
+def test_without_feeding_a_step_is_that_of_the_sequence(features):
     """The first layer then reads whole sequences, and attends in one product."""
     model = make_model("gnmt_v2", input_feeding=False, pass_hidden_state=False, start_id=3)
     whole = ops.convert_to_numpy(model(features))

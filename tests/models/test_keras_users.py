@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model, make_untrained
 from support.rounding import assert_close, relative_bound
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -54,7 +55,7 @@ def test_a_call_without_a_dict_says_what_is_expected(model, features):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", FITTED)
-def test_fit_and_evaluate_on_two_replicas(make_untrained, dropouts, features):
+def test_fit_and_evaluate_on_two_replicas(dropouts, features, kind):
     """As on one, a loss that is a mean of equal batches."""
     # Not by collectives: TensorFlow mixes up those of several models in one process.
     to_one = tf.distribute.ReductionToOneDevice()
@@ -63,7 +64,7 @@ def test_fit_and_evaluate_on_two_replicas(make_untrained, dropouts, features):
     for replicas in (1, 2):
         devices = [f"CPU:{number}" for number in range(replicas)]
         with tf.distribute.MirroredStrategy(devices, to_one).scope():
-            model = make_untrained(**dict.fromkeys(dropouts, 0.0))
+            model = make_untrained(kind, **dict.fromkeys(dropouts, 0.0))
             model.compile(
                 keras.optimizers.SGD(0.1),
                 keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -96,9 +97,9 @@ def test_an_encoder_within_time_distributed(model, features):
 
 
 @pytest.mark.integration
-def test_a_classifier_is_cloned_and_quantized(make_untrained, features):
+def test_a_classifier_is_cloned_and_quantized(features, kind):
     """Keras quantizes its own layers, here the classes; ours keep their weights."""
-    model = make_untrained()
+    model = make_untrained(kind)
     ids = keras.Input((None,), dtype="int32")
     mean = keras.layers.GlobalAveragePooling1D()(model.encoder(ids))
     classifier = keras.Model(ids, keras.layers.Dense(3)(mean))
@@ -117,9 +118,7 @@ def test_a_classifier_is_cloned_and_quantized(make_untrained, features):
 
 @pytest.mark.integration
 @pytest.mark.parametrize(("dtype", "around"), [("float16", "bfloat16"), ("float32", "float16")])
-def test_dtype_policies_of_a_model_and_of_the_layers_around_it(
-    make_model, kind, features, dtype, around
-):
+def test_dtype_policies_of_a_model_and_of_the_layers_around_it(kind, features, dtype, around):
     """The hparam `dtype` sets a model's policy; Keras's global policy that of other layers."""
     model = make_model(kind, dtype=dtype)
     ids = features["inputs"]
@@ -145,8 +144,8 @@ def test_dtype_policies_of_a_model_and_of_the_layers_around_it(
 
 
 @pytest.mark.integration
-def test_low_rank_adaptation_of_every_projection(make_untrained, features, tmp_path):
-    model = make_untrained()
+def test_low_rank_adaptation_of_every_projection(features, tmp_path, kind):
+    model = make_untrained(kind)
     wanted = numpy_of(model(features))
     projections = [part for part in model._flatten_layers() if isinstance(part, Projection)]
     for projection in projections:
@@ -210,12 +209,12 @@ class Tagger(keras.Model):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", FITTED)
-def test_a_subclass_learns_by_fit(make_untrained, dropouts, features, tmp_path):
+def test_a_subclass_learns_by_fit(dropouts, features, tmp_path, kind):
     """In steps of several batches, with gradients of several batches, and with callbacks."""
     ids = np.concatenate([features["inputs"]] * 4)
     losses = {}
     for accumulated in (None, 2):
-        tagger = Tagger(make_untrained(**dict.fromkeys(dropouts, 0.0)).encoder)
+        tagger = Tagger(make_untrained(kind, **dict.fromkeys(dropouts, 0.0)).encoder)
         tagger(ids[:1])
         tagger.tags.set_weights([np.ones((16, 4)) * np.arange(4), np.zeros(4)])
         tagger.compile(

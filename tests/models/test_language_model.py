@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support import t2t_arithmetic, t2t_files
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
 from t2t_lite import registry
@@ -50,7 +51,7 @@ def model(request):
 ONE_NORM = pytest.mark.parametrize("model", ["n"], indirect=True)
 
 
-def test_logits_are_those_of_a_forward_pass_in_numpy(model, t2t_files, t2t_arithmetic):
+def test_logits_are_those_of_a_forward_pass_in_numpy(model):
     arrays = t2t_files.t2t_arrays(model)
     wanted = t2t_arithmetic.logits("attention_lm", model.hparams, arrays, TARGETS)
     assert_close(logits_of(model), wanted, terms_of(model, 6))

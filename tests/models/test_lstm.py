@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -46,7 +47,7 @@ def test_layer_computes_what_keras_lstm_computes():
     assert_close(final.cell, last_cell, terms=5 * 2 * D)
 
 
-def test_encoder_ends_in_the_state_after_the_last_token(make_model, features):
+def test_encoder_ends_in_the_state_after_the_last_token(features):
     """Keras's masks, which stop at padding, are the oracle."""
     model = make_model("luong")
     inputs, terms = features["inputs"], terms_of(model, 7)
@@ -82,7 +83,7 @@ def test_attention_is_the_weighted_mean_of_what_is_no_padding(kind):
             assert_close(attended[b, k], wanted, terms=2 * D + D + 2 * 3 + 2 * D)
 
 
-def test_decoder_reads_its_own_attention(make_model, features):
+def test_decoder_reads_its_own_attention(features):
     """Input feeding: a step depends on the attentional output of the step before."""
     model = make_model("bahdanau")
     state = model.start_decoding(features["inputs"], 1, 3)
@@ -93,14 +94,14 @@ def test_decoder_reads_its_own_attention(make_model, features):
     assert np.abs(np.array(logits) - np.array(changed)).max() > 1e-2
 
 
-def test_attention_is_chosen_by_name(make_model):
+def test_attention_is_chosen_by_name():
     assert isinstance(make_model("bahdanau").attention, AdditiveAttention)
     assert isinstance(make_model("luong").attention, MultiplicativeAttention)
     with pytest.raises(UsageError, match="'dot': expected bahdanau or luong"):
         make_model("luong", attention_mechanism="dot")
 
 
-def test_dropout_reaches_what_the_decoder_feeds_itself(make_model, features, monkeypatch):
+def test_dropout_reaches_what_the_decoder_feeds_itself(features, monkeypatch):
     """Without dropout in the encoder, and with targets that embed as zero, that alone is left."""
     features = {**features, "targets": np.zeros((3, 2), np.int32)}
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.layers.dropout import Dropout
@@ -87,7 +88,7 @@ def test_every_step_has_a_mask_of_its_own():
 
 
 @pytest.mark.parametrize("length", [1, 4, 7])
-def test_the_tape_is_as_long_as_asked(make_model, length):
+def test_the_tape_is_as_long_as_asked(length):
     model = make_model("extended_neural_gpu", tape_ratio=1.5, tape_extra=2)
     inputs = np.array([[5] * length + [0] * (7 - length), [4, 3, 2, 9, 7, 6, 1]], np.int32)
     tape, mask = model.encoder.encode(inputs)
@@ -98,7 +99,7 @@ def test_the_tape_is_as_long_as_asked(make_model, length):
     np.testing.assert_array_equal(cells, mask)
 
 
-def test_after_the_end_of_the_tape_all_tokens_are_equally_likely(make_model):
+def test_after_the_end_of_the_tape_all_tokens_are_equally_likely():
     inputs, targets = np.array([[5, 9, 1]], np.int32), np.ones((1, 6), np.int32)
     for kind in ("neural_gpu", "extended_neural_gpu"):
         model = make_model(kind, tape_ratio=1.0, tape_extra=1)
@@ -107,7 +108,7 @@ def test_after_the_end_of_the_tape_all_tokens_are_equally_likely(make_model):
         assert not logits[0, 4:].any()
 
 
-def test_operations_by_hand(make_model):
+def test_operations_by_hand():
     """For each step and each cell of the tape, one product with every kernel."""
     model = make_model("extended_neural_gpu", tape_ratio=2.0, tape_extra=3)
     d, width, vocab, s, t = 16, 2, 13, 5, 4
@@ -129,10 +130,10 @@ def test_sets():
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_outputs_of_a_known_length(models, features, beams):
+def test_outputs_of_a_known_length(features, beams):
     hparams = DecodeHParams(beam_size=beams, extra_length=0, force_decode_length=True)
     inputs = features["inputs"]
     lengths = np.count_nonzero(inputs, axis=1)
-    ids, _ = make_search(models("neural_gpu"), {}, hparams)(inputs, lengths)
+    ids, _ = make_search(model_of("neural_gpu"), {}, hparams)(inputs, lengths)
     assert np.count_nonzero(ids[:, 0], axis=1).tolist() == lengths.tolist()
     assert np.argmax(ids[:, 0] == 1, axis=1).tolist() == (lengths - 1).tolist()

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support import t2t_weights
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.imports import variables as t2t_variables
@@ -23,7 +24,7 @@ def folder(request, golden):
 
 
 @pytest.fixture(scope="module")
-def restored(folder, t2t_weights):
+def restored(folder):
     """The recorded model and its settings."""
     return t2t_weights.golden_transformer(folder)
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support import t2t_weights
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -15,7 +17,7 @@ from t2t_lite.models.transformer import Transformer
 from t2t_lite.paper.parameter_counts import abstract_model
 
 
-def test_computes_what_t2t_computes(t2t_folder, t2t_weights):
+def test_computes_what_t2t_computes(t2t_folder):
     model, _ = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "forward.npz")
     for batch in "ab":
@@ -57,7 +59,7 @@ def test_base_model_has_the_parameters_of_the_paper():
     assert pre_norm.count_params() == model.count_params() + 2 * norm  # one at each stack's end
 
 
-def test_keys_and_values_have_sizes_of_their_own(make_model, features):
+def test_keys_and_values_have_sizes_of_their_own(features):
     """d_k and d_v need not be hidden_size / num_heads (paper, table 3, rows B)."""
     model = make_model("post_norm", attention_key_channels=6, attention_value_channels=20)
     layer = model.decoder_layers[0]
@@ -74,7 +76,7 @@ def test_keys_and_values_have_sizes_of_their_own(make_model, features):
         ids = features["targets"][:, step : step + 1]
 
 
-def test_stacks_may_differ_in_height(make_model):
+def test_stacks_may_differ_in_height():
     model = make_model("post_norm", num_encoder_layers=1, num_decoder_layers=3)
     assert (len(model.encoder_layers), len(model.decoder_layers)) == (1, 3)
 
@@ -90,7 +92,7 @@ def test_stacks_may_differ_in_height(make_model):
         ({"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
     ],
 )
-def test_hparams_that_fit_no_model_are_the_users_error(make_model, changes, message):
+def test_hparams_that_fit_no_model_are_the_users_error(changes, message):
     with pytest.raises(UsageError, match=message):
         make_model("post_norm", **changes)
 

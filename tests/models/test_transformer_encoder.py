@@ -1,11 +1,11 @@
 """The Transformer's encoder as a classifier."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import make_model, make_untrained, model_of
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
 from t2t_lite import registry
@@ -22,8 +22,8 @@ CLASSES = 3
 
 
 @pytest.fixture
-def model(models):
-    return models(KIND, targets_vocab_size=CLASSES + 2)
+def model():
+    return model_of(KIND, targets_vocab_size=CLASSES + 2)
 
 
 def log_softmax(x):
@@ -79,7 +79,7 @@ def test_a_row_of_padding_has_finite_logits(model):
     assert np.isfinite(logits).all()
 
 
-def test_probabilities_in_16_bits(make_model, model, features):
+def test_probabilities_in_16_bits(model, features):
     logits = make_model(KIND, targets_vocab_size=CLASSES + 2, dtype="float16")(features)
     found = log_softmax(ops.convert_to_numpy(logits))[:, 0, 2:]
     wanted = classes_of(model, features["inputs"])
@@ -98,9 +98,11 @@ def test_what_it_attends_to_is_the_mean(model, features):
 
 
 @pytest.mark.integration
-def test_labels_are_learned_with_label_smoothing(make_untrained_classifier, features):
+def test_labels_are_learned_with_label_smoothing(features):
     """EOS, which is certain, has no loss; nor have the labels once they are learned."""
-    model = make_untrained_classifier(
+    model = make_untrained(
+        KIND,
+        CLASSES + 2,
         label_smoothing=0.1,
         learning_rate_schedule="constant",
         learning_rate_constant=0.02,
@@ -125,22 +127,14 @@ def test_labels_are_learned_with_label_smoothing(make_untrained_classifier, feat
     np.testing.assert_allclose(right, 0.9, atol=0.03)  # as far as 40 updates bring it
 
 
-@pytest.fixture
-def make_untrained_classifier(kinds):
-    def make(**changes):
-        name, hparams_set, small = kinds[KIND]
-        settings = {**small, **changes}
-        keras.utils.set_random_seed(1)
-        return registry.model(name)(hparams_set, 13, CLASSES + 2, **settings)
-
-    return make
-
-
-def test_what_it_does_not_take_is_refused(make_untrained_classifier):
+def test_what_it_does_not_take_is_refused():
     cls = registry.model("transformer_encoder")
     with pytest.raises(UsageError, match="targets_vocab_size=2: expected the number of classes"):
         cls("transformer_test", 13, 2)
     with pytest.raises(UsageError, match="needs a source"):
         cls("transformer_test", 0, 4)
     with pytest.raises(UsageError, match="TransformerClassifier has no decoder"):
-        _ = make_untrained_classifier().decoder
+        _ = make_untrained(
+            KIND,
+            CLASSES + 2,
+        ).decoder

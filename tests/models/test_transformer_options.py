@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -25,7 +26,7 @@ _OPTIONS = [
 
 @pytest.mark.integration
 @pytest.mark.parametrize("changes", _OPTIONS)
-def test_steps_compute_what_the_whole_does(make_model, features, changes):
+def test_steps_compute_what_the_whole_does(features, changes):
     model = make_model("pre_norm", **changes)
     whole = ops.convert_to_numpy(model(features))
     plain = make_model("pre_norm")(features)
@@ -39,7 +40,7 @@ def test_steps_compute_what_the_whole_does(make_model, features, changes):
         ids = features["targets"][:, step : step + 1]
 
 
-def test_two_layers_of_neighbourhood_3_see_two_positions_away(make_model):
+def test_two_layers_of_neighbourhood_3_see_two_positions_away():
     model = make_model("pre_norm", attention_neighborhood=3)
     inputs = np.array([[5, 9, 2, 12, 7, 3, 8, 1]], np.int32)
     changed = inputs.copy()
@@ -49,7 +50,7 @@ def test_two_layers_of_neighbourhood_3_see_two_positions_away(make_model):
     assert differs.tolist() == [True] * 3 + [False] * 5
 
 
-def test_padding_does_not_reach_real_positions(make_model):
+def test_padding_does_not_reach_real_positions():
     model = make_model("pre_norm", attention_neighborhood=3)
     inputs = np.array([[5, 9, 2, 1]], np.int32)
     padded = np.pad(inputs, [[0, 0], [0, 5]])
@@ -57,12 +58,12 @@ def test_padding_does_not_reach_real_positions(make_model):
     assert_close(together[:4], alone, terms_of(model, 9))
 
 
-def test_an_unknown_ffn_layer_is_the_users_error(make_model):
+def test_an_unknown_ffn_layer_is_the_users_error():
     with pytest.raises(UsageError, match="ffn_layer='conv': expected dense_relu_dense or"):
         make_model("pre_norm", ffn_layer="conv")
 
 
-def test_experts_count_as_many_operations_as_a_feed_forward_layer(make_model):
+def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     """A token's two experts have half of the filter's 24 features each; its gates are small."""
     dense = make_model("pre_norm").forward_flops()
     experts = make_model("experts").forward_flops()
@@ -71,7 +72,7 @@ def test_experts_count_as_many_operations_as_a_feed_forward_layer(make_model):
     assert experts.target == dense.target + gates
 
 
-def test_wrong_sizes_of_experts_are_the_users_error(make_model):
+def test_wrong_sizes_of_experts_are_the_users_error():
     with pytest.raises(UsageError, match=r"moe_hidden_sizes='8,9': expected one number"):
         make_model("experts", moe_hidden_sizes="8,9")
     with pytest.raises(UsageError, match="k=5 experts for each token: expected 1 to 4"):

@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support import t2t_weights
+from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -41,7 +43,7 @@ def pondering_of(model, features, monkeypatch):
 
 
 @pytest.mark.parametrize("batch", ["a", "b/4"])
-def test_positions_ponder_as_in_t2t(golden, t2t_weights, batch, monkeypatch):
+def test_positions_ponder_as_in_t2t(golden, batch, monkeypatch):
     folder = golden / "compared" / "universal_transformer_act"
     model, _ = t2t_weights.golden_transformer(folder)
     recorded = np.load(folder / "forward.npz")
@@ -56,7 +58,7 @@ def test_positions_ponder_as_in_t2t(golden, t2t_weights, batch, monkeypatch):
         assert_close(remainders[real], wanted, terms_of(model, length))
 
 
-def test_the_loss_is_the_mean_cost_of_a_token(golden, t2t_weights):
+def test_the_loss_is_the_mean_cost_of_a_token(golden):
     """T2T's loss is over padding, too: compared where there is none."""
     folder = golden / "compared" / "universal_transformer_act"
     trained, _ = t2t_weights.golden_transformer(folder)
@@ -136,7 +138,7 @@ def test_signals_of_position_and_step_by_hand():
 @pytest.mark.parametrize(
     "kind", ["universal", pytest.param("adaptive", marks=pytest.mark.integration)]
 )
-def test_recomputed_steps_have_the_same_gradients(kind, make_model, features):
+def test_recomputed_steps_have_the_same_gradients(kind, features):
     def gradients(**changes):
         model = make_model(kind, **changes)
         model.seeds.state.assign((3, 0))
@@ -151,7 +153,7 @@ def test_recomputed_steps_have_the_same_gradients(kind, make_model, features):
 
 
 @pytest.mark.integration
-def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(make_model, features):
+def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(features):
     """More steps than any position needs change nothing."""
     few, many = (make_model("adaptive", act_max_steps=steps) for steps in (5, 9))
     for model in (few, many):
@@ -163,7 +165,7 @@ def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(make_mo
     assert_close(few(features), many(features), terms_of(many, 7))
 
 
-def test_accumulated_outputs_are_something_else(make_model, features):
+def test_accumulated_outputs_are_something_else(features):
     basic, accumulated = (
         ops.convert_to_numpy(make_model("adaptive", act_type=kind)(features))
         for kind in ("basic", "accumulated")
@@ -171,8 +173,8 @@ def test_accumulated_outputs_are_something_else(make_model, features):
     assert np.abs(basic - accumulated).max() > 1e-2
 
 
-def test_the_attention_of_the_last_step_counts(models, features):
-    model = models("universal")
+def test_the_attention_of_the_last_step_counts(features):
+    model = model_of("universal")
     seen = []
     layer = model.decoder_layers[0].source_attention
     layer.attention_hook = lambda weights: seen.append(np.asarray(weights).mean(axis=1))
@@ -184,7 +186,7 @@ def test_the_attention_of_the_last_step_counts(models, features):
     assert np.abs(seen[0] - seen[-1]).max() > 1e-2
 
 
-def test_operations_are_those_of_as_many_layers(make_model):
+def test_operations_are_those_of_as_many_layers():
     universal = make_model("universal", num_rec_steps=4).forward_flops()
     layers = make_model("pre_norm", num_hidden_layers=4).forward_flops()
     memory = 2 * 2 * 16 * 16  # keys and values of the source: once, not in each of 4 layers
@@ -218,15 +220,15 @@ def test_base_model_has_the_parameters_of_its_equations():
         ({"pos": "timing"}, "pos='timing': expected none"),
     ],
 )
-def test_hparams_that_fit_no_model_are_the_users_error(make_model, changes, message):
+def test_hparams_that_fit_no_model_are_the_users_error(changes, message):
     with pytest.raises(UsageError, match=message):
         make_model("universal", **changes)
 
 
-def test_ctranslate2_cannot_run_it(models):
+def test_ctranslate2_cannot_run_it():
     pytest.importorskip("ctranslate2")
     with pytest.raises(UserError, match="UniversalTransformer: CTranslate2 runs only Transformers"):
-        ctranslate2.convert(models("universal"))
+        ctranslate2.convert(model_of("universal"))
 
 
 def test_sets_have_the_values_of_t2t():

@@ -10,6 +10,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.preflight import dry_run as dry_run_module
@@ -51,8 +52,8 @@ def usr_dir(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def made_data(generate_pairs, usr_dir) -> pathlib.Path:
-    return generate_pairs("few_files", 300)
+def made_data(usr_dir, tmp_path_factory) -> pathlib.Path:
+    return generate_pairs(tmp_path_factory.mktemp("run"), "few_files", 300)
 
 
 @pytest.fixture

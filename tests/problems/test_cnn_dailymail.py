@@ -8,6 +8,7 @@ import tarfile
 
 import pytest
 
+from support import small_runs
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Problem
@@ -92,7 +93,7 @@ def test_the_vocabulary_is_of_articles_and_highlights(problem, raw, tmp_path):
 
 
 @pytest.mark.integration
-def test_training_is_evaluated_by_rouge(problem, raw, tmp_path, small_runs):
+def test_training_is_evaluated_by_rouge(problem, raw, tmp_path):
     pytest.importorskip("rouge_score")
     data, run = tmp_path / "data", tmp_path / "run"
     generate_data(problem, str(data), str(raw), DatagenOptions(num_workers=1))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from support import small_runs
 from t2t_lite import registry
 from t2t_lite.bin import t2t_bleu
 from t2t_lite.data import records
@@ -319,9 +320,7 @@ def test_each_side_has_a_vocabulary_of_its_own(chinese_data):
 
 
 @pytest.mark.integration
-def test_english_to_chinese_from_archives_to_scored_output(
-    chinese_data, small_runs, tmp_path, capsys
-):
+def test_english_to_chinese_from_archives_to_scored_output(chinese_data, tmp_path, capsys):
     run = tmp_path / "run"
     config = small_runs.make_config(
         chinese_data, run, problem="translate_enzh_wmt8k", train_steps=2

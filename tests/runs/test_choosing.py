@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 import t2t_lite as t2t
+from support import small_runs
 from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import metrics_jsonl, run_folder
@@ -30,7 +31,7 @@ def scores(capsys, *flags: str) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def chosen(small_runs, data_dir, tmp_path_factory) -> TrainerConfig:
+def chosen(data_dir, tmp_path_factory) -> TrainerConfig:
     """A run with a moving average that stopped early; it kept its last and its best checkpoint."""
     settings = small_runs.make_config(
         data_dir,
@@ -90,7 +91,7 @@ def test_python_scores_as_the_evaluation_of_training_does(chosen):
 
 
 @pytest.mark.slow
-def test_a_warm_start_has_the_loss_of_its_source(chosen, small_runs, data_dir, tmp_path):
+def test_a_warm_start_has_the_loss_of_its_source(chosen, data_dir, tmp_path):
     settings = small_runs.make_config(
         data_dir,
         tmp_path / "run",

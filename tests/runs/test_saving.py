@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.limits import full_disk, strategy_over
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs import saving as checkpoints_module
@@ -102,9 +103,7 @@ def flip(path: pathlib.Path, position: int) -> None:
 
 
 @pytest.mark.parametrize("devices", [0, 2])
-def test_a_snapshot_stays_as_it_was_while_training_goes_on(
-    tmp_path, strategy_over, monkeypatch, devices
-):
+def test_a_snapshot_stays_as_it_was_while_training_goes_on(tmp_path, monkeypatch, devices):
     strategy = strategy_over(devices) if devices else None
     go_on = threading.Event()
     write = checkpoints_module.Snapshot.write
@@ -302,7 +301,7 @@ def test_a_checkpoint_after_the_restored_step_pushes_no_other_out(tmp_path):
     assert Training(tmp_path).restore() == 15
 
 
-def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, full_disk):
+def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path):
     run = Training(tmp_path)
     run.save_at(2)
     before = sorted(os.listdir(tmp_path))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -65,7 +66,7 @@ def test_the_same_model_gives_the_same_logits_to_the_bit(other, by_folder, caplo
     assert not warnings_of(caplog)
 
 
-def test_on_two_devices_both_get_the_weights(other, strategy_over):
+def test_on_two_devices_both_get_the_weights(other):
     run, trained, checkpoint = other
     with strategy_over(2).scope() as strategy:
         model = run.build_model()

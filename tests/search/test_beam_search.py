@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import t2t_weights
 from support.rounding import assert_close
+from support.small_models import set_logits
 from support.terms import forward_terms
 from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
@@ -161,7 +163,7 @@ def up_to_eos(ids):
     ],
     indirect=True,
 )
-def test_decodes_as_t2t(t2t_folder, t2t_weights):
+def test_decodes_as_t2t(t2t_folder):
     model, settings = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "decode.npz")
 
@@ -264,7 +266,7 @@ def test_is_compiled_once_for_batches_of_all_shapes():
     ("layers", "before", "after"),
     [(1, "none", "dan"), pytest.param(3, "n", "da", marks=pytest.mark.integration)],
 )
-def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after, set_logits):
+def test_scores_are_the_log_probabilities_of_the_full_model(layers, before, after):
     """For stacks of every height: some make TensorFlow's optimizer build different graphs."""
     hparams = registry.hparams("transformer_test").copy(
         num_hidden_layers=layers, layer_preprocess_sequence=before, layer_postprocess_sequence=after

@@ -1,5 +1,6 @@
 import pytest
 
+from support.small_models import ByHand
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -40,8 +41,8 @@ def test_mistakes(changes, message):
     assert "\n" not in str(error.value)
 
 
-def test_make_search(by_hand):
-    model = by_hand([[[[0.5, 0.5]] * 2]])
+def test_make_search():
+    model = ByHand([[[[0.5, 0.5]] * 2]])
     for changes, kind, penalty in (
         ("alpha=-1", BeamSearch, Penalty(-1.0)),
         ("length_penalty=average", BeamSearch, Penalty(0.6, "average")),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.rounding import assert_close
+from support.small_models import ByHand
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
 
@@ -13,12 +14,12 @@ EOS, A = 1, 2
 
 
 @pytest.fixture
-def model(by_hand):
+def model():
     """Ends at once with probability 0.6; else A comes, then the end."""
     table = np.zeros([2, 1, 3, 3])
     table[0, 0, 0] = [0.0, 0.6, 0.4]
     table[1, 0, :, EOS] = 1.0
-    return by_hand(table)
+    return ByHand(table)
 
 
 def test_all_outputs_that_are_written_are_searched_to_their_end(model):

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from support.small_models import ByHand
 from t2t_lite.search.constraints import Constraints
 from t2t_lite.search.sampling import Sampler, _chosen
 from t2t_lite.search.search_loop import DEAD
@@ -15,11 +16,11 @@ N = 4000
 
 
 @pytest.fixture(scope="module")
-def model(by_hand):
+def model():
     table = np.zeros([3, 1, 5, 5])
     table[0, 0, 0] = FIRST
     table[1:, 0, :, EOS] = 1.0
-    return by_hand(table)
+    return ByHand(table)
 
 
 def draw(model, numbers=range(N // 40), limit=2, prefixes=None, samples=40, seed=7, **settings):
@@ -77,12 +78,12 @@ def test_a_prefix_is_in_every_sample(model):
     assert_close(scores, np.full_like(scores, math.log(0.2)), 3 * 5)
 
 
-def test_nothing_is_left_to_draw(by_hand):
+def test_nothing_is_left_to_draw():
     """At step 1 only EOS would be possible, and it is forbidden."""
     table = np.zeros([2, 1, 2, 2])
     table[:, :, :, EOS] = 1.0
     both = Constraints(min_length=2, no_repeat_ngram_size=1)
-    ids, scores = draw(by_hand(table), [0], constraints=both)
+    ids, scores = draw(ByHand(table), [0], constraints=both)
     assert (scores == DEAD).all()
     assert not ids.any()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.rounding import assert_close
+from support.small_models import ByHand
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
@@ -48,8 +49,8 @@ def check(found, expected):
 
 
 @pytest.fixture(scope="module")
-def table(by_hand):
-    return by_hand(np.array(TABLE)[:, None], ATTENTION)
+def table():
+    return ByHand(np.array(TABLE)[:, None], ATTENTION)
 
 
 def search(model, penalty=NO_PENALTY, limit=4, constraints=NO_CONSTRAINTS, prefix=None):
@@ -173,12 +174,12 @@ def test_a_prefix_must_leave_room(table):
         (Penalty(0.6, "t2t", 0.3), Constraints(min_length=3, no_repeat_ngram_size=2), [3, 3]),
     ],
 )
-def test_a_beam_of_all_hypotheses_is_exhaustive_search(by_hand, penalty, constraints, prefix):
+def test_a_beam_of_all_hypotheses_is_exhaustive_search(penalty, constraints, prefix):
     vocabulary, limit = 5, 4
     draw = np.random.default_rng(0)
     table = draw.dirichlet(np.ones(vocabulary), (limit, 2, vocabulary))
     attention = draw.dirichlet(np.ones(3), vocabulary)
-    model = by_hand(table, attention)
+    model = ByHand(table, attention)
     search = BeamSearch(model, vocabulary**limit, penalty, False, constraints)
     # The second sentence has a padded source and no prefix.
     inputs, prefixes = np.array([[1, 4, 4], [2, 4, 0]]), np.array([prefix, [0] * len(prefix)])
@@ -224,11 +225,11 @@ def obeys(output, constraints, prefix):
 
 
 @pytest.mark.parametrize("penalty", [Penalty(-2.0, "average"), Penalty(1.0, "t2t", 0.1)])
-def test_stopping_early_finds_the_same_best(by_hand, penalty):
+def test_stopping_early_finds_the_same_best(penalty):
     """200 sentences of 12 steps at most."""
     draw = np.random.default_rng(1)
     table = np.broadcast_to(draw.dirichlet(np.full(7, 0.3), (200, 7)), (12, 200, 7, 7))
-    model = by_hand(table, draw.dirichlet(np.ones(2), 7))
+    model = ByHand(table, draw.dirichlet(np.ones(2), 7))
     inputs = np.stack([np.arange(1, 201), np.ones(200)], axis=1)
     early, late = (
         BeamSearch(model, 3, penalty, stop_early)(inputs, [12] * 200)

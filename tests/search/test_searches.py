@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from support.small_models import make_decided
 from support.terms import forward_terms, lstm_terms
 from t2t_lite.decoding.scoring import score, score_with_attention, total_score
 from t2t_lite.errors import UsageError
@@ -29,10 +30,10 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def models(decided):
+def models():
     return {
-        "transformer": decided("transformer", 1),
-        "lstm_seq2seq_attention": decided("lstm_seq2seq_attention", 2),
+        "transformer": make_decided("transformer", 1),
+        "lstm_seq2seq_attention": make_decided("lstm_seq2seq_attention", 2),
     }
 
 
@@ -133,9 +134,9 @@ def test_an_ensemble_says_the_mean_probability(models, batch, forward):
     assert_close(attention, np.mean(parts, axis=0), forward)
 
 
-def test_an_ensemble_must_agree_on_the_vocabularies(models, decided):
+def test_an_ensemble_must_agree_on_the_vocabularies(models):
     with pytest.raises(UsageError, match="model 2 of the ensemble has vocabularies of 20 and 9"):
-        Ensemble([models["transformer"], decided("lstm_seq2seq_attention", 3, targets=9)])
+        Ensemble([models["transformer"], make_decided("lstm_seq2seq_attention", 3, targets=9)])
 
 
 @pytest.mark.parametrize(

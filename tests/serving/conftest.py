@@ -1,81 +1,14 @@
-"""Servers on 127.0.0.1: around an echo, and around a tiny model of bytes."""
+"""A gate, and a tiny model of bytes, to serve."""
 
-import contextlib
-import http.client
-import json
-import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
+from support.servers import BEAMS, Gate
+from support.small_runs import noisy_run
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.prometheus import ServerMetrics
-from t2t_lite.serving.requests import TranslationRequest
-from t2t_lite.serving.server import listen, make_server
-from t2t_lite.serving.worker import Answerer, Worker
-
-_BEAMS = 3
-
-
-class Client:
-    """A client of one server; it shares no connections, so that threads may use it."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}/"
-
-    def ask(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
-        """Returns the answer, with its body as `content`."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            answer.content = answer.read()
-            return answer
-
-    def translate(self, **fields: Any) -> tuple[int, dict[str, Any]]:
-        """Returns the status and the JSON of the answer to a translation."""
-        answer = self.ask("POST", "/translate", json.dumps(fields).encode())
-        return answer.status, json.loads(answer.content)
-
-    def metric(self, name: str) -> float:
-        """Returns a number of /metrics."""
-        lines = self.ask("GET", "/metrics").content.decode().splitlines()
-        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
-    def wait_for(self, name: str, value: float) -> None:
-        """Waits until a number of /metrics has a value."""
-        _wait(lambda: self.metric(name) == value)
-
-
-def _wait(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-class Gate:
-    """An echo that waits until it is opened, and remembers its batches."""
-
-    def __init__(self) -> None:
-        self.opened = threading.Event()
-        self.batches: list[list[str]] = []
-
-    def __call__(self, requests: list[TranslationRequest]) -> list[bytes]:
-        """Answers once the gate is open."""
-        self.batches.append([request.texts[0] for request in requests])
-        assert self.opened.wait(30)
-        return echo(requests)
-
-    def wait_for_batch(self) -> None:
-        """Waits until there is something to answer."""
-        _wait(lambda: self.batches)
 
 
 @pytest.fixture
@@ -86,53 +19,19 @@ def gate() -> Iterator[Gate]:
     gate.opened.set()
 
 
-def echo(requests: list[TranslationRequest]) -> list[bytes]:
-    """Answers every request with its own texts."""
-    return [json.dumps({"texts": request.texts}).encode() for request in requests]
-
-
-@contextlib.contextmanager
-def serving(answerer: Answerer, **limits: Any) -> Iterator[Client]:
-    """Serves in a thread, within the block."""
-    config = ServerConfig(port=0, **limits)
-    metrics = ServerMetrics()
-    worker = Worker(lambda: answerer, config.queue_size)
-    about = {"problem": "test", "beam_size": _BEAMS}
-    with listen(config.host, config.port) as listener:
-        port = listener.getsockname()[1]
-        server = make_server(worker, metrics, config, about, listener)
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        worker.start(server.stop)
-        try:
-            while thread.is_alive() and not (server.started and worker.is_ready):
-                time.sleep(0.01)
-            yield Client(port)
-        finally:
-            server.stop()
-            thread.join()
-            worker.close()
-
-
 @pytest.fixture(scope="session")
-def serve() -> Callable[..., contextlib.AbstractContextManager[Client]]:
-    """Returns `serving`, which serves an echo by default."""
-    return lambda answerer=echo, **limits: serving(answerer, **limits)
-
-
-@pytest.fixture
-def client_of() -> type[Client]:
-    """Returns a client of the server at a port of 127.0.0.1."""
-    return Client
-
-
-@pytest.fixture(scope="session")
-def run(noisy_run) -> run_folder.RunFolder:
+def run(tmp_path_factory) -> run_folder.RunFolder:
     """A run folder of a tiny Transformer for bytes, whose weights are noise."""
-    return noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2)
+    return noisy_run(
+        tmp_path_factory.mktemp("run"),
+        num_hidden_layers=1,
+        hidden_size=16,
+        filter_size=16,
+        num_heads=2,
+    )
 
 
 @pytest.fixture(scope="session")
 def decoder(run) -> Decoder:
     """The model of the run folder."""
-    return Decoder.from_run(run, hparams=DecodeHParams(beam_size=_BEAMS, extra_length=4))
+    return Decoder.from_run(run, hparams=DecodeHParams(beam_size=BEAMS, extra_length=4))

@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.servers import serve
+
 HOSTILE = ["", " ", "\x00", "a\nb\r\tc", "日本語 😀", "\ufffe\U0010ffff", "<script>", "x" * 10_000]
 
 
-def test_answers_are_json_of_the_request(serve):
+def test_answers_are_json_of_the_request():
     with serve() as server:
         for text in HOSTILE:
             assert server.translate(text=text) == (200, {"texts": [text]})
@@ -55,12 +57,12 @@ def test_what_is_wrong_is_said_in_one_line(limited, body, status, message):
 
 
 @pytest.fixture(scope="module")
-def limited(serve):
+def limited():
     with serve(max_texts=3, max_text_length=5, max_body_size=200_000) as server:
         yield server
 
 
-def test_other_paths_and_methods_are_errors_in_json(serve):
+def test_other_paths_and_methods_are_errors_in_json():
     with serve() as server:
         for method, path, status in (("GET", "/translate", 405), ("GET", "/passwd", 404)):
             answer = server.ask(method, path)
@@ -68,13 +70,13 @@ def test_other_paths_and_methods_are_errors_in_json(serve):
             assert list(json.loads(answer.content)) == ["error"]
 
 
-def test_a_large_body_that_nobody_reads_is_no_obstacle_to_the_answer(serve):
+def test_a_large_body_that_nobody_reads_is_no_obstacle_to_the_answer():
     with serve() as server:
         for method, path, status in (("GET", "/health", 200), ("POST", "/nothing", 404)):
             assert server.ask(method, path, b" " * 5_000_000).status == status
 
 
-def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve, gate):
+def test_what_waits_is_answered_together_and_a_full_queue_is_429(gate):
     with serve(gate, queue_size=3) as server, ThreadPoolExecutor(4) as clients:
         first = clients.submit(server.translate, text="0")
         gate.wait_for_batch()
@@ -96,7 +98,7 @@ def test_what_waits_is_answered_together_and_a_full_queue_is_429(serve, gate):
         assert server.metric("t2t_queue_length") == 0
 
 
-def test_batches_have_a_budget(serve, gate):
+def test_batches_have_a_budget(gate):
     with serve(gate) as server, ThreadPoolExecutor(6) as clients:
         first = clients.submit(server.translate, text="0")
         gate.wait_for_batch()
@@ -107,7 +109,7 @@ def test_batches_have_a_budget(serve, gate):
     assert [len(batch) for batch in gate.batches] == [1, 2, 2, 1]
 
 
-def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(serve, gate):
+def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(gate):
     with serve(gate, timeout=1.5) as server, ThreadPoolExecutor(2) as clients:
         first = clients.submit(server.translate, text="first")
         gate.wait_for_batch()
@@ -119,7 +121,7 @@ def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(serve,
         assert gate.batches == [["first"], ["third"]]
 
 
-def test_a_defect_is_500_and_the_server_goes_on(serve):
+def test_a_defect_is_500_and_the_server_goes_on():
     def fail_once(requests):
         if requests[0].texts == ["bad"]:
             raise ValueError("a defect")
@@ -155,7 +157,7 @@ def crowd(server, seconds: float) -> Counter[int]:
 
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(120.0, marks=pytest.mark.slow)])
-def test_fifty_clients_lose_nothing(serve, seconds):
+def test_fifty_clients_lose_nothing(seconds):
     with serve(slow_echo, queue_size=10) as server:
         answers = crowd(server, seconds)
         assert {200, 429} <= set(answers)
@@ -163,7 +165,7 @@ def test_fifty_clients_lose_nothing(serve, seconds):
             assert server.metric(f't2t_requests_total{{code="{status}"}}') == count
 
 
-def test_what_was_accepted_is_answered_after_the_end_began(serve, gate):
+def test_what_was_accepted_is_answered_after_the_end_began(gate):
     with ThreadPoolExecutor(3) as clients:
         with serve(gate) as server:
             futures = [clients.submit(server.translate, text="0")]

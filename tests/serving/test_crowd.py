@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.servers import Client, serve
+
 HEAD = b"%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 BEGUN = (  # what a slow sender begins, and continues byte by byte
     HEAD % b"POST /translate" + b"Content-Length: 100000\r\n\r\n",
@@ -111,7 +113,7 @@ def _read_byte(connection: socket.socket) -> None:
 
 
 @pytest.mark.integration
-def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
+def test_ordinary_clients_among_slow_ones_lose_nothing():
     timeout = 5.0
     with contextlib.ExitStack() as stack:
         with serve(timeout=timeout) as server:
@@ -126,14 +128,14 @@ def test_ordinary_clients_among_slow_ones_lose_nothing(serve):
 
 
 @contextlib.contextmanager
-def command(client_of, *words: str):
+def command(*words: str):
     """Runs a server as a process; yields it and its client."""
     with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
             while not (line := process.stderr.readline()) or "listening" not in line:
                 assert process.poll() is None
             port = int(re.search(r":(\d+)$", line)[1])
-            server = client_of(port)
+            server = Client(port)
             while server.ask("GET", "/health").status != 200:
                 time.sleep(0.1)
             yield process, server
@@ -142,11 +144,11 @@ def command(client_of, *words: str):
 
 
 @pytest.mark.slow
-def test_the_command_serves_ordinary_clients_among_slow_ones_and_ends(run, client_of):
+def test_the_command_serves_ordinary_clients_among_slow_ones_and_ends(run):
     seconds, timeout = 120, 20
     flags = f"--output_dir={run.folder}", "--port=0", f"--timeout={timeout}"
     changes = "--decode_hparams=beam_size=2,extra_length=4"
-    with command(client_of, "-m", "t2t_lite.bin.t2t_serve", *flags, changes) as (process, server):
+    with command("-m", "t2t_lite.bin.t2t_serve", *flags, changes) as (process, server):
         with Crowd(server, ordinary=50, readers=20, senders=20) as crowd:
             time.sleep(seconds)
             crowd.stop_ordinary()
@@ -164,7 +166,7 @@ def test_the_command_serves_ordinary_clients_among_slow_ones_and_ends(run, clien
 
 
 @pytest.mark.integration
-def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
+def test_a_worker_that_does_not_end_does_not_hold_the_process():
     code = """
         import logging, time
         from t2t_lite.serving.config import ServerConfig
@@ -177,7 +179,7 @@ def test_a_worker_that_does_not_end_does_not_hold_the_process(client_of):
         serve(Worker(lambda: lambda requests: time.sleep(600), 9), metrics, config, {})
     """
     with (
-        command(client_of, "-c", textwrap.dedent(code)) as (process, server),
+        command("-c", textwrap.dedent(code)) as (process, server),
         ThreadPoolExecutor() as clients,
     ):
         answer = clients.submit(server.translate, text="a")

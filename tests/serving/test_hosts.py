@@ -6,11 +6,12 @@ import socket
 
 import pytest
 
+from support.servers import serve
 from t2t_lite.serving.hosts import allowed_hosts
 
 
 @pytest.fixture(scope="module")
-def server(serve):
+def server():
     with serve() as client:
         yield client
 
@@ -116,6 +117,6 @@ class Listener(socket.socket):
         pass
 
 
-def test_an_answer_for_a_server_on_all_addresses(serve):
+def test_an_answer_for_a_server_on_all_addresses():
     with serve(host="0.0.0.0") as server:
         assert ask(server, Host="any.example", Content_Type="application/json")[0] == 200

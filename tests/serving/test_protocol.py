@@ -6,13 +6,14 @@ import time
 
 import pytest
 
+from support.servers import serve
 from t2t_lite.serving.protocol import Protocol, _Deadline
 
 REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def port(serve):
+def port():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Protocol, "header_seconds", 0.5)
         with serve() as server:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support.rounding import assert_close, relative_bound
+from support.servers import Client, serve
 from support.terms import log_prob_terms
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
@@ -26,18 +27,18 @@ TEXTS = ["a cat", "", " \u2028", "x\x00y", "日本語 😀", "two\nlines", "a ca
 
 
 @pytest.fixture(scope="module")
-def server(serve, decoder):
+def server(decoder):
     with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig())) as client:
         yield client
 
 
-def test_what_takes_too_long_is_given_up_and_the_next_is_tried(serve, decoder):
+def test_what_takes_too_long_is_given_up_and_the_next_is_tried(decoder):
     with serve(RequestTranslator(decoder, ServerMetrics(), ServerConfig(timeout=0.0))) as client:
         for _ in range(2):
             assert client.translate(texts=TEXTS) == (504, {"error": "no answer in time"})
 
 
-def test_so_many_subwords_a_request_and_no_more(serve, decoder):
+def test_so_many_subwords_a_request_and_no_more(decoder):
     limits = ServerConfig(max_subwords=8)
     with serve(RequestTranslator(decoder, ServerMetrics(), limits)) as client:
         for fields in ({"text": "x" * 8}, {"texts": ["xyz", "", "abcd"]}):
@@ -172,13 +173,13 @@ def launch(*flags: str) -> subprocess.Popen:
 
 
 @pytest.mark.integration
-def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder, client_of):
+def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder):
     changes = "--decode_hparams=beam_size=3,extra_length=4"
     with launch(f"--output_dir={run.folder}", "--port=0", changes) as process:
         try:
             first = process.stderr.readline()
             port = int(re.search(r"listening on http://127\.0\.0\.1:(\d+)$", first)[1])
-            server = client_of(port)
+            server = Client(port)
             states = [server.ask("GET", "/health").status]
             while states[-1] != 200:
                 time.sleep(0.1)

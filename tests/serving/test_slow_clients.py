@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.servers import serve
 from t2t_lite.serving.protocol import Protocol
 
 HEAD = b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -48,7 +49,7 @@ def read_to_end(connection: socket.socket, dribble: bytes = b"") -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(serve):
+def server():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("t2t_lite.serving.protocol._LEAD_SECONDS", 0.3)
         with serve(timeout=1.5) as client:
@@ -119,7 +120,7 @@ def test_what_is_not_http_is_said_in_json_even_after_an_answer(server, caplog):
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_the_slowest_make_way_for_others(serve, monkeypatch):
+def test_the_slowest_make_way_for_others(monkeypatch):
     monkeypatch.setattr(Protocol, "patience_seconds", 0.1)
     with serve(max_connections=4) as server, contextlib.ExitStack() as stack:
         slow = []
@@ -132,7 +133,7 @@ def test_the_slowest_make_way_for_others(serve, monkeypatch):
         read_to_end(slow[0])
 
 
-def test_where_all_are_being_answered_one_more_is_503(serve, gate):
+def test_where_all_are_being_answered_one_more_is_503(gate):
     with serve(gate, max_connections=2) as server, contextlib.ExitStack() as stack:
         waiting = [stack.enter_context(connect(server)) for _ in range(2)]
         for connection in waiting:
@@ -148,7 +149,7 @@ def test_where_all_are_being_answered_one_more_is_503(serve, gate):
             assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 
-def test_of_ordinary_clients_beyond_the_limit_all_are_answered(serve):
+def test_of_ordinary_clients_beyond_the_limit_all_are_answered():
     with serve(max_connections=8) as server, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(server)) for _ in range(40)]
         for client in clients:
@@ -158,7 +159,7 @@ def test_of_ordinary_clients_beyond_the_limit_all_are_answered(serve):
     assert answers.count(b"HTTP/1.1 200") >= 8
 
 
-def test_a_large_body_does_not_hold_the_others(serve):
+def test_a_large_body_does_not_hold_the_others():
     size = 30_000_000
     with serve(max_body_size=size) as server, connect(server) as connection:
         body = b"[" + b"[]," * (size // 3 - 1) + b"]"
@@ -194,7 +195,7 @@ def stuck_clients(server, stack: contextlib.ExitStack) -> None:
 
 
 @pytest.mark.parametrize("timeout", [1.0, 60.0])
-def test_the_end_comes_within_the_timeout(serve, monkeypatch, timeout):
+def test_the_end_comes_within_the_timeout(monkeypatch, timeout):
     monkeypatch.setattr(Protocol, "closing_seconds", 0.5)
     with contextlib.ExitStack() as stack:
         with serve(timeout=timeout) as server:
@@ -203,7 +204,7 @@ def test_the_end_comes_within_the_timeout(serve, monkeypatch, timeout):
         assert time.monotonic() - start < 10, "seconds, on a machine with other work"
 
 
-def test_what_cannot_be_answered_before_the_end_is_503(serve, gate, caplog, monkeypatch):
+def test_what_cannot_be_answered_before_the_end_is_503(gate, caplog, monkeypatch):
     monkeypatch.setattr("t2t_lite.serving.server._GRACE", 0.5)
     with contextlib.ExitStack() as stack:
         with serve(gate, timeout=1.0) as server:

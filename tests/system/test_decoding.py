@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from support.commands import run_command
+
 pytestmark = pytest.mark.slow
 
 _MAKE_RUN = """
@@ -53,22 +55,24 @@ def hostile_lines(count: int) -> list[str]:
     return lines
 
 
-def test_10_000_hostile_lines(command, search, tmp_path):
+def test_10_000_hostile_lines(search, tmp_path):
     lines = hostile_lines(10_000)
     (tmp_path / "in").write_bytes("".join(f"{line}\n" for line in lines).encode())
     out = tmp_path / "out"
-    command("t2t-decoder", *search, f"--decode_from_file={tmp_path}/in", f"--decode_to_file={out}")
+    run_command(
+        "t2t-decoder", *search, f"--decode_from_file={tmp_path}/in", f"--decode_to_file={out}"
+    )
     outputs = out.read_bytes().decode().split("\n")
     assert len(outputs) == 10_000 + 1
     for line, output in zip(lines, outputs, strict=False):
         assert output == "" or line.strip()
 
 
-def test_killed_and_resumed_the_file_is_the_same(command, start, search, tmp_path):
+def test_killed_and_resumed_the_file_is_the_same(start, search, tmp_path):
     lines = hostile_lines(2_000)
     (tmp_path / "in").write_bytes("".join(f"{line}\n" for line in lines).encode())
     flags = [*search, f"--decode_from_file={tmp_path}/in"]
-    command("t2t-decoder", *flags, f"--decode_to_file={tmp_path}/undisturbed")
+    run_command("t2t-decoder", *flags, f"--decode_to_file={tmp_path}/undisturbed")
     out, part = tmp_path / "out", tmp_path / "out.part"
     killed = start("t2t-decoder", *flags, f"--decode_to_file={out}")
     while not part.exists() or part.read_bytes().count(b"\n") < 10:  # batches
@@ -77,6 +81,6 @@ def test_killed_and_resumed_the_file_is_the_same(command, start, search, tmp_pat
     killed.kill()
     killed.wait()
     assert not out.exists()
-    command("t2t-decoder", *flags, f"--decode_to_file={out}")
+    run_command("t2t-decoder", *flags, f"--decode_to_file={out}")
     assert out.read_bytes() == (tmp_path / "undisturbed").read_bytes()
     assert not part.exists()

@@ -5,6 +5,8 @@ import textwrap
 
 import pytest
 
+from support.commands import run_command
+
 pytestmark = pytest.mark.integration
 
 SYMBOLS, LONGEST = 12, 8
@@ -100,7 +102,7 @@ _QUICK = ("transformer", "copy")
         for problem in ("copy", "reverse")
     ],
 )
-def test_learns(kind, problem, command, tmp_path):
+def test_learns(kind, problem, tmp_path):
     model, hparams_set, hparams = KINDS[kind]
     solve = {"copy": list, "reverse": reversed}[problem]
     seed = random.randrange(2**31)
@@ -108,7 +110,7 @@ def test_learns(kind, problem, command, tmp_path):
     usr_dir = tmp_path / "short_problems"
     usr_dir.mkdir()
     (usr_dir / "__init__.py").write_text(textwrap.dedent(PROBLEMS), encoding="utf-8")
-    command(
+    run_command(
         "t2t-trainer",
         "--generate_data",
         f"--t2t_usr_dir={usr_dir}",
@@ -129,7 +131,7 @@ def test_learns(kind, problem, command, tmp_path):
     ]
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
     source.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
-    command(
+    run_command(
         "t2t-decoder",
         f"--t2t_usr_dir={usr_dir}",
         f"--output_dir={tmp_path / 'run'}",

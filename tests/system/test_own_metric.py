@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.rounding import assert_close
+from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_report, t2t_trainer
 
@@ -69,10 +70,10 @@ def finish(capsys, own):
     return run
 
 
-def test_one_file_is_enough(finish, own, generate_pairs, eagerly, few_shards, tmp_path):
+def test_one_file_is_enough(finish, own, eagerly, few_shards, tmp_path):
     registry.import_usr_dir(own[0])
-    data, run, names = generate_pairs("own_pairs", 60), tmp_path / "run", ["length_gap", "chrf"]
-    names.append(own[1])
+    data, run = generate_pairs(tmp_path / "made", "own_pairs", 60), tmp_path / "run"
+    names = ["length_gap", "chrf", own[1]]
     finish(
         t2t_trainer,
         "--problem=own_pairs",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
+from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.bin import (
     t2t_decoder,
@@ -125,8 +126,8 @@ def finish(end):
     return run
 
 
-def test_one_file_is_enough(finish, end, generate_pairs, eagerly, few_shards, tmp_path):
-    data, run = generate_pairs("text2text_tmpdir", 60), tmp_path / "run"
+def test_one_file_is_enough(finish, end, eagerly, few_shards, tmp_path):
+    data, run = generate_pairs(tmp_path / "made", "text2text_tmpdir", 60), tmp_path / "run"
     finish(
         t2t_trainer,
         "--problem=text2text_tmpdir",

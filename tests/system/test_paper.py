@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support.commands import run_command
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
 
@@ -22,7 +23,7 @@ class MyLines(Text2textTmpdir):
 """
 
 
-def _make_problem(command, tmp_path: pathlib.Path) -> list[str]:
+def _make_problem(tmp_path: pathlib.Path) -> list[str]:
     """Generates the data of a user's problem; returns the flags that name it."""
     text, data, mine = (tmp_path / name for name in ("text", "data", "mine"))
     text.mkdir()
@@ -34,13 +35,13 @@ def _make_problem(command, tmp_path: pathlib.Path) -> list[str]:
             path = text / f"{side}.{split}.txt"
             path.write_text("\n".join(lines[:: 1 if split == "train" else 50]) + "\n", "utf-8")
     own = ["--problem=my_lines", f"--t2t_usr_dir={mine}", f"--data_dir={data}"]
-    command("t2t-datagen", f"--tmp_dir={text}", *own)
+    run_command("t2t-datagen", f"--tmp_dir={text}", *own)
     return own
 
 
 @pytest.mark.slow
-def test_a_miniature_table_2_goes_on_after_a_kill(command, start, tmp_path: pathlib.Path):
-    own, out = _make_problem(command, tmp_path), tmp_path / "out"
+def test_a_miniature_table_2_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
+    own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
         "table2",
         *own,
@@ -61,7 +62,7 @@ def test_a_miniature_table_2_goes_on_after_a_kill(command, start, tmp_path: path
     assert "transformer_prenorm-seed1: t2t-trainer ended with code -9" in queue.communicate()[0]
     summary = out / "transformer-seed1" / "summary.json"
     trained = summary.stat()
-    post, pre = json.loads(command("t2t-paper", *flags))["rows"]
+    post, pre = json.loads(run_command("t2t-paper", *flags))["rows"]
     assert summary.stat() == trained
     assert (post["BLEU EN-DE"], pre["BLEU EN-DE"]) == (27.3, None)
     assert post["updates"] == pre["updates"] == 40
@@ -75,8 +76,8 @@ def test_a_miniature_table_2_goes_on_after_a_kill(command, start, tmp_path: path
 
 
 @pytest.mark.slow
-def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path: pathlib.Path):
-    own, out = _make_problem(command, tmp_path), tmp_path / "out"
+def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(tmp_path: pathlib.Path):
+    own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
         "table3",
         *own,
@@ -87,7 +88,7 @@ def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path:
         "--rows=a1",
         "--format=json",
     ]
-    table = json.loads(command("t2t-paper", *flags))
+    table = json.loads(run_command("t2t-paper", *flags))
     (row,) = table["rows"]
     assert (row["PPL"], row["BLEU"], row["seeds"]) == (5.29, 24.9, 1)
     assert row["PPL here"] > 1
@@ -97,11 +98,11 @@ def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(command, tmp_path:
     assert (out / "table3.svg").read_text("utf-8").startswith("<svg")
     # Done is done: the table again, without training.
     (out / "a1-seed1" / "hparams.json").unlink()
-    assert json.loads(command("t2t-paper", *flags)) == table
+    assert json.loads(run_command("t2t-paper", *flags)) == table
 
 
 @pytest.mark.slow
-def test_a_miniature_search_goes_on_after_a_kill(command, start, tmp_path: pathlib.Path):
+def test_a_miniature_search_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
     text, data, out = tmp_path / "text", tmp_path / "data", tmp_path / "out"
     text.mkdir()
     subjects = ["(NP-SBJ (DT the) (NN dog))", "(NP-SBJ (PRP she))", "(NP (DT a) (JJ big) (NN cat))"]
@@ -131,12 +132,12 @@ def test_a_miniature_search_goes_on_after_a_kill(command, start, tmp_path: pathl
     killed.kill()
     summary = out / "dropout0.0-rate2.0" / "summary.json"
     trained = summary.stat()
-    dev, test = json.loads(command("t2t-paper", *flags))["rows"]
+    dev, test = json.loads(run_command("t2t-paper", *flags))["rows"]
     assert summary.stat() == trained
     assert (dev["split"], dev["beam"], dev["F1"]) == ("dev, chosen", "2", None)
     assert (test["split"], test["beam"], test["F1"]) == ("test", "2", 91.3)
     # What t2t-decoder says of the same search.
-    printed = command(
+    printed = run_command(
         "t2t-decoder",
         f"--output_dir={summary.parent}",
         "--eval_use_test_set",

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import run_command
+
 pytestmark = pytest.mark.integration
 
 PAIRS = 400
@@ -159,14 +161,14 @@ def wait_for_progress(process, output_dir) -> None:
     ],
 )
 def test_killed_run_equals_an_undisturbed_one(
-    devices, steps, kills, schedule, number, features, command, start, data_dir, tmp_path
+    devices, steps, kills, schedule, number, features, start, data_dir, tmp_path
 ):
     draw = random.Random()
     flags = {
         name: trainer_flags(data_dir, tmp_path / name, devices, steps, schedule, features)
         for name in ("calm", "killed")
     }
-    command("t2t-trainer", *flags["calm"])
+    run_command("t2t-trainer", *flags["calm"])
     torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, number, draw)
     assert torn >= 3 or kills < 20, f"only {torn} kills met a checkpoint being written"
     assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

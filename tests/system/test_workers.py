@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import run_command
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
@@ -130,13 +131,13 @@ def names(output_dir) -> set[str]:
 
 
 @pytest.mark.slow
-def test_two_workers_equal_one_with_two_devices(command, start_workers, trainer_flags, tmp_path):
+def test_two_workers_equal_one_with_two_devices(start_workers, trainer_flags, tmp_path):
     two, one = tmp_path / "two", tmp_path / "one"
     seed = "--random_seed=3"
     chief, other = finish(start_workers(two, seed, SGD, hosts=free_hosts(2)))
     assert "trained 20 steps" in chief
     assert "INFO" not in other
-    command("t2t-trainer", *trainer_flags(one, seed, SGD, "--simulate_devices=2"))
+    run_command("t2t-trainer", *trainer_flags(one, seed, SGD, "--simulate_devices=2"))
     values = state(one)
     assert len(list(two.glob("events*"))) == 1
     assert names(one) == names(two)
@@ -167,12 +168,12 @@ def last_line(worker, code: int) -> str:
 
 
 @pytest.mark.slow
-def test_a_seed_drawn_by_the_chief_is_that_of_all(command, start_workers, trainer_flags, tmp_path):
+def test_a_seed_drawn_by_the_chief_is_that_of_all(start_workers, trainer_flags, tmp_path):
     two, one = tmp_path / "two", tmp_path / "one"
     finish(start_workers(two, hosts=free_hosts(2), steps=1))
     seed = json.loads((two / "flags.json").read_text())["random_seed"]
     flags = trainer_flags(one, f"--random_seed={seed}", "--simulate_devices=2", steps=1)
-    command("t2t-trainer", *flags)
+    run_command("t2t-trainer", *flags)
     (loss,), (expected,) = ([r["loss"] for r in metrics(run)] for run in (two, one))
     assert_close(loss, expected, terms_of(one))
 

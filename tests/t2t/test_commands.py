@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+from support.usr_archives import write_archives
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -29,8 +30,8 @@ def run(command, *flags: str) -> None:
         ("usr_same", "transformer_encoder", "transformer_usr_tiny", "cat\tcat"),
     ],
 )
-def test_it_runs_unchanged(upstream, tmp_path, archives, problem, model, hparams_set, line):
-    archives(tmp_path / "tmp")
+def test_it_runs_unchanged(upstream, tmp_path, problem, model, hparams_set, line):
+    write_archives(tmp_path / "tmp")
     data, out = f"--data_dir={tmp_path}/data", f"--output_dir={tmp_path}/run"
     run(t2t_datagen, f"--problem={problem.removesuffix('_rev')}", data, f"--tmp_dir={tmp_path}/tmp")
     names = [f"--problem={problem}", f"--model={model}", f"--hparams_set={hparams_set}"]

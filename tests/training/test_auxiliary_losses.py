@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.batches import ragged_batch
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
@@ -152,12 +154,12 @@ def assert_same(found, wanted, terms=TERMS, dtype="float32"):
 
 
 @pytest.fixture(scope="module")
-def defined(ragged_batch):
+def defined():
     return by_definition(ragged_batch())
 
 
 @pytest.mark.integration
-def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined, ragged_batch):
+def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined):
     found = train(tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch())
     assert_same(found, defined)
     assert found[1][0]["balance"] > 0.01
@@ -166,15 +168,13 @@ def test_accumulated_parts_have_the_loss_of_the_whole_batch(defined, ragged_batc
 
 
 @pytest.mark.integration
-def test_four_devices_have_the_loss_of_the_whole_batch(
-    defined, eagerly, strategy_over, ragged_batch
-):
+def test_four_devices_have_the_loss_of_the_whole_batch(defined, eagerly):
     assert_same(train(strategy_over(4), ragged_batch()), defined)
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("overrides", ["", f"{EQUAL_PARTS},recompute_activations=1"])
-def test_masks_are_the_same_in_both_passes(overrides, eagerly, strategy_over, ragged_batch):
+def test_masks_are_the_same_in_both_passes(overrides, eagerly):
     """One device takes a first pass for the sums, four do not."""
     settings = ",".join(filter(None, (WET, overrides)))
     one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
@@ -183,7 +183,7 @@ def test_masks_are_the_same_in_both_passes(overrides, eagerly, strategy_over, ra
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
-def test_experts_are_the_same_on_one_and_four_devices(strategy_over, ragged_batch):
+def test_experts_are_the_same_on_one_and_four_devices():
     """With noise and dropout, which follow the part; one device accumulates."""
     one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
     assert_same(four, one)
@@ -199,7 +199,7 @@ def test_experts_are_the_same_on_one_and_four_devices(strategy_over, ragged_batc
         (with_experts, "moe_loss_coef", {"expert_importance", "expert_load"}),
     ],
 )
-def test_losses_may_have_weight_0(make, weight, names, strategy_over, ragged_batch):
+def test_losses_may_have_weight_0(make, weight, names):
     """The same with and without accumulation."""
     batch, settings = ragged_batch(parts=2), f"{DRY},{weight}=0"
     for parts in (joined(batch), batch):
@@ -208,7 +208,7 @@ def test_losses_may_have_weight_0(make, weight, names, strategy_over, ragged_bat
 
 
 @pytest.mark.integration
-def test_equal_parts_leave_the_auxiliary_loss_alone(eagerly, strategy_over, ragged_batch):
+def test_equal_parts_leave_the_auxiliary_loss_alone(eagerly):
     """multistep_adam changes what a token weighs, not what the auxiliary losses are."""
     _, plain = train(strategy_over(1), ragged_batch(), steps=1)
     _, equal = train(strategy_over(1), ragged_batch(), f"{DRY},{EQUAL_PARTS}", steps=1)
@@ -220,13 +220,13 @@ def test_equal_parts_leave_the_auxiliary_loss_alone(eagerly, strategy_over, ragg
     ("overrides", "dtype"),
     [("xla_compile=1,loss_chunk_tokens=4", "float32"), ("dtype=float16,batch_size=32", "float16")],
 )
-def test_it_works_with(overrides, dtype, defined, strategy_over, ragged_batch):
+def test_it_works_with(overrides, dtype, defined):
     terms = TERMS if dtype == "float32" else 2 * OPERATIONS
     found = train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}")
     assert_same(found, defined, terms, dtype)
 
 
-def test_models_without_auxiliary_losses_have_no_window(strategy_over):
+def test_models_without_auxiliary_losses_have_no_window():
     hparams = registry.hparams("transformer_base").override(f"{SMALL},{DRY}")
     model = Transformer(hparams, VOCAB, VOCAB)
     assert model.auxiliary_layers == []
@@ -235,7 +235,7 @@ def test_models_without_auxiliary_losses_have_no_window(strategy_over):
     assert step.auxiliary_totals() == {}
 
 
-def test_keras_adds_the_losses_in_training_alone(ragged_batch):
+def test_keras_adds_the_losses_in_training_alone():
     model = balanced()
     features = {name: ids.numpy()[0] for name, ids in joined(ragged_batch()).items()}
     statistics = model.hidden_and_statistics(features, training=True)[1]

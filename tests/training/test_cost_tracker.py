@@ -5,6 +5,7 @@ import logging
 
 import tensorflow as tf
 
+from support.limits import strategy_over
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
 from t2t_lite.training.run_log import MetricsWriter, train_values
 from t2t_lite.training.totals import Totals
@@ -79,7 +80,7 @@ def test_a_process_without_a_step_leaves_the_summary_alone(tmp_path, caplog):
     assert not caplog.messages
 
 
-def test_devices_that_share_a_cpu_are_one(strategy_over, monkeypatch):
+def test_devices_that_share_a_cpu_are_one(monkeypatch):
     monkeypatch.setattr("t2t_lite.training.cost_tracker.gemm_rate", lambda *args: 5.0)
     from t2t_lite import registry
 

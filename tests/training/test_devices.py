@@ -5,6 +5,7 @@ import logging
 import pytest
 import tensorflow as tf
 
+from support.limits import strategy_over
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.training.devices import make_strategy, sum_replicas
@@ -39,7 +40,7 @@ def test_several_workers_have_no_logical_devices():
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_sum_of_replicas_keeps_the_structure(strategy_over, replicas):
+def test_sum_of_replicas_keeps_the_structure(replicas):
     strategy = strategy_over(replicas)
 
     def values() -> dict[str, list[tf.Tensor]]:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import small_runs
+from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.runs import metrics_jsonl, run_folder
@@ -20,7 +22,7 @@ from t2t_lite.training import trainer
 
 
 @pytest.fixture
-def config(small_runs):
+def config():
     """Returns a function that makes the configuration of a training of six steps."""
     return functools.partial(
         small_runs.make_config,
@@ -34,7 +36,7 @@ def config(small_runs):
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
-    generate_pairs, tmp_path, monkeypatch, config, small_runs
+    tmp_path, monkeypatch, config
 ):
     """With segmentations drawn anew, and losses of experts that end between two log lines."""
     settings = {
@@ -44,7 +46,7 @@ def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
         "log_step_count_steps": 2,
     }
     calm, moved = tmp_path / "calm", tmp_path / "moved"
-    data_dir = generate_pairs("text2text_tmpdir_bpe", 60)
+    data_dir = generate_pairs(tmp_path / "made", "text2text_tmpdir_bpe", 60)
     trainer.run(config(data_dir, calm, **settings))
     shutil.copytree(data_dir, tmp_path / "data")
     monkeypatch.chdir(tmp_path)

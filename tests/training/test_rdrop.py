@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.batches import ragged_batch
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
@@ -172,7 +174,7 @@ def wet_step():
 
 
 @pytest.mark.integration
-def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly, ragged_batch):
+def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     """In the metrics, the loss is the cross entropy alone; sentences have the whole loss."""
     step, batch = wet_step, ragged_batch(parts=1)
     batch = step._shapes.pad(batch)
@@ -203,7 +205,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly, ragged_batch
 
 @pytest.mark.parametrize("row", [1, 4])
 def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
-    row, wet_step, monkeypatch, ragged_batch
+    row, wet_step, monkeypatch
 ):
     hidden = np.zeros((6, 7, 16), np.float32)
     hidden[row] = np.nan
@@ -213,7 +215,7 @@ def test_a_loss_that_is_not_finite_in_either_pass_is_that_of_its_sentence(
     assert np.isfinite(losses).tolist() == [True, False, True]
 
 
-def test_masks_follow_seed_step_and_pass(wet_step, ragged_batch):
+def test_masks_follow_seed_step_and_pass(wet_step):
     part = {name: ids[0] for name, ids in ragged_batch(parts=1).items()}
     rows = [np.split(wet_step._hidden(part, tf.constant(n, tf.int64)), 2) for n in (3, 3, 4)]
     assert (rows[0][0] == rows[1][0]).all()
@@ -222,7 +224,7 @@ def test_masks_follow_seed_step_and_pass(wet_step, ragged_batch):
     assert all(np.abs(rows[0][0] - other).max() > 0.1 for other in others)
 
 
-def test_without_it_a_step_takes_one_pass(ragged_batch):
+def test_without_it_a_step_takes_one_pass():
     step = make_step(tf.distribute.MirroredStrategy(["CPU:0"]), "rdrop_alpha=0")
     part = {name: ids[0] for name, ids in ragged_batch().items()}
     assert step._hidden(part, tf.constant(0, tf.int64)).shape[0] == 3
@@ -239,7 +241,7 @@ def test_without_it_a_step_takes_one_pass(ragged_batch):
         ("transformer", "transformer_tiny", "symbol_dropout=0.2", True),
     ],
 )
-def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs, strategy_over):
+def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs):
     hparams = registry.hparams(base).override(f"{SMALL},{DRY}").override(rates)
     with strategy_over(2).scope():
         network = registry.model(model)(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
@@ -250,7 +252,7 @@ def test_a_model_whose_passes_are_equal_is_refused(model, base, rates, differs, 
             refuse_equal_passes(network)
 
 
-def test_fit_refuses_what_it_would_leave_out(ragged_batch):
+def test_fit_refuses_what_it_would_leave_out():
     hparams = registry.hparams("transformer_tiny").override(SMALL)
     model = Transformer(hparams.override(f"rdrop_alpha={ALPHA}"), VOCAB, VOCAB)
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -261,7 +263,7 @@ def test_fit_refuses_what_it_would_leave_out(ragged_batch):
 
 
 @pytest.fixture(scope="module")
-def divided(ragged_batch):
+def divided():
     """How far an accumulating step moves the weights of passes that differ without dropout."""
     settings = f"{DRY},rdrop_alpha={ALPHA}"
     return train(
@@ -270,7 +272,7 @@ def divided(ragged_batch):
 
 
 @pytest.mark.integration
-def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly, strategy_over, ragged_batch):
+def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly):
     """With passes that differ by the same in every part; parts have unlike numbers of tokens."""
     settings, batch = f"{DRY},rdrop_alpha={ALPHA}", joined(ragged_batch())
     whole, step = train(strategy_over(1), batch, settings, model=TwoMinds)
@@ -281,7 +283,7 @@ def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly, strategy_o
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("more", ["", f",{EQUAL_PARTS}"])
-def test_masks_follow_the_part_not_the_device(more, strategy_over, ragged_batch):
+def test_masks_follow_the_part_not_the_device(more):
     """With dropout of everything; recomputed activations and chunks change nothing."""
     spared = f"{EVERYTHING}{more},loss_chunk_tokens=4,recompute_activations=true"
     one, first = train(strategy_over(1), ragged_batch(), EVERYTHING + more)
@@ -291,7 +293,7 @@ def test_masks_follow_the_part_not_the_device(more, strategy_over, ragged_batch)
     assert_close(rdrop, wanted, TERMS)
 
 
-def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
+def test_losses_of_layers_see_both_passes():
     """Experts share twice as many tokens."""
     part = {name: ids[0] for name, ids in ragged_batch().items()}
     experts = f"{DROPOUT},moe_num_experts=4,moe_hidden_sizes=12"
@@ -306,7 +308,7 @@ def test_losses_of_layers_see_both_passes(strategy_over, ragged_batch):
 
 
 @pytest.mark.integration
-def test_xla_computes_the_same(divided, strategy_over, ragged_batch):
+def test_xla_computes_the_same(divided):
     settings = f"{DRY},rdrop_alpha={ALPHA},loss_chunk_tokens=8,xla_compile=true"
     found, _ = train(strategy_over(1), ragged_batch(), settings, model=TwoMinds)
     assert_moved_alike(found, divided[0])
@@ -315,9 +317,7 @@ def test_xla_computes_the_same(divided, strategy_over, ragged_batch):
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("without_inputs", [False, True])
-def test_a_classifier_and_a_language_model_learn_with_it(
-    without_inputs, strategy_over, ragged_batch
-):
+def test_a_classifier_and_a_language_model_learn_with_it(without_inputs):
     """Their loss falls, the penalty is there."""
 
     def language_model(hparams, _, size):
@@ -341,7 +341,7 @@ def test_a_classifier_and_a_language_model_learn_with_it(
 
 @pytest.mark.integration
 @pytest.mark.parametrize("dtype", [pytest.param("bfloat16", marks=pytest.mark.bfloat16), "float16"])
-def test_half_precision_moves_as_float32_does(dtype, eagerly, strategy_over, ragged_batch):
+def test_half_precision_moves_as_float32_does(dtype, eagerly):
     """Without symbol_dropout, masks are the same to rounding of their rates."""
     batch = ragged_batch(parts=2)
     wanted, step = train(strategy_over(1), batch, WET)

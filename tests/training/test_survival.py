@@ -9,6 +9,8 @@ import signal
 import numpy as np
 import pytest
 
+from support import small_runs
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite.errors import UserError
@@ -25,7 +27,7 @@ TRIAL = 1  # the first call of the step tries the largest batch
 
 
 @pytest.fixture(scope="module")
-def train(data_dir, small_runs):
+def train(data_dir):
     """Returns a function that trains in a folder, up to STEPS."""
 
     def run(folder: pathlib.Path, hparams: str = "") -> None:
@@ -66,7 +68,7 @@ def steps_saved(folder: pathlib.Path) -> list[int]:
 
 
 def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
-    calm, train, small_runs, tmp_path, monkeypatch, caplog
+    calm, train, tmp_path, monkeypatch, caplog
 ):
     train_until_signal(train, tmp_path, monkeypatch, TrainStep, TRIAL + 3)
     assert steps_saved(tmp_path) == [2, 3], "the step under way is finished and saved"
@@ -87,9 +89,7 @@ def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
     assert small_runs.newest_state(tmp_path)["step/.ATTRIBUTES/VARIABLE_VALUE"] == STEPS
 
 
-def test_half_the_devices_take_twice_the_parts(
-    train, small_runs, tmp_path, monkeypatch, strategy_over
-):
+def test_half_the_devices_take_twice_the_parts(train, tmp_path, monkeypatch):
     def use(count: int) -> None:
         monkeypatch.setattr(devices, "make_strategy", lambda *args: strategy_over(count))
 

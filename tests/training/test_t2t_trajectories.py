@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import t2t_weights
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
@@ -52,7 +53,7 @@ def starting_with(recorded, prefix):
 
 
 @pytest.mark.parametrize("config", ["base_v1", "base_v3", "relative"])
-def test_gradients(golden, t2t_weights, config):
+def test_gradients(golden, config):
     folder = golden / "transformer" / config
     model, settings = t2t_weights.golden_transformer(folder)
     model = without_dropout(model)
@@ -81,7 +82,7 @@ def test_gradients(golden, t2t_weights, config):
         ("base_v3", "multistep"),
     ],
 )
-def test_trainings(golden, t2t_weights, config, run):
+def test_trainings(golden, config, run):
     """The losses before, and the weights after some updates by Adam, from T2T's weights."""
     folder = golden / "transformer" / config
     model, settings = t2t_weights.golden_transformer(folder)

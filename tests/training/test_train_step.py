@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.batches import ragged_batches
+from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, lstm_terms, step_terms
 from t2t_lite import registry
@@ -65,14 +67,14 @@ def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> N
 
 
 @pytest.fixture(scope="module")
-def compiled_step(ragged_batches):
+def compiled_step():
     """A step on two devices that accumulate, its variables, and how far it moved the weights."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     step, moved = train(strategy, ragged_batches(2), f"{DROPOUT},{CLIP}")
     return step, [*step.variables, *step.optimizer.variables], moved
 
 
-def test_eight_devices_equal_two(compiled_step, strategy_over, eagerly, ragged_batches):
+def test_eight_devices_equal_two(compiled_step, eagerly):
     """With dropout: each part has its own masks, whichever device computes it."""
     step, _, wanted = compiled_step
     batches = ragged_batches(2)
@@ -81,9 +83,7 @@ def test_eight_devices_equal_two(compiled_step, strategy_over, eagerly, ragged_b
     assert on_eight.totals().gradient_norm / 2 > 0.5, "clipping must have been at work"
 
 
-def test_chunks_and_recomputation_change_nothing_but_memory(
-    compiled_step, strategy_over, ragged_batches
-):
+def test_chunks_and_recomputation_change_nothing_but_memory(compiled_step):
     """On one device, with dropout and one matrix for everything."""
     step, _, wanted = compiled_step
     batches = ragged_batches(2)
@@ -92,7 +92,7 @@ def test_chunks_and_recomputation_change_nothing_but_memory(
     assert_moved_alike(moved, wanted, step, batches)
 
 
-def test_parts_are_the_whole(strategy_over, eagerly, ragged_batches):
+def test_parts_are_the_whole(eagerly):
     """Without dropout, eight parts and the same sentences as one part."""
     batches = ragged_batches(2)
     joined = [
@@ -115,7 +115,7 @@ def on_two(compiled_step):
         variable.assign(value)
 
 
-def test_a_token_weighs_the_same_in_every_part(on_two, ragged_batches):
+def test_a_token_weighs_the_same_in_every_part(on_two):
     """A mean of the parts' means would differ: the parts' losses are far from equal."""
     on_two(ragged_batches(1)[0], 0)
     totals = on_two.totals()
@@ -128,7 +128,7 @@ def test_a_token_weighs_the_same_in_every_part(on_two, ragged_batches):
     assert totals.steps == 1
 
 
-def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two, ragged_batches):
+def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
     """With the same dropout masks; lengths are padded."""
     features = ragged_batches(1)[0]
     on_two(features, 0)
@@ -168,7 +168,7 @@ def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(on_two
     assert not any((np.roll(first, k, axis=0) == second).all() for k in range(4))
 
 
-def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two, ragged_batches):
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two):
     step = on_two
     before = [v.numpy() for v in step.variables]
     slots = [v.numpy() for v in step.optimizer.variables]
@@ -184,7 +184,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two, ragged
     assert all(np.array_equal(a, b) for a, b in zip(slots, after, strict=True))
 
 
-def test_a_trial_step_changes_nothing(on_two, ragged_batches):
+def test_a_trial_step_changes_nothing(on_two):
     step = on_two
     before = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
     step(ragged_batches(1)[0], 2, learn=False)
@@ -193,7 +193,7 @@ def test_a_trial_step_changes_nothing(on_two, ragged_batches):
     assert step.totals().tokens == 0
 
 
-def test_one_trace_serves_all_lengths(strategy_over, ragged_batches):
+def test_one_trace_serves_all_lengths():
     step, _ = train(strategy_over(1), ragged_batches(1, parts=1), "")
     for length in (3, 4, 5, 9):
         ids = tf.ones((1, 2, length), tf.int32)
@@ -201,7 +201,7 @@ def test_one_trace_serves_all_lengths(strategy_over, ragged_batches):
     assert step._compiled.experimental_get_tracing_count() == 1
 
 
-def test_lstm_is_the_same_on_one_and_two_devices(strategy_over, eagerly, ragged_batches):
+def test_lstm_is_the_same_on_one_and_two_devices(eagerly):
     batches = ragged_batches(2, parts=2)
     step, on_one = train(strategy_over(1), batches, FAST, **LSTM)
     _, on_two = train(strategy_over(2), batches, FAST, **LSTM)
@@ -209,7 +209,7 @@ def test_lstm_is_the_same_on_one_and_two_devices(strategy_over, eagerly, ragged_
 
 
 @pytest.mark.parametrize("dtype", [pytest.param("bfloat16", marks=pytest.mark.bfloat16), "float16"])
-def test_half_precision_moves_as_float32_does(dtype, strategy_over, eagerly, ragged_batches):
+def test_half_precision_moves_as_float32_does(dtype, eagerly):
     """On two devices, with the same masks; the weights stay float32."""
     batches = ragged_batches(1, parts=2)
     step, wanted = train(strategy_over(1), batches, DROPOUT)
@@ -220,9 +220,7 @@ def test_half_precision_moves_as_float32_does(dtype, strategy_over, eagerly, rag
     assert_close(*losses, OPERATIONS, dtype=dtype)
 
 
-def test_float16_overflow_skips_the_step_and_halves_the_scale(
-    strategy_over, eagerly, ragged_batches
-):
+def test_float16_overflow_skips_the_step_and_halves_the_scale(eagerly):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
     step.loss_scale.value.assign(1e30)
@@ -235,7 +233,7 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(
     assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would reset it"
 
 
-def test_xla_computes_the_same(strategy_over, caplog, request, ragged_batches):
+def test_xla_computes_the_same(caplog, request):
     batches = ragged_batches(2, parts=2)
     settings = f"{DRY},loss_chunk_tokens=8"
     with caplog.at_level(logging.INFO, logger="t2t_lite"):
@@ -246,7 +244,7 @@ def test_xla_computes_the_same(strategy_over, caplog, request, ragged_batches):
     assert_moved_alike(compiled, plain, step, batches)
 
 
-def test_xla_compiles_an_lstm(strategy_over, request, ragged_batches):
+def test_xla_compiles_an_lstm(request):
     lstm = {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}
     batches = ragged_batches(2, parts=2)
     _, compiled = train(strategy_over(1), batches, f"{FAST},dropout=0,xla_compile=true", **lstm)
@@ -255,7 +253,7 @@ def test_xla_compiles_an_lstm(strategy_over, request, ragged_batches):
     assert_moved_alike(compiled, plain, step, batches, lstm_terms)
 
 
-def test_what_xla_cannot_do_is_refused(strategy_over):
+def test_what_xla_cannot_do_is_refused():
     xla = "xla_compile=true"
     with pytest.raises(UsageError, match="several logical CPU devices"):
         make_step(strategy_over(2), 2, xla)

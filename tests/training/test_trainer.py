@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from support import small_runs
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
@@ -37,7 +38,7 @@ DRY_PARAMETERS = (
 
 
 @pytest.fixture(scope="module")
-def config(small_runs):
+def config():
     """Returns a function that makes the configuration of a training of four steps."""
     return functools.partial(small_runs.make_config, hparams="batch_shuffle_size=0", train_steps=4)
 

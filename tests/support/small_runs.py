@@ -5,7 +5,9 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.runs import checkpoint_files
+from t2t_lite import registry
+from t2t_lite.generation.generator import generate_data
+from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training.config import TrainerConfig
 
 HPARAMS = "batch_size=64,max_length=16,num_hidden_layers=1"
@@ -55,3 +57,35 @@ def assert_equal_runs(one: pathlib.Path, other: pathlib.Path) -> None:
         assert np.array_equal(value, second[name]), name
     metrics = [(folder / "metrics.jsonl").read_bytes() for folder in (one, other)]
     assert metrics[0] == metrics[1]
+
+
+def noisy_run(folder: pathlib.Path, **sizes: int) -> run_folder.RunFolder:
+    """Makes a run folder of a tiny Transformer for bytes, whose weights are noise."""
+    flags = {
+        "output_dir": str(folder),
+        "problem": "translate_ende_wmt_characters",
+        "model": "transformer",
+        "hparams_set": "transformer_tiny",
+    }
+    hparams = registry.hparams("transformer_tiny").copy(**sizes, max_length=40)
+    run = run_folder.create_run(flags, hparams, str(folder))
+    model = run.build_model()
+    random = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
+        variable.assign(noise + (variable.name == "gamma"))
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
+    checkpoint.write(str(folder / "model.ckpt-7"))
+    return run
+
+
+def generate_pairs(folder: pathlib.Path, problem: str, count: int) -> pathlib.Path:
+    """Generates so many pairs to train on, and 6 to evaluate; returns the folder of the data."""
+    text, data = folder / "text", folder / "data"
+    text.mkdir(parents=True)
+    for split, pairs in (("train", count), ("eval", 6)):
+        for side in ("inputs", "targets"):
+            lines = "".join(f"{i} and {i * 7 % 10}\n" for i in range(pairs))
+            (text / f"{side}.{split}.txt").write_text(lines, encoding="utf-8")
+    generate_data(registry.problem(problem), str(data), str(text))
+    return data

@@ -1,0 +1,101 @@
+"""Servers on 127.0.0.1 and their clients."""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.prometheus import ServerMetrics
+from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.serving.server import listen, make_server
+from t2t_lite.serving.worker import Answerer, Worker
+
+BEAMS = 3
+
+
+class Client:
+    """A client of one server; it shares no connections, so that threads may use it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}/"
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
+        """Returns the answer, with its body as `content`."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.content = answer.read()
+            return answer
+
+    def translate(self, **fields: Any) -> tuple[int, dict[str, Any]]:
+        """Returns the status and the JSON of the answer to a translation."""
+        answer = self.ask("POST", "/translate", json.dumps(fields).encode())
+        return answer.status, json.loads(answer.content)
+
+    def metric(self, name: str) -> float:
+        """Returns a number of /metrics."""
+        lines = self.ask("GET", "/metrics").content.decode().splitlines()
+        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    def wait_for(self, name: str, value: float) -> None:
+        """Waits until a number of /metrics has a value."""
+        _wait(lambda: self.metric(name) == value)
+
+
+def _wait(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Gate:
+    """An echo that waits until it is opened, and remembers its batches."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.batches: list[list[str]] = []
+
+    def __call__(self, requests: list[TranslationRequest]) -> list[bytes]:
+        """Answers once the gate is open."""
+        self.batches.append([request.texts[0] for request in requests])
+        assert self.opened.wait(30)
+        return echo(requests)
+
+    def wait_for_batch(self) -> None:
+        """Waits until there is something to answer."""
+        _wait(lambda: self.batches)
+
+
+def echo(requests: list[TranslationRequest]) -> list[bytes]:
+    """Answers every request with its own texts."""
+    return [json.dumps({"texts": request.texts}).encode() for request in requests]
+
+
+@contextlib.contextmanager
+def serve(answerer: Answerer = echo, **limits: Any) -> Iterator[Client]:
+    """Serves in a thread, within the block; an echo by default."""
+    config = ServerConfig(port=0, **limits)
+    metrics = ServerMetrics()
+    worker = Worker(lambda: answerer, config.queue_size)
+    about = {"problem": "test", "beam_size": BEAMS}
+    with listen(config.host, config.port) as listener:
+        port = listener.getsockname()[1]
+        server = make_server(worker, metrics, config, about, listener)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        worker.start(server.stop)
+        try:
+            while thread.is_alive() and not (server.started and worker.is_ready):
+                time.sleep(0.01)
+            yield Client(port)
+        finally:
+            server.stop()
+            thread.join()
+            worker.close()
