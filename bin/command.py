@@ -21,13 +21,12 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import global_flags, options, registry, upstream_flags
+from t2t_lite import global_flags, registry, upstream_flags
 from t2t_lite.bin import usr_dir_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean
-from t2t_lite.hyperparameters import HParams
-from t2t_lite.options import Config, Option
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
+from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
 
 C = TypeVar("C", bound=Config)
 
@@ -44,11 +43,11 @@ _TENSORFLOW_PATHS = {
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
 
-class Flag(Option):
+class Flag(Setting):
     """One flag of a command; its name is without dashes."""
 
     def define(self, values: flags.FlagValues) -> None:
-        """Adds the flag to absl's set, which parses it; `violation` checks the value."""
+        """Adds the flag to absl's set, which parses it; `checked` checks the value."""
         if self.kind is bool:
             flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
         elif self.kind is int:
@@ -74,15 +73,15 @@ _INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": Fal
 def config_flags(
     config_class: type, others: Mapping[str, Sequence[Flag]] | None = None
 ) -> dict[str, tuple[Flag, ...]]:
-    """Returns a flag for each option of a configuration, in the groups of its fields.
+    """Returns a flag for each field of a configuration, in the groups of its fields.
 
     Args:
         config_class: the dataclass.
         others: further flags by group, appended to their groups.
     """
     groups = {
-        title: tuple(Flag(**vars(option)) for option in found)
-        for title, found in options.options_by_group(config_class).items()
+        title: tuple(Flag(**vars(setting)) for setting in found)
+        for title, found in settings_by_group(config_class).items()
     }
     for title, found in (others or {}).items():
         groups[title] = (*groups.get(title, ()), *found)
@@ -92,7 +91,7 @@ def config_flags(
 def from_flags(config_class: type[C], args: types.SimpleNamespace) -> C:
     """Returns the configuration that the flags of `config_flags` describe."""
     values = vars(args)
-    return config_class(**{o.name: values[o.name] for o in options.options_of(config_class)})
+    return config_class(**{name: values[name] for name in settings_of(config_class)})
 
 
 # The flags of every command that looks up registered names.
@@ -274,7 +273,7 @@ class Command:
         for title, group in self.groups.items():
             parts.append("\n".join([f"{title}:", *(flag.describe() for flag in group)]))
         for title, hparams in self.settings.items():
-            lines = (_describe_setting(option) for option in options.options_of(hparams))
+            lines = map(_describe_setting, settings_of(hparams).values())
             parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
             "Any command:\n"
@@ -443,19 +442,18 @@ def _checked_value(flag: Flag, value: Any) -> Any:
     Raises:
         UsageError: the value is not allowed, or is a path for TensorFlow that is not UTF-8.
     """
-    if fault := flag.violation(value):
-        raise UsageError(f"--{flag.name}={value}{fault}")
+    checked = flag.checked(value, f"--{flag.name}")
     if flag.name in _TENSORFLOW_PATHS and not is_utf8(value):
         raise UsageError(
             f"--{flag.name}={value!a} is not UTF-8, which TensorFlow cannot read: rename the folder"
         )
-    return os.path.expanduser(value) if flag.kind is pathlib.Path else value
+    return checked
 
 
-def _describe_setting(option: Option) -> str:
-    head = f"  {option.name}={format_default(option.default)}"
+def _describe_setting(setting: Setting) -> str:
+    head = f"  {setting.name}={format_default(setting.default)}"
     return textwrap.fill(
-        f"{head:27} {option.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
+        f"{head:27} {setting.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
     )
 
 

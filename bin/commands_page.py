@@ -2,12 +2,11 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from t2t_lite import bin as commands
-from t2t_lite import options
 from t2t_lite.bin.command import Command, format_default
-from t2t_lite.options import Option
+from t2t_lite.settings import Setting, settings_of
 
 
 def all_commands() -> list[Command]:
@@ -36,20 +35,20 @@ def _lines() -> Iterator[str]:
         for title, group in command.groups.items():
             yield from _table(title, "flag", group, "--")
         for title, hparams in command.settings.items():
-            yield from _table(title, "setting", options.options_of(hparams), "")
+            yield from _table(title, "setting", settings_of(hparams).values(), "")
 
 
-def _table(title: str, what: str, group: Sequence[Option], prefix: str) -> Iterator[str]:
+def _table(title: str, what: str, group: Iterable[Setting], prefix: str) -> Iterator[str]:
     yield f"\n**{title}**\n"
     yield f"| {what} | default | meaning |"
     yield "|---|---|---|"
-    for option in group:
-        default = "" if option.default in ("", None) else f"`{format_default(option.default)}`"
+    for setting in group:
+        default = "" if setting.default in ("", None) else f"`{format_default(setting.default)}`"
         choices = (
-            f" One of {', '.join(f'`{c}`' for c in option.choices)}." if option.choices else ""
+            f" One of {', '.join(f'`{c}`' for c in setting.choices)}." if setting.choices else ""
         )
-        meaning = option.help.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
-        yield f"| `{prefix}{option.name}` | {default} | {meaning}{choices} |"
+        meaning = setting.help.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+        yield f"| `{prefix}{setting.name}` | {default} | {meaning}{choices} |"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import dataclasses
 import types
 from collections.abc import Sequence
 
-from t2t_lite import extras, options
+from t2t_lite import extras
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     Command,
@@ -17,6 +17,7 @@ from t2t_lite.bin.command import (
 from t2t_lite.errors import UsageError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import required_settings
 
 COMMAND = Command(
     "t2t-insights",
@@ -50,7 +51,7 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
         UsageError: a flag is missing, or has no effect on this format.
         UserError: a package is missing.
     """
-    COMMAND.require(args, *options.required_options(InsightsConfig))
+    COMMAND.require(args, *required_settings(InsightsConfig))
     COMMAND.require_run(args)
     for name in ("text", "target"):
         if not is_utf8(getattr(args, name)):

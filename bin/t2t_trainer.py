@@ -4,7 +4,7 @@ import pathlib
 import types
 from collections.abc import Sequence
 
-from t2t_lite import options, registry
+from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
@@ -18,6 +18,7 @@ from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.metrics.by_name import check_metrics
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import required_settings
 from t2t_lite.training.config import TrainerConfig
 
 COMMAND = Command(
@@ -92,7 +93,7 @@ def configure(args: types.SimpleNamespace) -> TrainerConfig:
     Raises:
         UsageError: a flag is missing, or a name or hyperparameter is unknown.
     """
-    COMMAND.require(args, *options.required_options(TrainerConfig))
+    COMMAND.require(args, *required_settings(TrainerConfig))
     problem = registry.problem(args.problem)
     registry.require_model(args.model)
     registry.hparams(args.hparams_set).override(args.hparams)

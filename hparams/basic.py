@@ -6,12 +6,10 @@ Names are those of T2T's `basic_params1`, and most of the defaults.
 import dataclasses
 import functools
 import logging
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from t2t_lite.hyperparameters import HParams
-from t2t_lite.options import option
 from t2t_lite.registry import snake_case
+from t2t_lite.settings import HParams, setting
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +18,6 @@ log = logging.getLogger(__name__)
 class BasicHParams(HParams):
     """Fields that the input pipeline, the loss and the training loop read."""
 
-    earlier_values: ClassVar[Mapping[str, Any]] = {"length_multiple": 1}
     # What the batches of the input pipeline depend on, which `t2t_lite.dataset` takes.
     of_batches: ClassVar[tuple[str, ...]] = (
         *("batch_size", "max_length", "min_length", "min_length_bucket", "length_bucket_step"),
@@ -37,7 +34,7 @@ class BasicHParams(HParams):
     min_length_bucket: int = 8  # subwords; upper length of the first bucket
     length_bucket_step: float = 1.1  # ratio of a bucket's length to the previous one's
     # subwords; training pads batches to multiples of it, up to the bucket's longest length
-    length_multiple: int = option(8, "Batches are padded to multiples of it.", minimum=1)
+    length_multiple: int = setting(8, "Batches are padded to multiples of it.", minimum=1)
     batch_shuffle_size: int = 512  # batches per replica in the shuffle buffer; 0: no shuffling
     eval_drop_long_sequences: bool = False  # also drop examples that are too long in evaluation
     max_input_seq_length: int = 0  # subwords; longer sources are cut (EOS kept); 0: never
@@ -45,24 +42,24 @@ class BasicHParams(HParams):
 
     # --- subword sampling: training draws the segmentation of each sentence anew every epoch
     # SentencePiece BPE: probability of skipping a merge (Provilkov et al. 2020: 0.1); 0: off
-    bpe_dropout: float = option(0.0, "Skips merges of BPE.", minimum=0, maximum=1)
+    bpe_dropout: float = setting(0.0, "Skips merges of BPE.", minimum=0, maximum=1)
     # SentencePiece unigram: a segmentation's probability to this power, less than 1 for more
     # variety, is its weight (Kudo 2018: 0.1 to 0.5); 0: off
-    unigram_alpha: float = option(0.0, "Samples unigram's segmentations.", minimum=0)
+    unigram_alpha: float = setting(0.0, "Samples unigram's segmentations.", minimum=0)
 
     # --- noise in the sources that training reads, anew every epoch; each a probability, 0: off
-    source_casing_noise: float = option(0.0, "Of a sentence: other case.", minimum=0, maximum=1)
+    source_casing_noise: float = setting(0.0, "Of a sentence: other case.", minimum=0, maximum=1)
     # that a word has two letters exchanged, one dropped or one doubled
-    source_typo_noise: float = option(0.0, "Of a word: a typing error.", minimum=0, maximum=1)
-    source_punctuation_noise: float = option(
+    source_typo_noise: float = setting(0.0, "Of a word: a typing error.", minimum=0, maximum=1)
+    source_punctuation_noise: float = setting(
         0.0, "Of a sentence: no punctuation at its end.", minimum=0, maximum=1
     )
 
     # --- size
     # D: features per position between layers (paper: d_model)
-    hidden_size: int = option(512, "Features per position.", minimum=1)
+    hidden_size: int = setting(512, "Features per position.", minimum=1)
     # layers in each of encoder and decoder (paper: N)
-    num_hidden_layers: int = option(6, "Layers on each side.", minimum=0)
+    num_hidden_layers: int = setting(6, "Layers on each side.", minimum=0)
 
     # --- embeddings
     shared_embedding_and_softmax_weights: bool = False  # one matrix for sources, targets, softmax
@@ -73,14 +70,14 @@ class BasicHParams(HParams):
     initializer: str = "uniform_unit_scaling"  # of dense kernels; the only one available
     initializer_gain: float = 1.0  # scale of the initial variance
     # probability mass taken from the correct subword (paper: ε_ls)
-    label_smoothing: float = option(0.1, "Mass of the other subwords.", minimum=0, below=1)
-    symbol_dropout: float = option(
+    label_smoothing: float = setting(0.1, "Mass of the other subwords.", minimum=0, below=1)
+    symbol_dropout: float = setting(
         0.0,
         "Probability that a subword's embedding is 0 in training, both sides.",
         minimum=0,
         maximum=1,
     )
-    rdrop_alpha: float = option(
+    rdrop_alpha: float = setting(
         0.0, "Weight of the divergence of two passes with different dropout.", minimum=0
     )
     clip_grad_norm: float = 2.0  # maximum global norm of the gradient; 0: no clipping
@@ -115,11 +112,12 @@ class BasicHParams(HParams):
     learning_rate_cosine_cycle_steps: int = 250000  # updates per cycle of legacy cosine
     learning_rate_minimum: float | None = None  # lower bound of the learning rate; none: no bound
 
-    def __post_init__(self) -> None:
-        if (name := snake_case(self.optimizer)) != self.optimizer:  # T2T's old names: Adam
-            _warn_of_optimizer(self.optimizer, name)
-            self.optimizer = name
-        super().__post_init__()
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "optimizer" and isinstance(value, str):  # T2T's old names, such as Adam
+            if (new := snake_case(value)) != value:
+                _warn_of_optimizer(value, new)
+            value = new
+        super().__setattr__(name, value)
 
     @property
     def embedding_stddev(self) -> float | None:

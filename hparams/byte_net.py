@@ -5,7 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
@@ -19,10 +19,10 @@ class ByteNetHParams(BasicHParams):
     # dilations in a row within one residual connection (T2T).
     residual_block: str = "bottleneck"
     # how often the dilations are repeated, in each of the two stacks
-    num_block_repeat: int = option(6, "Repetitions of the dilations.", minimum=1)
-    kernel_height: int = option(3, "k: positions that a convolution sees.", minimum=1)
+    num_block_repeat: int = setting(6, "Repetitions of the dilations.", minimum=1)
+    kernel_height: int = setting(3, "k: positions that a convolution sees.", minimum=1)
     unfolding: float = 1.2  # encoder positions per source token, to hundredths (paper: a)
-    dropout: float = option(0.1, "Of residual blocks' outputs.", minimum=0, below=1)
+    dropout: float = setting(0.1, "Of residual blocks' outputs.", minimum=0, below=1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
 

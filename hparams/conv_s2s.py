@@ -12,7 +12,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 _GROUP = re.compile(r"([1-9]\d*)x([1-9]\d*)(?:x(\d+))?(?:\*([1-9]\d*))?")
 
@@ -40,7 +40,7 @@ class ConvS2SHParams(BasicHParams):
     )
     decoder_out_embed_dim: int = 0  # features before the softmax; 0: hidden_size
     share_input_output_embed: bool = False  # one matrix for targets and softmax
-    dropout: float = option(
+    dropout: float = setting(
         0.1, "Of embeddings, and of inputs of convolutions and softmax.", minimum=0, below=1
     )
 

@@ -5,7 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
@@ -18,9 +18,9 @@ class DeepAttHParams(BasicHParams):
     lstm_size: int = 512  # features of each LSTM
     fast_forward_size: int = 2048  # features of f, the path around the LSTMs
     attention_size: int = 1280  # features of the source that the decoder attends to
-    num_encoder_layers: int = option(9, "In each of the two columns.", minimum=1)
-    num_decoder_layers: int = option(7, "Layers of the decoder.", minimum=1)
-    dropout: float = option(0.1, "Of the inputs of every LSTM.", minimum=0, below=1)
+    num_encoder_layers: int = setting(9, "In each of the two columns.", minimum=1)
+    num_decoder_layers: int = setting(7, "Layers of the decoder.", minimum=1)
+    dropout: float = setting(0.1, "Of the inputs of every LSTM.", minimum=0, below=1)
 
 
 @registry.register_hparams

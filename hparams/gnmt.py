@@ -8,14 +8,14 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
 class GNMTHParams(BasicHParams):
     """Fields of GNMT in addition to those of every model."""
 
-    dropout: float = option(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
+    dropout: float = setting(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
     attention_mechanism: str = "normed_bahdanau"  # or another; see LSTMHParams
     # The context that the decoder's layers above the first read: gnmt_v2: of this step; gnmt: of
     # the step before (paper).
@@ -25,7 +25,7 @@ class GNMTHParams(BasicHParams):
     forget_bias: float = 1.0  # added to the forget gates
     second_bias: bool = False  # two biases in each LSTM, as in cuDNN; only their sum matters
     softmax_bias: bool = False  # add a bias to the logits
-    start_id: int = option(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
+    start_id: int = setting(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
 
 
 @registry.register_hparams

@@ -5,21 +5,21 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
 class LSTMHParams(BasicHParams):
     """Fields of the recurrent models in addition to those of every model."""
 
-    dropout: float = option(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
+    dropout: float = setting(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
     cell: str = "lstm"  # lstm or gru
     # bahdanau (additive), normed_bahdanau (with a normalised score vector), luong (the paper's
     # "general": multiplicative, with a matrix), luong_dot, luong_concat or factored (Shazeer et al.
     # 2017, appendix G)
     attention_mechanism: str = "bahdanau"
     # D of Luong's local-p attention, positions on each side; 0: global
-    attention_window: int = option(0, "Positions on each side; 0: all.", minimum=0)
+    attention_window: int = setting(0, "Positions on each side; 0: all.", minimum=0)
 
 
 @registry.register_hparams

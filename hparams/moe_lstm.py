@@ -5,7 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
@@ -16,7 +16,7 @@ class MoELSTMHParams(MixtureOfExpertsHParams):
     """
 
     lstm_cells: int = 2048  # features of an LSTM's cell; its output has hidden_size
-    dropout: float = option(
+    dropout: float = setting(
         0.4, "Of outputs of embeddings, LSTMs and mixtures.", minimum=0, below=1
     )
 

@@ -5,7 +5,7 @@ import dataclasses
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
@@ -15,14 +15,14 @@ class NeuralGPUHParams(BasicHParams):
     `num_hidden_layers` is the number of convolutional gated recurrent units in each step.
     """
 
-    dropout: float = option(0.1, "Of the tape before every step.", minimum=0, below=1)
-    kernel_height: int = option(3, "Cells that a convolution sees along positions.", minimum=1)
-    kernel_width: int = option(1, "Cells that it sees across them.", minimum=1)
+    dropout: float = setting(0.1, "Of the tape before every step.", minimum=0, below=1)
+    kernel_height: int = setting(3, "Cells that a convolution sees along positions.", minimum=1)
+    kernel_width: int = setting(1, "Cells that it sees across them.", minimum=1)
 
     # The tape of a sentence; source and output must fit.
-    tape_width: int = option(1, "Cells across (paper: w).", minimum=1)
-    tape_ratio: float = option(1.0, "Cells along for each token of the source.", minimum=0.01)
-    tape_extra: int = option(0, "Cells along in addition.", minimum=0)
+    tape_width: int = setting(1, "Cells across (paper: w).", minimum=1)
+    tape_ratio: float = setting(1.0, "Cells along for each token of the source.", minimum=0.01)
+    tape_extra: int = setting(0, "Cells along in addition.", minimum=0)
 
 
 @registry.register_hparams

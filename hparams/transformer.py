@@ -7,21 +7,21 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
-from t2t_lite.options import option
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
 class TransformerHParams(MixtureOfExpertsHParams):
     """Fields of the Transformer in addition to those of every model."""
 
-    num_encoder_layers: int = option(0, "0: num_hidden_layers.", minimum=0)
-    num_decoder_layers: int = option(0, "0: num_hidden_layers.", minimum=0)
-    num_heads: int = option(8, "H: attention heads (paper: h).", minimum=1)
+    num_encoder_layers: int = setting(0, "0: num_hidden_layers.", minimum=0)
+    num_decoder_layers: int = setting(0, "0: num_hidden_layers.", minimum=0)
+    num_heads: int = setting(8, "H: attention heads (paper: h).", minimum=1)
     # The feed-forward layer: dense_relu_dense, parameter_attention (attention over parameters) or
     # local_moe (a mixture of experts, of the moe_... hparams).
     ffn_layer: str = "dense_relu_dense"
     # features inside the feed-forward layer (paper: d_ff)
-    filter_size: int = option(2048, "Features inside the feed-forward layer.", minimum=1)
+    filter_size: int = setting(2048, "Features inside the feed-forward layer.", minimum=1)
     attention_key_channels: int = 0  # features of the keys, all heads together; 0: hidden_size
     attention_value_channels: int = 0  # features of the values, all heads together; 0: hidden_size
     pos: str = "timing"  # timing (sinusoids), emb (learned, up to max_length) or none
@@ -48,9 +48,9 @@ class TransformerHParams(MixtureOfExpertsHParams):
     layer_postprocess_sequence: str = "dan"  # "da": pre-norm; "dan": post-norm (paper)
     # Dropout rates: of sub-layer outputs and embeddings (P_drop), of attention weights, and of the
     # feed-forward layer's hidden features.
-    layer_prepostprocess_dropout: float = option(0.1, "Of sub-layer outputs.", minimum=0, below=1)
-    attention_dropout: float = option(0.0, "Of attention weights.", minimum=0, below=1)
-    relu_dropout: float = option(0.0, "Of the feed-forward layer.", minimum=0, below=1)
+    layer_prepostprocess_dropout: float = setting(0.1, "Of sub-layer outputs.", minimum=0, below=1)
+    attention_dropout: float = setting(0.0, "Of attention weights.", minimum=0, below=1)
+    relu_dropout: float = setting(0.0, "Of the feed-forward layer.", minimum=0, below=1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
 
     # Recompute layers in the backward pass: less memory, more time, the same gradients.

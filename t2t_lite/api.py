@@ -15,9 +15,9 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.hyperparameters import to_assignments
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.settings import to_assignments
 from t2t_lite.training.config import TrainerConfig
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Run(run_folder.RunFolder):
         from t2t_lite.decoding.decoder import Decoder
         from t2t_lite.decoding.translator import Translator
 
-        hparams = DecodeHParams.of(self.problem).change(**decode_hparams)
+        hparams = DecodeHParams.of(self.problem).copy(**decode_hparams)
         return Translator(Decoder.from_run(self, self.checkpoint(checkpoint), hparams))
 
 
@@ -177,9 +177,9 @@ def train(
     from t2t_lite.training import trainer
 
     if isinstance(hparams, Mapping):
-        hparams = to_assignments(registry.hparams(hparams_set).change(**hparams), hparams)
+        hparams = to_assignments(registry.hparams(hparams_set).copy(**hparams), hparams)
     if isinstance(decode_hparams, Mapping):
-        changed = DecodeHParams().change(**decode_hparams)
+        changed = DecodeHParams().copy(**decode_hparams)
         decode_hparams = to_assignments(changed, decode_hparams)
     config = TrainerConfig(
         data_dir=str(data_dir),
@@ -225,7 +225,7 @@ def evaluate(
 
     dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
-    hparams = DecodeHParams.of(run.problem).change(**decode_hparams)
+    hparams = DecodeHParams.of(run.problem).copy(**decode_hparams)
     (scores,) = checkpoint_scores.score_checkpoints(
         [run.checkpoint(checkpoint)],
         devices.make_strategy(None),
@@ -276,7 +276,7 @@ def dataset(
     from t2t_lite.data.rewriting import Rewriter
 
     dataset_split = _split(split)
-    problem, settings = _problem(problem), BasicHParams().change(**hparams)
+    problem, settings = _problem(problem), BasicHParams().copy(**hparams)
     if others := [name for name in hparams if name not in BasicHParams.of_batches]:
         raise UsageError(
             f"hparam {others[0]!r} does not change batches: give it to the model or its training; "

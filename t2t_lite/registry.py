@@ -34,9 +34,9 @@ from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
-    from t2t_lite.hyperparameters import HParams
     from t2t_lite.metrics.base import Metric
     from t2t_lite.models.seq2seq import Seq2Seq
+    from t2t_lite.settings import HParams
 
 Value = TypeVar("Value")
 Registered = TypeVar("Registered", bound=Callable[..., Any])

@@ -359,5 +359,5 @@ def test_training_refuses_what_it_does_not_know(tmp_path):
         t2t.train(**known, train_step=3)
     with pytest.raises(UsageError, match=r"'hiden_size'.*hidden_size"):
         t2t.train(**known, hparams={"hiden_size": 3})
-    with pytest.raises(UsageError, match="'dtype'"):
+    with pytest.raises(UsageError, match=r"hparam dtype=16: expected"):
         t2t.train(**known, hparams={"dtype": 16})

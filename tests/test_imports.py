@@ -20,12 +20,11 @@ _FLOORS = (
         "files",
         "json_files",
         "lock",
-        "options",
         "progress",
         "protocol_buffers",
         "registry",
+        "settings",
     },
-    {"hyperparameters"},
     {"hparams"},
     {"text"},
     {"corpora", "layers"},
@@ -135,7 +134,7 @@ def test_models_know_keras_alone(module: str):
 @pytest.mark.parametrize(
     "module",
     [m for m in _MODULES if m.startswith(("hparams", "problems", "bin"))]
-    + ["registry", "hyperparameters", "data.problem", "data.text_problems"],
+    + ["registry", "settings", "data.problem", "data.text_problems"],
 )
 def test_names_are_listed_without_tensorflow(module: str):
     imported = {name.split(".")[0] for name in _imports_of(module, inside_functions=False)}

@@ -10,8 +10,8 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.hyperparameters import HParams
 from t2t_lite.metrics.base import MetricValue, OutputMetric
+from t2t_lite.settings import HParams
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from t2t_lite.options import Config, option
 from t2t_lite.runs.config import CHECKPOINT_HELP, OUTPUT_HELP
+from t2t_lite.settings import Config, setting
 
 STANDARD_INPUT = "-"  # in place of a file's name
 METRICS_HELP = (
@@ -20,72 +20,72 @@ _MUST_AGREE = "Must agree with the run folder, if given."
 class DecoderConfig(Config):
     """One run of `jobs.run`; empty text means "not given"."""
 
-    output_dir: str = option("", OUTPUT_HELP, path=True, group="The trained model")
+    output_dir: str = setting("", OUTPUT_HELP, path=True, group="The trained model")
     # Names of checkpoints (checkpoints/names.py): as a tuple, or with "," between them.
-    checkpoint_path: str | tuple[str, ...] = option(
+    checkpoint_path: str | tuple[str, ...] = setting(
         "",
         f"{CHECKPOINT_HELP} Several, separated by commas, decode together as an ensemble.",
         path=True,
     )
-    problem: str = option("", _MUST_AGREE)
-    model: str = option("", _MUST_AGREE)
-    hparams_set: str = option("", _MUST_AGREE)
-    hparams: str = option("", "Changes to the run's hyperparameters: NAME=VALUE,...")
-    decode_from_file: str = option(
+    problem: str = setting("", _MUST_AGREE)
+    model: str = setting("", _MUST_AGREE)
+    hparams_set: str = setting("", _MUST_AGREE)
+    hparams: str = setting("", "Changes to the run's hyperparameters: NAME=VALUE,...")
+    decode_from_file: str = setting(
         "",
         "Text file to decode, one sentence (or a language model's prompt) per line; - decodes "
         "standard input, line by line as it arrives, to standard output.",
         path=True,
         group="Input",
     )
-    decode_interactive: bool = option(False, "Decode lines as you type them.")
-    score_file: str = option(
+    decode_interactive: bool = setting(False, "Decode lines as you type them.")
+    score_file: str = setting(
         "",
         "Targets to score, one for each line of --decode_from_file; without that flag, lines of "
         "source, tab and target; in a language model, lines of text, and prints their perplexity. "
         "The scores are written to --decode_to_file, one per line.",
         path=True,
     )
-    prefix_file: str = option(
+    prefix_file: str = setting(
         "",
         "How each output must begin: one line for each line of --decode_from_file.",
         path=True,
     )
-    data_dir: str = option(
+    data_dir: str = setting(
         "",
         "Folder of t2t-datagen's files, to decode the dev split (when neither a file nor "
         "--decode_interactive is given).",
         path=True,
     )
-    eval_use_test_set: bool = option(False, "Decode the test split instead of dev.")
-    long_input: str = option(
+    eval_use_test_set: bool = setting(False, "Decode the test split instead of dev.")
+    long_input: str = setting(
         "split",
         "What to do with lines of more than max_input_size subwords: split them at sentence ends, "
         "or else at the least harmful place, and rejoin the outputs; or truncate them. Sentences "
         "to parse, texts to classify and the examples of a split are always truncated.",
         choices=("split", "truncate"),
     )
-    decode_to_file: str = option(
+    decode_to_file: str = setting(
         "",
         "File for the outputs, in the order of the inputs (default: named after the input).",
         path=True,
         group="Output",
     )
-    output_format: str = option(
+    output_format: str = setting(
         "text",
         "Lines of text, or of JSON with tokens, scores, log-probabilities and attention.",
         choices=("text", "json"),
     )
-    decode_reference: str = option(
+    decode_reference: str = setting(
         "",
         "References for --decode_from_file, one per line (bracketed trees for parsing); prints "
         "BLEU, or the problem's own score.",
         path=True,
     )
-    metrics: str = option("", METRICS_HELP)
-    worker_gpu: int | None = option(
+    metrics: str = setting("", METRICS_HELP)
+    worker_gpu: int | None = setting(
         None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0, group="Search"
     )
-    decode_hparams: str = option(
+    decode_hparams: str = setting(
         "", "Changes to the problem's search settings, listed below: NAME=VALUE,..."
     )

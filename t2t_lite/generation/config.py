@@ -4,7 +4,7 @@ import dataclasses
 
 from t2t_lite.data.problem import RANDOM_SEED
 from t2t_lite.generation.cleaning import CleaningRules
-from t2t_lite.options import Config, option
+from t2t_lite.settings import Config, setting
 
 # The default folder of raw files, which is T2T's.
 TMP_DIR = "/tmp/t2t_datagen"
@@ -14,18 +14,18 @@ TMP_DIR = "/tmp/t2t_datagen"
 class DatagenOptions(Config):
     """How data is generated."""
 
-    random_seed: int = option(
+    random_seed: int = setting(
         RANDOM_SEED,
         "Decides the order of the examples. Python's and NumPy's random numbers are seeded with it "
         "before the vocabulary is built and before each split is read.",
         group="How",
     )
-    num_workers: int = option(
+    num_workers: int = setting(
         0,
         "Processes that encode; 0 starts one per core. The files do not depend on it.",
         minimum=0,
     )
-    clean: str = option(
+    clean: str = setting(
         "",
         "Rules for training pairs, separated by commas; pairs that break one are dropped and "
         "counted. empty: a side has no text. identical: both sides are the same. max_length=N: a "
@@ -34,7 +34,7 @@ class DatagenOptions(Config):
         "targets not of script B (ISO 15924: Latn, Cyrl, Hani+Hira+Kana). duplicates: the pair "
         "came before. unit=char: lengths are in characters, for languages without spaces.",
     )
-    skip_bad: bool = option(
+    skip_bad: bool = setting(
         False,
         "Skip and count unreadable input, such as lines that are not UTF-8, malformed trees and "
         "the rest of a truncated compressed file, instead of stopping with an error.",

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from t2t_lite.options import REQUIRED, option
 from t2t_lite.runs.config import TrainedModelConfig
+from t2t_lite.settings import REQUIRED, setting
 
 HTML, SVG, PNG = "html", "svg", "png"
 ATTENTIONS = ("encoder", "decoder", "encoder_decoder")
@@ -13,28 +13,28 @@ ATTENTIONS = ("encoder", "decoder", "encoder_decoder")
 class InsightsConfig(TrainedModelConfig):
     """One run of `job.run`; empty text means "not given"."""
 
-    text: str = option(REQUIRED, "Source sentence.", group="Input")
-    target: str = option("", "Target sentence (default: what the model outputs for --text).")
-    decode_hparams: str = option(
+    text: str = setting(REQUIRED, "Source sentence.", group="Input")
+    target: str = setting("", "Target sentence (default: what the model outputs for --text).")
+    decode_hparams: str = setting(
         "",
         "Changes to the problem's search settings, when --target is not given: NAME=VALUE,... "
         "(t2t-decoder --help).",
     )
-    output_file: str = option(
+    output_file: str = setting(
         "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", path=True, group="Output"
     )
-    format: str = option(
+    format: str = setting(
         HTML,
         "A page with every layer and head, or a picture of one layer (svg and png need: pip "
         "install 't2t_lite[plots]').",
         choices=(HTML, SVG, PNG),
     )
-    attention: str | None = option(
+    attention: str | None = setting(
         None, "Attention to draw in a picture (default: encoder_decoder).", choices=ATTENTIONS
     )
-    layer: int | None = option(
+    layer: int | None = setting(
         None, "Layer to draw in a picture, counted from 1 (default: the last).", minimum=1
     )
-    heads: str = option(
+    heads: str = setting(
         "", "Heads to draw in a picture, counted from 1, such as 1,3 (default: all)."
     )

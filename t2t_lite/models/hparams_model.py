@@ -76,7 +76,7 @@ class HParamsModel(keras.Model):
                 + (f"the set {hparams!r} has " if isinstance(hparams, str) else "got ")
                 + type(found).__name__
             )
-        return found.change(**changes) if changes else found.copy()
+        return found.copy(**changes)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Traces `call`: Keras would derive the spec from the shapes, and every dtype from one."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from t2t_lite.options import Config, option
+from t2t_lite.settings import Config, setting
 
 OUTPUT_HELP = "Run folder of t2t-trainer."
 CHECKPOINT_HELP = (
@@ -15,5 +15,5 @@ CHECKPOINT_HELP = (
 class TrainedModelConfig(Config):
     """A trained model; empty text means "not given"."""
 
-    output_dir: str = option("", OUTPUT_HELP, path=True, group="The trained model")
-    checkpoint_path: str = option("", CHECKPOINT_HELP, path=True)
+    output_dir: str = setting("", OUTPUT_HELP, path=True, group="The trained model")
+    checkpoint_path: str = setting("", CHECKPOINT_HELP, path=True)

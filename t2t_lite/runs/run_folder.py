@@ -327,7 +327,6 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
     folder.mkdir(parents=True, exist_ok=True)
     if is_run(folder):
         old = RunFolder.open(str(folder))
-        hparams = hparams.as_started(old.hparams)
         refuse_another_run(old, flags, hparams)
         if flags.get("schedule") == "evaluate":  # keeps the run's own settings
             return old
@@ -379,7 +378,7 @@ def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
     if (
         flags["parts"] != old.flags["parts"]
         or flags["random_seed"] not in (None, old.flags["random_seed"])
-        or _differences(old, flags, hparams.as_started(old.hparams))
+        or _differences(old, flags, hparams)
     ):
         log.info("%s has no checkpoint yet: its settings are replaced", folder)
         (folder / FLAGS).unlink()

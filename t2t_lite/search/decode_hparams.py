@@ -6,8 +6,7 @@ from typing import Any, Self
 
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
-from t2t_lite.hyperparameters import HParams
-from t2t_lite.options import option
+from t2t_lite.settings import HParams, setting
 
 # Most subwords of a sequence for which nothing else sets a limit: memory grows with the square.
 LONGEST = 4096
@@ -25,57 +24,59 @@ class DecodeHParams(HParams):
 
     noun = "decode hparam"
 
-    beam_size: int = option(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
-    alpha: float = option(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
-    length_penalty: str = option(
+    beam_size: int = setting(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
+    alpha: float = setting(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
+    length_penalty: str = setting(
         "t2t",
         "t2t: ((5 + length) / 6)^alpha; average: length^alpha.",
         choices=tuple(LENGTH_PENALTIES),
     )
-    coverage_penalty: float = option(
+    coverage_penalty: float = setting(
         0.0, "Weight of GNMT's penalty on outputs that omit source words.", minimum=0
     )
-    min_length: int = option(0, "Fewest subwords in an output.", minimum=0)
-    no_repeat_ngram_size: int = option(
+    min_length: int = setting(0, "Fewest subwords in an output.", minimum=0)
+    no_repeat_ngram_size: int = setting(
         0, "Size of n-grams that may not repeat in an output; 0 permits repeats.", minimum=0
     )
-    sampling_method: str = option(
+    sampling_method: str = setting(
         "argmax", "argmax: search; random: draw beam_size outputs.", choices=("argmax", "random")
     )
-    sampling_temp: float = option(1.0, "Divides the logits before each draw.")
-    sampling_keep_top_k: int = option(
+    sampling_temp: float = setting(1.0, "Divides the logits before each draw.")
+    sampling_keep_top_k: int = setting(
         -1, "Draw from this many most likely subwords; -1 draws from all.", minimum=-1
     )
-    sampling_keep_top_p: float = option(
+    sampling_keep_top_p: float = setting(
         1.0, "Draw from the most likely subwords with this total probability."
     )
-    seed: int = option(
+    seed: int = setting(
         0, "Seed of sampling; with the line number, it alone decides the outputs.", minimum=0
     )
-    replace_unk: bool = option(
+    replace_unk: bool = setting(
         False,
         "Replace unknown tokens by the source tokens that they attend to.",
     )
-    extra_length: int = option(100, "Subwords by which an output may exceed its source.", minimum=0)
-    force_decode_length: bool = option(
+    extra_length: int = setting(
+        100, "Subwords by which an output may exceed its source.", minimum=0
+    )
+    force_decode_length: bool = setting(
         False,
         "Make every output exactly extra_length longer than its source.",
     )
-    well_formed: bool = option(False, "Search only among well-formed trees, for parsing.")
-    batch_size: int = option(
+    well_formed: bool = setting(False, "Search only among well-formed trees, for parsing.")
+    batch_size: int = setting(
         0, "Sentences decoded together; 0 fits them to a budget of subwords.", minimum=0
     )
-    return_beams: bool = option(False, "Write all beam_size hypotheses instead of the best.")
-    write_beam_scores: bool = option(False, "Write each hypothesis's score beside it.")
-    dtype: str = option(
+    return_beams: bool = setting(False, "Write all beam_size hypotheses instead of the best.")
+    write_beam_scores: bool = setting(False, "Write each hypothesis's score beside it.")
+    dtype: str = setting(
         "",
         "Type to compute and to store weights in; empty: that of training.",
         choices=("float32", "bfloat16", "float16"),
     )
-    xla_compile: bool = option(
+    xla_compile: bool = setting(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
-    max_input_size: int = option(
+    max_input_size: int = setting(
         -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )
 

@@ -3,7 +3,7 @@
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.hyperparameters import HParams as Settings
+from t2t_lite.settings import HParams as Settings
 from t2t_lite.t2t.hparam import HParams
 
 __all__ = ["basic_params1"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
-from t2t_lite.hyperparameters import HParams as Settings
+from t2t_lite.settings import HParams as Settings
 from t2t_lite.t2t import t2t_fields
 
 __all__ = ["HParams"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, quoted
-from t2t_lite.hyperparameters import HParams as Settings
 from t2t_lite.registry import list_hparams, list_models, list_problems, snake_case
+from t2t_lite.settings import HParams as Settings
 from t2t_lite.t2t.adapter import ProblemAdapter
 from t2t_lite.t2t.hparam import HParams
 from t2t_lite.t2t.modalities import Modalities

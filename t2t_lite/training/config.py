@@ -3,7 +3,7 @@
 import dataclasses
 
 from t2t_lite.errors import UsageError
-from t2t_lite.options import REQUIRED, Config, option
+from t2t_lite.settings import REQUIRED, Config, setting
 
 SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
 
@@ -12,117 +12,117 @@ SCHEDULES = ("continuous_train_and_eval", "train", "evaluate")
 class TrainerConfig(Config):
     """Settings of `trainer.run`; where T2T has the flag, with its name and default."""
 
-    problem: str = option(
+    problem: str = setting(
         REQUIRED, "Name of the problem; NAME_rev swaps its two sides.", group="What to train"
     )
-    model: str = option(REQUIRED, "Name of the model.")
-    hparams_set: str = option(REQUIRED, "Name of the hyperparameter set.")
-    hparams: str = option("", "Changes to the hyperparameter set: NAME=VALUE,...")
+    model: str = setting(REQUIRED, "Name of the model.")
+    hparams_set: str = setting(REQUIRED, "Name of the hyperparameter set.")
+    hparams: str = setting("", "Changes to the hyperparameter set: NAME=VALUE,...")
 
-    data_dir: str = option(REQUIRED, "Folder of t2t-datagen's files.", path=True, group="Where")
-    accept_changed_data: bool = option(
+    data_dir: str = setting(REQUIRED, "Folder of t2t-datagen's files.", path=True, group="Where")
+    accept_changed_data: bool = setting(
         False,
         "Resume although the training files have changed since the newest checkpoint: keep its "
         "weights and optimizer state, and start the data from the beginning.",
     )
-    output_dir: str = option(
+    output_dir: str = setting(
         REQUIRED,
         "Run folder for checkpoints, hyperparameters and metrics. Created if missing.",
         path=True,
     )
-    warm_start_from: str = option(
+    warm_start_from: str = setting(
         "",
         "Run folder or checkpoint to initialize the weights of a new run from, where names and "
         "shapes match. Ignored when a run is resumed.",
         path=True,
     )
 
-    train_steps: int = option(
+    train_steps: int = setting(
         250000,
         "Total number of updates, including those before a resume.",
         minimum=1,
         group="How long",
     )
-    train_minutes: float = option(
+    train_minutes: float = setting(
         0.0,
         "Save and stop this many minutes after the start, even if steps remain. Evaluations count; "
         "each start of a run counts anew. 0 sets no limit.",
         minimum=0,
     )
 
-    schedule: str = option(
+    schedule: str = setting(
         "continuous_train_and_eval",
         "Alternate training and evaluation, only train, or only evaluate the newest checkpoint.",
         choices=SCHEDULES,
         group="Evaluation and checkpoints",
     )
-    local_eval_frequency: int = option(
+    local_eval_frequency: int = setting(
         1000, "Updates between checkpoints; each checkpoint is evaluated.", minimum=1
     )
-    save_checkpoints_secs: int = option(
+    save_checkpoints_secs: int = setting(
         0, "Seconds between checkpoints; 0 uses --local_eval_frequency.", minimum=0
     )
-    keep_checkpoint_max: int = option(20, "Number of newest checkpoints to keep.", minimum=1)
-    keep_best_max: int = option(
+    keep_checkpoint_max: int = setting(20, "Number of newest checkpoints to keep.", minimum=1)
+    keep_best_max: int = setting(
         1, "Number of best checkpoints to keep as well, as best.ckpt-STEP.", minimum=0
     )
-    best_metric: str = option(
+    best_metric: str = setting(
         "",
         "Metric in metrics.jsonl that ranks checkpoints, such as bleu, loss or accuracy (default: "
         "the problem's first metric).",
     )
-    eval_early_stopping_steps: int | None = option(
+    eval_early_stopping_steps: int | None = setting(
         None,
         "Stop when evaluations have not improved for this many updates (default: never).",
         minimum=1,
     )
-    eval_early_stopping_metric: str = option(
+    eval_early_stopping_metric: str = setting(
         "loss", "Metric that must improve; named as for --best_metric."
     )
-    eval_early_stopping_metric_delta: float = option(
+    eval_early_stopping_metric_delta: float = setting(
         0.1, "Smallest change that counts as an improvement.", minimum=0
     )
-    eval_early_stopping_metric_minimize: bool | None = option(
+    eval_early_stopping_metric_minimize: bool | None = setting(
         None, "Lower is better (default: as registered for the metric)."
     )
-    eval_steps: int = option(
+    eval_steps: int = setting(
         100,
         "Maximum number of batches per evaluation, of one device's size however many there are; "
         "fewer if the data ends.",
         minimum=1,
     )
-    eval_use_test_set: bool = option(False, "Evaluate on the test split instead of dev.")
-    decode_hparams: str = option(
+    eval_use_test_set: bool = setting(False, "Evaluate on the test split instead of dev.")
+    decode_hparams: str = setting(
         "",
         "Changes to the problem's search settings in evaluations: NAME=VALUE,... (t2t-decoder "
         "--help).",
     )
-    log_step_count_steps: int = option(100, "Updates between progress lines.", minimum=1)
+    log_step_count_steps: int = setting(100, "Updates between progress lines.", minimum=1)
 
-    worker_gpu: int | None = option(
+    worker_gpu: int | None = setting(
         None,
         "GPUs to use; 0 uses the CPU (default: all).",
         minimum=0,
         group="Devices and randomness",
     )
-    worker_hosts: str = option(
+    worker_hosts: str = setting(
         "",
         "Train with several processes, one per HOST:PORT in this comma-separated list. All need "
         "the same flags except --worker_id, and must share --output_dir (default: the workers in "
         "the environment variable TF_CONFIG, in TensorFlow's format; without it, one process).",
     )
-    worker_id: int | None = option(
+    worker_id: int | None = setting(
         None,
         "Index of this process in --worker_hosts, from 0. Worker 0 writes the run folder.",
         minimum=0,
     )
-    simulate_devices: int = option(
+    simulate_devices: int = setting(
         0,
         "Split the CPU into this many logical devices, to try multi-GPU training without GPUs; 0 "
         "does not split it.",
         minimum=0,
     )
-    random_seed: int | None = option(
+    random_seed: int | None = setting(
         None,
         "Seed of initial weights, data order and dropout (default: drawn at random).",
         minimum=0,

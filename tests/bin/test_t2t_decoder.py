@@ -136,8 +136,14 @@ def test_t2ts_search_defaults():
         (["--model=transfomer"], "did you mean 'transformer'?"),
         (["--hparams_set=transformer_tyni"], "did you mean 'transformer_tiny'?"),
         (["--decode_hparams=alpa=1"], "unknown decode hparam 'alpa'; did you mean 'alpha'?"),
-        (["--decode_hparams=beam_size=two"], "decode hparam 'beam_size': 'two' is not of type int"),
-        (["--decode_hparams=extra_length=-1"], "'extra_length': -1 is less than 0"),
+        (
+            ["--decode_hparams=beam_size=two"],
+            "decode hparam beam_size='two': expected a whole number",
+        ),
+        (
+            ["--decode_hparams=extra_length=-1"],
+            "extra_length=-1: expected a whole number, at least 0",
+        ),
     ],
 )
 def test_mistakes(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):

@@ -155,7 +155,7 @@ def test_scores_below_one_have_enough_digits():
     [
         ([], 2, "--output_dir is missing"),
         (["--output_dir=none"], 1, "none is not a run folder"),
-        (["--output_dir=none", "--output_format=xml"], 2, "=xml, expected table or json"),
+        (["--output_dir=none", "--output_format=xml"], 2, "=xml: expected table or json"),
         (["--output_dir=none", "--decode_hparams=beem_size=1"], 2, "unknown decode hparam"),
         (["--output_dir=none", "--metrics=blue"], 2, "unknown metric 'blue'; did you mean 'bleu'"),
         (["--output_dir=none", "--metrics=command:./no"], 1, "program './no' is not found"),

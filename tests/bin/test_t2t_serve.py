@@ -9,9 +9,15 @@ from t2t_lite.bin import t2t_serve
     ("flags", "message"),
     [
         ((), "--output_dir is missing"),
-        (("--output_dir=x", "--port=65536"), "--port=65536 is greater than 65535"),
+        (
+            ("--output_dir=x", "--port=65536"),
+            "--port=65536: expected a whole number, at least 0 and at most 65535",
+        ),
         (("--output_dir=x", "--queue_size=0"), "queue_size"),
-        (("--output_dir=x", "--timeout=inf"), "--timeout=inf is greater than 86400"),
+        (
+            ("--output_dir=x", "--timeout=inf"),
+            "--timeout=inf: expected a number, at least 0 and at most 86400",
+        ),
         (("--output_dir=x", "--decode_hparams=beam=3"), "did you mean 'beam_size'?"),
     ],
 )

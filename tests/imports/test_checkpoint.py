@@ -361,7 +361,7 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"hparams_set": "transformer_bas"}, "t2t: unknown hparams set 'transformer_bas'; did you"),
         ({"hparams_set": "lstm_attention"}, "is a LSTMHParams, not a Transformer's"),
         ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "unsupported model: proximity_bias=1"),
-        ({"hparams": "hidden_size=abc"}, "hparam 'hidden_size': 'abc' is not of type int"),
+        ({"hparams": "hidden_size=abc"}, "hparam hidden_size='abc': expected a whole number"),
         ({"hparams": f"{SIZES},ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
     ],

@@ -192,7 +192,7 @@ def test_a_schedule_without_a_rate_is_refused():
         (
             SearchSettings("parsing_craft", "transformer_base", 9),
             [4, 0],
-            "'beam_size': 0 is less than 1",
+            "beam_size=0: expected a whole number, at least 1 ",
         ),
     ],
 )

@@ -90,21 +90,6 @@ def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, c
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_run_from_before_a_hparam_keeps_what_it_did(tmp_path):
-    run = make_run(tmp_path)
-    assert run.hparams.length_multiple == 8
-    file = tmp_path / "hparams.json"
-    values = json.loads(file.read_text())
-    del values["length_multiple"]
-    file.write_text(json.dumps(values))
-    assert run_folder.RunFolder.open(str(tmp_path)).hparams.length_multiple == 1
-    for _ in range(2):  # the first may have written the field
-        assert make_run(tmp_path).hparams == run.hparams.copy(length_multiple=1)
-    make_run(tmp_path / "another")
-    with pytest.raises(UserError, match="length_multiple: 8 != 1"):
-        make_run(tmp_path / "another", overrides="num_hidden_layers=1,length_multiple=1")
-
-
 def test_another_vocabulary_is_refused(tmp_path):
     data, run = tmp_path / "data", tmp_path / "run"
     data.mkdir()

@@ -12,11 +12,14 @@ from t2t_lite.search.sampling import Sampler
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ("length_penalty=gnmt", "'length_penalty': 'gnmt', expected t2t or average"),
-        ("coverage_penalty=-1", "'coverage_penalty': -1.0 is less than 0"),
-        ("min_length=-1", "'min_length': -1 is less than 0"),
-        ("no_repeat_ngram_size=-1", "'no_repeat_ngram_size': -1 is less than 0"),
-        ("sampling_method=beam", "'sampling_method': 'beam', expected argmax or random"),
+        ("length_penalty=gnmt", "length_penalty=gnmt: expected t2t or average "),
+        ("coverage_penalty=-1", "coverage_penalty=-1.0: expected a number, at least 0 "),
+        ("min_length=-1", "min_length=-1: expected a whole number, at least 0 "),
+        (
+            "no_repeat_ngram_size=-1",
+            "no_repeat_ngram_size=-1: expected a whole number, at least 0 ",
+        ),
+        ("sampling_method=beam", "sampling_method=beam: expected argmax or random "),
         ("sampling_method=random,sampling_temp=0", "0.0 is not above 0; for the likeliest output"),
         ("sampling_method=random,sampling_keep_top_k=0", "0 keeps nothing; -1 keeps all"),
         ("sampling_method=random,sampling_keep_top_p=0", "0.0 is not above 0 and at most 1"),
@@ -29,7 +32,7 @@ from t2t_lite.search.sampling import Sampler
         ("well_formed=true,min_length=3", "trees cannot also obey min_length"),
         ("well_formed=true,force_decode_length=true", "or force_decode_length; leave them out"),
         ("force_decode_length=true,min_length=3", "lengths are fixed; leave out min_length"),
-        ("dtype=half", "'dtype': 'half', expected float32, bfloat16 or float16"),
+        ("dtype=half", "dtype=half: expected float32, bfloat16 or float16 "),
         ("well_formed=true,xla_compile=true", "XLA would recompile the search among trees"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_mapping_of_one_set_is_not_that_of_others(name):
         ("proximity_bias", True, "proximity_bias=True is not implemented"),
         ("scheduled_sampling_prob", 0.5, "scheduled_sampling_prob=0.5 is not implemented"),
         ("use_fixed_batch_size", True, "instead: batch_size counts subwords"),
-        ("hidden_size", "wide", "hparam 'hidden_size': 'wide' is not of type int"),
+        ("hidden_size", "wide", "hparam hidden_size='wide': expected a whole number"),
     ],
 )
 def test_values_that_are_not_implemented(name, value, message):

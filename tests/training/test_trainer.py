@@ -166,7 +166,11 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         ({"worker_gpu": 3}, UserError, "--worker_gpu=3, but TensorFlow sees 0 GPUs"),
         ({"hparams": f"rdrop_alpha=5,bpe_dropout=0.1,{DRY}"}, UsageError, "relu_dropout are 0: g"),
         ({"hparams": f"rdrop_alpha=5,{DRY_PARAMETERS}"}, UsageError, "attention_dropout are 0: g"),
-        ({"hparams": "label_smoothing=1"}, UsageError, "'label_smoothing': 1.0 is not less than 1"),
+        (
+            {"hparams": "label_smoothing=1"},
+            UsageError,
+            "label_smoothing=1.0: expected a number, at least 0 and below 1 ",
+        ),
         ({"schedule": "train", "eval_early_stopping_steps": 1}, UsageError, "=train has none"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
     ],
