@@ -9,7 +9,7 @@ import logging
 from typing import Any, ClassVar
 
 from t2t_lite.registry import snake_case
-from t2t_lite.settings import HParams, setting
+from t2t_lite.settings import HParams, setting, settings_of
 
 log = logging.getLogger(__name__)
 
@@ -26,97 +26,197 @@ class BasicHParams(HParams):
         *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
     )
 
-    # --- batches
-    batch_size: int = 4096  # subwords per replica and step on the longer side, with padding
-    effective_batch_size: int = 0  # subwords per update, by accumulation; 0: not set
-    max_length: int = 256  # subwords; training drops longer examples; 0: up to batch_size
-    min_length: int = 0  # subwords; training drops examples shorter on both sides
-    min_length_bucket: int = 8  # subwords; upper length of the first bucket
-    length_bucket_step: float = 1.1  # ratio of a bucket's length to the previous one's
-    # subwords; training pads batches to multiples of it, up to the bucket's longest length
-    length_multiple: int = setting(8, "Batches are padded to multiples of it.", minimum=1)
-    batch_shuffle_size: int = 512  # batches per replica in the shuffle buffer; 0: no shuffling
-    eval_drop_long_sequences: bool = False  # also drop examples that are too long in evaluation
-    max_input_seq_length: int = 0  # subwords; longer sources are cut (EOS kept); 0: never
-    max_target_seq_length: int = 0  # subwords; longer targets are cut (EOS kept); 0: never
-
-    # --- subword sampling: training draws the segmentation of each sentence anew every epoch
-    # SentencePiece BPE: probability of skipping a merge (Provilkov et al. 2020: 0.1); 0: off
-    bpe_dropout: float = setting(0.0, "Skips merges of BPE.", minimum=0, maximum=1)
-    # SentencePiece unigram: a segmentation's probability to this power, less than 1 for more
-    # variety, is its weight (Kudo 2018: 0.1 to 0.5); 0: off
-    unigram_alpha: float = setting(0.0, "Samples unigram's segmentations.", minimum=0)
-
-    # --- noise in the sources that training reads, anew every epoch; each a probability, 0: off
-    source_casing_noise: float = setting(0.0, "Of a sentence: other case.", minimum=0, maximum=1)
-    # that a word has two letters exchanged, one dropped or one doubled
-    source_typo_noise: float = setting(0.0, "Of a word: a typing error.", minimum=0, maximum=1)
-    source_punctuation_noise: float = setting(
-        0.0, "Of a sentence: no punctuation at its end.", minimum=0, maximum=1
+    batch_size: int = setting(
+        4096,
+        "Subwords per replica and step, of the longer side with its padding.",
+        minimum=1,
+        group="Batches",
+    )
+    effective_batch_size: int = setting(
+        0, "Subwords per update, reached by accumulation; 0: not set.", minimum=0
+    )
+    max_length: int = setting(
+        256, "Subwords; training drops longer examples; 0: batch_size.", minimum=0
+    )
+    min_length: int = setting(
+        0, "Subwords; training drops examples with both sides shorter.", minimum=0
+    )
+    min_length_bucket: int = setting(8, "Subwords; upper length of the first bucket.", minimum=1)
+    length_bucket_step: float = setting(
+        1.1, "Ratio of a bucket's upper length to that of the bucket before.", minimum=1
+    )
+    length_multiple: int = setting(
+        8,
+        "Training pads batches to multiples of it, but not beyond their bucket's upper length.",
+        minimum=1,
+    )
+    batch_shuffle_size: int = setting(
+        512, "Batches per replica in the shuffle buffer; 0: no shuffling.", minimum=0
+    )
+    eval_drop_long_sequences: bool = setting(
+        False, "Evaluation, too, drops examples by min_length and max_length."
+    )
+    max_input_seq_length: int = setting(
+        0, "Subwords; longer sources are cut, keeping their EOS; 0: no limit.", minimum=0
+    )
+    max_target_seq_length: int = setting(
+        0, "Subwords; longer targets are cut, keeping their EOS; 0: no limit.", minimum=0
     )
 
-    # --- size
-    # D: features per position between layers (paper: d_model)
-    hidden_size: int = setting(512, "Features per position.", minimum=1)
-    # layers in each of encoder and decoder (paper: N)
-    num_hidden_layers: int = setting(6, "Layers on each side.", minimum=0)
-
-    # --- embeddings
-    shared_embedding_and_softmax_weights: bool = False  # one matrix for sources, targets, softmax
-    shared_embedding: bool = False  # one matrix for sources and targets, another for the softmax
-    multiply_embedding_mode: str = "sqrt_depth"  # multiply embeddings by √hidden_size; or none
-
-    # --- initialisation and regularisation
-    initializer: str = "uniform_unit_scaling"  # of dense kernels; the only one available
-    initializer_gain: float = 1.0  # scale of the initial variance
-    # probability mass taken from the correct subword (paper: ε_ls)
-    label_smoothing: float = setting(0.1, "Mass of the other subwords.", minimum=0, below=1)
-    symbol_dropout: float = setting(
+    bpe_dropout: float = setting(
         0.0,
-        "Probability that a subword's embedding is 0 in training, both sides.",
+        "Probability of skipping a merge of SentencePiece BPE (Provilkov et al. 2020: 0.1).",
+        minimum=0,
+        maximum=1,
+        group="Sampling of subwords and noise, drawn anew every epoch",
+    )
+    unigram_alpha: float = setting(
+        0.0,
+        "Segmentations by SentencePiece unigram are drawn with their probabilities to this power, "
+        "below 1 for more variety (Kudo 2018: 0.1 to 0.5); 0: off.",
+        minimum=0,
+    )
+    source_casing_noise: float = setting(
+        0.0, "Probability that a source is written in another case.", minimum=0, maximum=1
+    )
+    source_typo_noise: float = setting(
+        0.0,
+        "Probability that a source word has two letters exchanged, one dropped or one doubled.",
         minimum=0,
         maximum=1,
     )
-    rdrop_alpha: float = setting(
-        0.0, "Weight of the divergence of two passes with different dropout.", minimum=0
+    source_punctuation_noise: float = setting(
+        0.0, "Probability that a source loses the punctuation at its end.", minimum=0, maximum=1
     )
-    clip_grad_norm: float = 2.0  # maximum global norm of the gradient; 0: no clipping
 
-    # --- numerics
-    dtype: str = "float32"  # of activations: float32, bfloat16 or float16; weights stay float32
-    loss_chunk_tokens: int = 0  # target tokens per piece of the logits, to save memory; 0: all
-    xla_compile: bool = False  # compile the gradient step with XLA, once per length bucket
+    hidden_size: int = setting(
+        512, "D: features per position between layers (paper: d_model).", minimum=1, group="Size"
+    )
+    num_hidden_layers: int = setting(
+        6, "Layers in each of encoder and decoder (paper: N).", minimum=0
+    )
 
-    # --- optimizer
-    optimizer: str = "adam"
-    optimizer_adam_beta1: float = 0.9  # decay rate of the mean gradient
-    optimizer_adam_beta2: float = 0.999  # decay rate of the mean squared gradient
-    optimizer_adam_epsilon: float = 1e-6  # added to the root of the mean squared gradient
-    optimizer_multistep_accumulate_steps: int = 0  # micro-batches per update; 0 and 1: one
-    ema_decay: float = 0.0  # decay rate of the weights' moving average; 0: no average
-    optimizer_adafactor_memory_exponent: float = 0.8  # decay of mean squares: 1 - step^-exponent
-    optimizer_adafactor_clipping_threshold: float = 1.0  # maximum root mean square of an update
-    optimizer_momentum_momentum: float = 0.9  # decay rate of the velocity
-    optimizer_momentum_nesterov: bool = False  # use Nesterov momentum
-    weight_decay: float = 0.0  # adam_w: weights shrink by this times the learning rate
+    shared_embedding_and_softmax_weights: bool = setting(
+        False, "One matrix for sources, targets and softmax.", group="Embeddings"
+    )
+    shared_embedding: bool = setting(
+        False, "One matrix for sources and targets, another for the softmax."
+    )
+    multiply_embedding_mode: str = setting(
+        "sqrt_depth", "Factor of embeddings: √hidden_size, or none.", choices=("sqrt_depth", "none")
+    )
 
-    # --- learning rate (training/learning_rate.py)
-    learning_rate_schedule: str = "legacy"  # factors joined by *, or legacy (the schemes below)
-    learning_rate_constant: float = 1.0  # the factor "constant"
-    learning_rate: float = 0.1  # scale of the legacy schemes
-    learning_rate_decay_scheme: str = "none"  # legacy scheme; see training/learning_rate.py
-    learning_rate_warmup_steps: int = 100  # updates until the peak
-    learning_rate_decay_steps: int = 5000  # updates per cycle of exp_decay and the cosines
-    learning_rate_decay_rate: float = 1.0  # factor per decay_steps, for exp_decay and legacy exp
-    learning_rate_decay_staircase: bool = False  # apply exp_decay in discrete steps
-    learning_rate_cosine_cycle_steps: int = 250000  # updates per cycle of legacy cosine
-    learning_rate_minimum: float | None = None  # lower bound of the learning rate; none: no bound
+    initializer: str = setting(
+        "uniform_unit_scaling",
+        "Initial values of dense kernels.",
+        choices=("uniform_unit_scaling",),
+        group="Initialization and regularization",
+    )
+    initializer_gain: float = setting(1.0, "Scale of the initial variance.", above=0)
+    label_smoothing: float = setting(
+        0.1,
+        "Probability taken from the correct subword for all others (paper: ε_ls).",
+        minimum=0,
+        below=1,
+    )
+    symbol_dropout: float = setting(
+        0.0,
+        "Probability that a subword's embedding is 0 in training, on both sides.",
+        minimum=0,
+        below=1,
+    )
+    rdrop_alpha: float = setting(
+        0.0,
+        "R-Drop: weight of the divergence of two passes with different dropout; 0: one pass.",
+        minimum=0,
+    )
+    clip_grad_norm: float = setting(
+        2.0, "Maximum global norm of the gradient; 0: no clipping.", minimum=0
+    )
+
+    dtype: str = setting(
+        "float32",
+        "Type of activations; weights stay float32.",
+        choices=("float32", "bfloat16", "float16"),
+        group="Numerics",
+    )
+    loss_chunk_tokens: int = setting(
+        0, "Target tokens whose logits are computed at once, to save memory; 0: all.", minimum=0
+    )
+    xla_compile: bool = setting(
+        False, "Compile the gradient step with XLA, once for each bucket of lengths."
+    )
+
+    optimizer: str = setting(
+        "adam",
+        "Update rule, under T2T's name.",
+        choices=("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd"),
+        group="Optimizer",
+    )
+    optimizer_adam_beta1: float = setting(
+        0.9, "Decay rate of the mean gradient.", minimum=0, below=1
+    )
+    optimizer_adam_beta2: float = setting(
+        0.999, "Decay rate of the mean squared gradient.", minimum=0, below=1
+    )
+    optimizer_adam_epsilon: float = setting(
+        1e-6, "Added to the root of the mean squared gradient.", above=0
+    )
+    optimizer_multistep_accumulate_steps: int = setting(
+        0, "Micro-batches per update; 0 and 1: one.", minimum=0
+    )
+    ema_decay: float = setting(
+        0.0, "Decay rate of the weights' moving average; 0: no average.", minimum=0, below=1
+    )
+    optimizer_adafactor_memory_exponent: float = setting(
+        0.8, "Mean squares decay by 1 - step^-exponent.", minimum=0
+    )
+    optimizer_adafactor_clipping_threshold: float = setting(
+        1.0, "Maximum root mean square of an update.", above=0
+    )
+    optimizer_momentum_momentum: float = setting(
+        0.9, "Decay rate of the velocity.", minimum=0, below=1
+    )
+    optimizer_momentum_nesterov: bool = setting(False, "Use Nesterov momentum.")
+    weight_decay: float = setting(
+        0.0, "adam_w: weights shrink by this times the learning rate.", minimum=0
+    )
+
+    learning_rate_schedule: str = setting(
+        "legacy",
+        "Factors of the learning rate, joined by *: constant, linear_warmup, rsqrt_decay, "
+        "rsqrt_normalized_decay, rsqrt_hidden_size, exp_decay, cosdecay, single_cycle_cos_decay, "
+        "multi_cycle_cos_decay; legacy: learning_rate_decay_scheme.",
+        group="Learning rate",
+    )
+    learning_rate_constant: float = setting(1.0, "The factor constant.", minimum=0)
+    learning_rate: float = setting(0.1, "Scale of the legacy schemes.", minimum=0)
+    learning_rate_decay_scheme: str = setting(
+        "none",
+        "Legacy scheme.",
+        choices=("none", "", "noam", "exp", "sqrt", "cosine", "cyclelinear10x"),
+    )
+    learning_rate_warmup_steps: int = setting(100, "Updates until the peak.", minimum=0)
+    learning_rate_decay_steps: int = setting(
+        5000, "Updates per cycle of exp_decay and the cosines.", minimum=1
+    )
+    learning_rate_decay_rate: float = setting(
+        1.0, "Factor per learning_rate_decay_steps, for exp_decay and legacy exp.", above=0
+    )
+    learning_rate_decay_staircase: bool = setting(False, "Apply exp_decay in discrete steps.")
+    learning_rate_cosine_cycle_steps: int = setting(
+        250000, "Updates per cycle of legacy cosine.", minimum=1
+    )
+    learning_rate_minimum: float | None = setting(
+        None, "Lower bound of the learning rate; none: no bound.", minimum=0
+    )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "optimizer" and isinstance(value, str):  # T2T's old names, such as Adam
-            if (new := snake_case(value)) != value:
+        if name == "optimizer" and isinstance(value, str):
+            new = snake_case(value)  # T2T's old names, such as Adam
+            if new != value and new in settings_of(type(self))[name].choices:
                 _warn_of_optimizer(value, new)
-            value = new
+                value = new
         super().__setattr__(name, value)
 
     @property

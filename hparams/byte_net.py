@@ -15,15 +15,22 @@ class ByteNetHParams(BasicHParams):
     As in T2T, `num_hidden_layers` is the number of dilations: 1, 2, 4 and so on.
     """
 
-    # bottleneck: each convolution in a residual block, on half the features (paper); chain: all
-    # dilations in a row within one residual connection (T2T).
-    residual_block: str = "bottleneck"
-    # how often the dilations are repeated, in each of the two stacks
-    num_block_repeat: int = setting(6, "Repetitions of the dilations.", minimum=1)
+    residual_block: str = setting(
+        "bottleneck",
+        "bottleneck: one convolution on half the features within each residual connection (paper); "
+        "chain: all dilations in a row within one (T2T).",
+        choices=("bottleneck", "chain"),
+        group="ByteNet",
+    )
+    num_block_repeat: int = setting(
+        6, "Repetitions of the dilations in each of the two stacks.", minimum=1
+    )
     kernel_height: int = setting(3, "k: positions that a convolution sees.", minimum=1)
-    unfolding: float = 1.2  # encoder positions per source token, to hundredths (paper: a)
-    dropout: float = setting(0.1, "Of residual blocks' outputs.", minimum=0, below=1)
-    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
+    unfolding: float = setting(
+        1.2, "Encoder positions per source token, to hundredths (paper: a).", minimum=1
+    )
+    dropout: float = setting(0.1, "Dropout of residual blocks' outputs.", minimum=0, below=1)
+    norm_epsilon: float = setting(1e-6, "Added to the variance in layer normalization.", above=0)
 
 
 @registry.register_hparams

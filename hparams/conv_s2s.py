@@ -32,16 +32,23 @@ class ConvS2SHParams(BasicHParams):
     Its `hidden_size` is the size of the embeddings.
     """
 
-    # Features x kernel, such as 512x3; a third number is `LayerSize.residual`. 512x3*9 is 9 layers.
-    encoder_layers: str = ""  # groups of layers joined by +; "": num_hidden_layers of hidden_sizex3
-    decoder_layers: str = ""  # the same
-    decoder_attention: str = (
-        ""  # 1 or 0 for each decoder layer, joined by +; "": all have attention
+    encoder_layers: str = setting(
+        "",
+        "Groups of layers joined by +, each features x kernel such as 512x3; 512x3*9: 9 such "
+        "layers; 512x3x2: adds the output of 2 layers back, 0: of none. Empty: num_hidden_layers "
+        "of hidden_size x 3.",
+        group="ConvS2S",
     )
-    decoder_out_embed_dim: int = 0  # features before the softmax; 0: hidden_size
-    share_input_output_embed: bool = False  # one matrix for targets and softmax
+    decoder_layers: str = setting("", "The decoder's layers, as for encoder_layers.")
+    decoder_attention: str = setting(
+        "", "1 (attention) or 0 for each decoder layer, joined by +; empty: all have attention."
+    )
+    decoder_out_embed_dim: int = setting(
+        0, "Features before the softmax; 0: hidden_size.", minimum=0
+    )
+    share_input_output_embed: bool = setting(False, "One matrix for targets and softmax.")
     dropout: float = setting(
-        0.1, "Of embeddings, and of inputs of convolutions and softmax.", minimum=0, below=1
+        0.1, "Dropout of embeddings, and of inputs of convolutions and softmax.", minimum=0, below=1
     )
 
     @property

@@ -15,12 +15,14 @@ class DeepAttHParams(BasicHParams):
     `hidden_size` is the width of embeddings, and of the softmax; `num_hidden_layers` has no effect.
     """
 
-    lstm_size: int = 512  # features of each LSTM
-    fast_forward_size: int = 2048  # features of f, the path around the LSTMs
-    attention_size: int = 1280  # features of the source that the decoder attends to
-    num_encoder_layers: int = setting(9, "In each of the two columns.", minimum=1)
+    lstm_size: int = setting(512, "Features of each LSTM.", minimum=1, group="Deep-Att")
+    fast_forward_size: int = setting(2048, "Features of f, the path around the LSTMs.", minimum=1)
+    attention_size: int = setting(
+        1280, "Features of the source that the decoder attends to.", minimum=1
+    )
+    num_encoder_layers: int = setting(9, "Layers in each of the encoder's two columns.", minimum=1)
     num_decoder_layers: int = setting(7, "Layers of the decoder.", minimum=1)
-    dropout: float = setting(0.1, "Of the inputs of every LSTM.", minimum=0, below=1)
+    dropout: float = setting(0.1, "Dropout of every LSTM's inputs.", minimum=0, below=1)
 
 
 @registry.register_hparams

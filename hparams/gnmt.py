@@ -7,6 +7,7 @@ import dataclasses
 
 from t2t_lite import registry
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.hparams.lstm import ATTENTION_HELP, ATTENTION_MECHANISMS
 from t2t_lite.hparams.multi30k import for_multi30k
 from t2t_lite.settings import setting
 
@@ -15,16 +16,27 @@ from t2t_lite.settings import setting
 class GNMTHParams(BasicHParams):
     """Fields of GNMT in addition to those of every model."""
 
-    dropout: float = setting(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
-    attention_mechanism: str = "normed_bahdanau"  # or another; see LSTMHParams
-    # The context that the decoder's layers above the first read: gnmt_v2: of this step; gnmt: of
-    # the step before (paper).
-    attention_architecture: str = "gnmt_v2"
-    input_feeding: bool = True  # the first decoder layer reads the context of the step before
-    pass_hidden_state: bool = True  # the decoder starts from the encoder's final states
-    forget_bias: float = 1.0  # added to the forget gates
-    second_bias: bool = False  # two biases in each LSTM, as in cuDNN; only their sum matters
-    softmax_bias: bool = False  # add a bias to the logits
+    dropout: float = setting(
+        0.2, "Dropout of every LSTM layer's inputs.", minimum=0, below=1, group="GNMT"
+    )
+    attention_mechanism: str = setting(
+        "normed_bahdanau", ATTENTION_HELP, choices=ATTENTION_MECHANISMS
+    )
+    attention_architecture: str = setting(
+        "gnmt_v2",
+        "Context that the decoder's layers above the first read: gnmt_v2: of this step; gnmt: of "
+        "the step before (paper).",
+        choices=("gnmt_v2", "gnmt"),
+    )
+    input_feeding: bool = setting(
+        True, "The first decoder layer reads the context of the step before."
+    )
+    pass_hidden_state: bool = setting(True, "The decoder starts from the encoder's final states.")
+    forget_bias: float = setting(1.0, "Added to the forget gates.", minimum=-100, maximum=100)
+    second_bias: bool = setting(
+        False, "Two biases in each LSTM, as in cuDNN; only their sum matters."
+    )
+    softmax_bias: bool = setting(False, "Add a bias to the logits.")
     start_id: int = setting(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
 
 

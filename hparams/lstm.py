@@ -7,19 +7,34 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.multi30k import for_multi30k
 from t2t_lite.settings import setting
 
+# Those of layers/recurrent_attention.py.
+ATTENTION_MECHANISMS = (
+    "bahdanau",
+    "normed_bahdanau",
+    "luong",
+    "luong_dot",
+    "luong_concat",
+    "factored",
+)
+ATTENTION_HELP = (
+    "Attention to the source. bahdanau and luong_concat: additive; normed_bahdanau: additive with "
+    "a normalized score vector; luong: multiplicative, with a matrix (the paper's general); "
+    "luong_dot: dot product; factored: Shazeer et al. 2017, appendix G."
+)
+
 
 @dataclasses.dataclass
 class LSTMHParams(BasicHParams):
     """Fields of the recurrent models in addition to those of every model."""
 
-    dropout: float = setting(0.2, "Of the inputs of every LSTM layer.", minimum=0, below=1)
-    cell: str = "lstm"  # lstm or gru
-    # bahdanau (additive), normed_bahdanau (with a normalised score vector), luong (the paper's
-    # "general": multiplicative, with a matrix), luong_dot, luong_concat or factored (Shazeer et al.
-    # 2017, appendix G)
-    attention_mechanism: str = "bahdanau"
-    # D of Luong's local-p attention, positions on each side; 0: global
-    attention_window: int = setting(0, "Positions on each side; 0: all.", minimum=0)
+    dropout: float = setting(
+        0.2, "Dropout of every LSTM layer's inputs.", minimum=0, below=1, group="LSTM"
+    )
+    cell: str = setting("lstm", "Kind of recurrent cell.", choices=("lstm", "gru"))
+    attention_mechanism: str = setting("bahdanau", ATTENTION_HELP, choices=ATTENTION_MECHANISMS)
+    attention_window: int = setting(
+        0, "D of Luong's local-p attention: positions on each side; 0: global.", minimum=0
+    )
 
 
 @registry.register_hparams

@@ -3,14 +3,23 @@
 import dataclasses
 
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
 class MixtureOfExpertsHParams(BasicHParams):
     """Fields of a mixture of experts (layers/mixture_of_experts.py)."""
 
-    moe_num_experts: int = 16  # E: experts of each mixture
-    moe_k: int = 2  # k: experts for each subword
-    moe_hidden_sizes: str = "2048"  # features inside an expert; T2T's list, of one layer here
-    moe_loss_coef: float = 1e-3  # weight of the losses of unequal importance and load
-    moe_gating_noise: float = 1.0  # factor of the gate's noise in training; 0: none
+    moe_num_experts: int = setting(
+        16, "E: experts of each mixture.", minimum=1, group="Mixture of experts"
+    )
+    moe_k: int = setting(2, "k: experts for each subword.", minimum=1)
+    moe_hidden_sizes: str = setting(
+        "2048", "Features inside an expert; T2T's list, of one layer here."
+    )
+    moe_loss_coef: float = setting(
+        1e-3, "Weight of the losses of unequal importance and load.", minimum=0
+    )
+    moe_gating_noise: float = setting(
+        1.0, "Factor of the gate's noise in training; 0: none.", minimum=0
+    )

@@ -15,9 +15,11 @@ class MoELSTMHParams(MixtureOfExpertsHParams):
     The number of layers is fixed; `num_hidden_layers` has no effect.
     """
 
-    lstm_cells: int = 2048  # features of an LSTM's cell; its output has hidden_size
+    lstm_cells: int = setting(
+        2048, "Features of an LSTM's cell; its output has hidden_size.", minimum=1, group="MoE LSTM"
+    )
     dropout: float = setting(
-        0.4, "Of outputs of embeddings, LSTMs and mixtures.", minimum=0, below=1
+        0.4, "Dropout of outputs of embeddings, LSTMs and mixtures.", minimum=0, below=1
     )
 
 

@@ -15,14 +15,18 @@ class NeuralGPUHParams(BasicHParams):
     `num_hidden_layers` is the number of convolutional gated recurrent units in each step.
     """
 
-    dropout: float = setting(0.1, "Of the tape before every step.", minimum=0, below=1)
+    dropout: float = setting(
+        0.1, "Dropout of the tape before every step.", minimum=0, below=1, group="Neural GPU"
+    )
     kernel_height: int = setting(3, "Cells that a convolution sees along positions.", minimum=1)
     kernel_width: int = setting(1, "Cells that it sees across them.", minimum=1)
-
-    # The tape of a sentence; source and output must fit.
-    tape_width: int = setting(1, "Cells across (paper: w).", minimum=1)
-    tape_ratio: float = setting(1.0, "Cells along for each token of the source.", minimum=0.01)
-    tape_extra: int = setting(0, "Cells along in addition.", minimum=0)
+    tape_width: int = setting(1, "Cells across the tape of a sentence (paper: w).", minimum=1)
+    tape_ratio: float = setting(
+        1.0,
+        "Cells along the tape for each token of the source; source and output must fit.",
+        minimum=0.01,
+    )
+    tape_extra: int = setting(0, "Cells along the tape in addition.", minimum=0)
 
 
 @registry.register_hparams

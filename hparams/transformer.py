@@ -14,47 +14,83 @@ from t2t_lite.settings import setting
 class TransformerHParams(MixtureOfExpertsHParams):
     """Fields of the Transformer in addition to those of every model."""
 
-    num_encoder_layers: int = setting(0, "0: num_hidden_layers.", minimum=0)
-    num_decoder_layers: int = setting(0, "0: num_hidden_layers.", minimum=0)
+    num_encoder_layers: int = setting(
+        0, "Layers of the encoder; 0: num_hidden_layers.", minimum=0, group="Transformer"
+    )
+    num_decoder_layers: int = setting(0, "Layers of the decoder; 0: num_hidden_layers.", minimum=0)
     num_heads: int = setting(8, "H: attention heads (paper: h).", minimum=1)
-    # The feed-forward layer: dense_relu_dense, parameter_attention (attention over parameters) or
-    # local_moe (a mixture of experts, of the moe_... hparams).
-    ffn_layer: str = "dense_relu_dense"
-    # features inside the feed-forward layer (paper: d_ff)
-    filter_size: int = setting(2048, "Features inside the feed-forward layer.", minimum=1)
-    attention_key_channels: int = 0  # features of the keys, all heads together; 0: hidden_size
-    attention_value_channels: int = 0  # features of the values, all heads together; 0: hidden_size
-    pos: str = "timing"  # timing (sinusoids), emb (learned, up to max_length) or none
-    self_attention_type: str = "dot_product"  # or dot_product_relative (relative positions)
-    max_relative_position: int = 0  # maximum relative distance; larger ones are clipped to it
-    # The neighbourhood is centred on the position; if r is even, one more lies before than after.
-    attention_neighborhood: int = 0  # r: positions around each that self-attention sees; 0: all
-    use_target_space_embedding: bool = False  # add a learned vector to all encoder inputs, as T2T
-    # T2T's prepend_inputs_masked_attention: the decoder reads the source before the target, and
-    # learns to predict both.
-    prepend_mode: str = option(
+    ffn_layer: str = setting(
+        "dense_relu_dense",
+        "The feed-forward layer; parameter_attention: attention to filter_size parameters per "
+        "head; local_moe: a mixture of experts (moe_...).",
+        choices=("dense_relu_dense", "parameter_attention", "local_moe"),
+    )
+    filter_size: int = setting(
+        2048, "Features inside the feed-forward layer (paper: d_ff).", minimum=1
+    )
+    attention_key_channels: int = setting(
+        0, "Features of the keys, all heads together; 0: hidden_size.", minimum=0
+    )
+    attention_value_channels: int = setting(
+        0, "Features of the values, all heads together; 0: hidden_size.", minimum=0
+    )
+    pos: str = setting(
+        "timing",
+        "Positions: sinusoids, learned vectors up to max_length, or none.",
+        choices=("timing", "emb", "none"),
+    )
+    self_attention_type: str = setting(
+        "dot_product",
+        "Plain attention, or with relative positions.",
+        choices=("dot_product", "dot_product_relative"),
+    )
+    max_relative_position: int = setting(
+        0, "Maximum relative distance; larger ones are clipped to it.", minimum=0
+    )
+    attention_neighborhood: int = setting(
+        0,
+        "r: positions that self-attention sees, centered on its own; if r is even, one more lies "
+        "before than after; 0: all.",
+        minimum=0,
+    )
+    use_target_space_embedding: bool = setting(
+        False, "Add a learned vector to all encoder inputs, as T2T."
+    )
+    prepend_mode: str = setting(
         "none",
-        "Whether the decoder reads the source before the target.",
+        "prepend_inputs_masked_attention (T2T's): the decoder reads the source before the target, "
+        "and learns to predict both.",
         choices=("none", "prepend_inputs_masked_attention"),
     )
-
-    # For ffn_layer=parameter_attention, which has `filter_size` key-value pairs per head.
-    parameter_attention_heads: int = 0  # paper: h_p; 0: num_heads
-    parameter_attention_key_channels: int = 0  # all heads together (h_p × d_pk); 0: hidden_size
-    parameter_attention_value_channels: int = 0  # all heads together (h_p × d_pv); 0: hidden_size
-
-    # The steps before and after each sub-layer: n normalise, d dropout, a add its input.
-    layer_preprocess_sequence: str = "none"  # "n": pre-norm; "none": post-norm (paper)
-    layer_postprocess_sequence: str = "dan"  # "da": pre-norm; "dan": post-norm (paper)
-    # Dropout rates: of sub-layer outputs and embeddings (P_drop), of attention weights, and of the
-    # feed-forward layer's hidden features.
-    layer_prepostprocess_dropout: float = setting(0.1, "Of sub-layer outputs.", minimum=0, below=1)
-    attention_dropout: float = setting(0.0, "Of attention weights.", minimum=0, below=1)
-    relu_dropout: float = setting(0.0, "Of the feed-forward layer.", minimum=0, below=1)
-    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
-
-    # Recompute layers in the backward pass: less memory, more time, the same gradients.
-    recompute_activations: bool = False
+    parameter_attention_heads: int = setting(
+        0, "Heads of parameter_attention (paper: h_p); 0: num_heads.", minimum=0
+    )
+    parameter_attention_key_channels: int = setting(
+        0, "Features of its keys, all heads together (h_p × d_pk); 0: hidden_size.", minimum=0
+    )
+    parameter_attention_value_channels: int = setting(
+        0, "Features of its values, all heads together (h_p × d_pv); 0: hidden_size.", minimum=0
+    )
+    layer_preprocess_sequence: str = setting(
+        "none",
+        "Steps before each sub-layer: n normalize, d dropout, a add its input; n: pre-norm; none: "
+        "post-norm (paper).",
+    )
+    layer_postprocess_sequence: str = setting(
+        "dan", "Steps after each sub-layer; da: pre-norm; dan: post-norm (paper)."
+    )
+    layer_prepostprocess_dropout: float = setting(
+        0.1, "Dropout of embeddings and sub-layer outputs (paper: P_drop).", minimum=0, below=1
+    )
+    attention_dropout: float = setting(0.0, "Dropout of attention weights.", minimum=0, below=1)
+    relu_dropout: float = setting(
+        0.0, "Dropout of the feed-forward layer's hidden features.", minimum=0, below=1
+    )
+    norm_epsilon: float = setting(1e-6, "Added to the variance in layer normalization.", above=0)
+    recompute_activations: bool = setting(
+        False,
+        "Recompute layers in the backward pass: less memory, more time, the same gradients.",
+    )
 
     @property
     def prepends_inputs(self) -> bool:

@@ -10,6 +10,7 @@ from t2t_lite.hparams.transformer import (
     transformer_multi30k_prenorm,
     transformer_tiny,
 )
+from t2t_lite.settings import setting
 
 
 @dataclasses.dataclass
@@ -19,15 +20,31 @@ class UniversalTransformerHParams(TransformerHParams):
     There is one encoder layer and one decoder layer: the numbers of layers play no part.
     """
 
-    recurrence_type: str = "basic"  # basic (num_rec_steps) or act (adaptive computation time)
-    num_rec_steps: int = 6  # recurrent steps of `basic`
-
-    # Adaptive computation time (Graves 2016).
-    act_type: str = "basic"  # output: basic (interpolated) or accumulated (the paper's sum)
-    act_max_steps: int = 12  # maximum number of recurrent steps
-    act_epsilon: float = 0.01  # a position halts when its probabilities exceed 1 - act_epsilon
-    act_halting_bias_init: float = 1.0  # initial bias of the halting probability
-    act_loss_weight: float = 0.01  # weight of the mean steps and remainders in the loss
+    recurrence_type: str = setting(
+        "basic",
+        "basic: num_rec_steps; act: adaptive computation time (Graves 2016).",
+        choices=("basic", "act"),
+        group="Universal Transformer",
+    )
+    num_rec_steps: int = setting(6, "Recurrent steps of basic.", minimum=1)
+    act_type: str = setting(
+        "basic",
+        "Output of act: basic: interpolated; accumulated: the paper's sum.",
+        choices=("basic", "accumulated"),
+    )
+    act_max_steps: int = setting(12, "Maximum number of recurrent steps.", minimum=1)
+    act_epsilon: float = setting(
+        0.01,
+        "A position halts when its probabilities exceed 1 - act_epsilon.",
+        minimum=0,
+        below=1,
+    )
+    act_halting_bias_init: float = setting(
+        1.0, "Initial bias of the halting probability.", minimum=-100, maximum=100
+    )
+    act_loss_weight: float = setting(
+        0.01, "Weight of the mean steps and remainders in the loss.", minimum=0
+    )
 
     @property
     def encoder_layers(self) -> int:

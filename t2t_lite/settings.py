@@ -72,7 +72,7 @@ class Setting:
     def bounds(self) -> str:
         """The choices, or the bounds of a number, such as "at least 0 and below 1"."""
         if self.choices:
-            *others, last = self.choices
+            *others, last = filter(None, self.choices)
             return f"{', '.join(others)} or {last}" if others else last
         words = {
             "at least": self.minimum,
@@ -96,8 +96,9 @@ class Setting:
             kind = _KINDS[self.kind][1] if self.kind in _KINDS else f"a {self.kind.__name__}"
             expected = self.bounds if self.choices else ", ".join(filter(None, [kind, self.bounds]))
             shown = quoted(value) if self.kind in (bool, int, float) else value
+            near = did_you_mean(str(value), self.choices)
             meaning = f" ({self.help})" if self.help else ""
-            raise UsageError(f"{label or self.name}={shown}: expected {expected}{meaning}")
+            raise UsageError(f"{label or self.name}={shown}: expected {expected}{near}{meaning}")
         if self.kind is pathlib.Path and isinstance(value, str | os.PathLike):
             return os.path.expanduser(value)
         return self.kind(value) if self.kind in (int, float) and value is not None else value

@@ -135,8 +135,6 @@ def batch_parts(hparams: BasicHParams, replicas: int) -> int:
     effective = hparams.effective_batch_size
     if not effective:
         return replicas * hparams.accumulate_steps
-    if effective < 0:
-        raise UsageError(f"hparam effective_batch_size={effective}: at least 1 subword is needed")
     if hparams.accumulate_steps > 1 or hparams.optimizer == "multistep_adam":
         raise UsageError(
             f"hparam effective_batch_size={effective} sets the accumulation itself: set "

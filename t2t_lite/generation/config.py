@@ -18,6 +18,8 @@ class DatagenOptions(Config):
         RANDOM_SEED,
         "Decides the order of the examples. Python's and NumPy's random numbers are seeded with it "
         "before the vocabulary is built and before each split is read.",
+        minimum=-(2**63),
+        maximum=2**63 - 1,
         group="How",
     )
     num_workers: int = setting(

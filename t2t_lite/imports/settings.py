@@ -10,6 +10,8 @@ from t2t_lite import json_files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.registry import snake_case
+from t2t_lite.settings import settings_of
 
 _FLAG_FILES = ("flags.txt", "flags_t2t.txt")
 _HPARAMS = "hparams.json"
@@ -45,6 +47,8 @@ ONLY = {
 # Initialisation does not matter for trained weights, and we support only one. Models with experts
 # are not imported; others have a list of sizes here, too.
 _NOT_READ = ("initializer", "moe_hidden_sizes")
+# Nor does how they were trained, for which T2T's older releases know more values.
+_OF_TRAINING = ("optimizer", "learning_rate_decay_scheme")
 
 
 def read_flags(folder: pathlib.Path) -> dict[str, str]:
@@ -178,8 +182,10 @@ def _changed(hparams: TransformerHParams, recorded: Mapping[str, Any]) -> Transf
         raise UserError(f"T2T's hparams describe an unsupported model: {', '.join(other)}")
     ours = [
         f"{name}={texts[name]}"
-        for name in hparams.names()
-        if name in texts and name not in _NOT_READ
+        for name, setting in settings_of(type(hparams)).items()
+        if name in texts
+        and name not in _NOT_READ
+        and (name not in _OF_TRAINING or snake_case(texts[name]) in setting.choices)
     ]
     # Off here, on in T2T.
     return hparams.copy(use_target_space_embedding=True).override(",".join(ours))

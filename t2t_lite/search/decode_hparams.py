@@ -25,7 +25,12 @@ class DecodeHParams(HParams):
     noun = "decode hparam"
 
     beam_size: int = setting(4, "Hypotheses kept per sentence; 1 is greedy search.", minimum=1)
-    alpha: float = setting(0.6, "Exponent of the length penalty; below 0 favors short outputs.")
+    alpha: float = setting(
+        0.6,
+        "Exponent of the length penalty; below 0 favors short outputs.",
+        minimum=-10,  # the penalty of LONGEST subwords is a float32
+        maximum=10,
+    )
     length_penalty: str = setting(
         "t2t",
         "t2t: ((5 + length) / 6)^alpha; average: length^alpha.",
@@ -41,12 +46,12 @@ class DecodeHParams(HParams):
     sampling_method: str = setting(
         "argmax", "argmax: search; random: draw beam_size outputs.", choices=("argmax", "random")
     )
-    sampling_temp: float = setting(1.0, "Divides the logits before each draw.")
+    sampling_temp: float = setting(1.0, "Divides the logits before each draw.", above=0)
     sampling_keep_top_k: int = setting(
-        -1, "Draw from this many most likely subwords; -1 draws from all.", minimum=-1
+        -1, "Draw from this many most likely subwords; -1 draws from all.", minimum=1
     )
     sampling_keep_top_p: float = setting(
-        1.0, "Draw from the most likely subwords with this total probability."
+        1.0, "Draw from the most likely subwords with this total probability.", above=0, maximum=1
     )
     seed: int = setting(
         0, "Seed of sampling; with the line number, it alone decides the outputs.", minimum=0
@@ -122,19 +127,7 @@ class DecodeHParams(HParams):
             )
 
     def _check_sampling(self) -> None:
-        """Refuses invalid sampling settings, and sampling settings without sampling."""
-        if self.sampling_temp <= 0:
-            raise UsageError(
-                f"{self.noun} 'sampling_temp': {self.sampling_temp} is not above 0; for the "
-                "likeliest output set sampling_method=argmax"
-            )
-        if self.sampling_keep_top_k == 0:
-            raise UsageError(f"{self.noun} 'sampling_keep_top_k': 0 keeps nothing; -1 keeps all")
-        if not 0 < self.sampling_keep_top_p <= 1:
-            raise UsageError(
-                f"{self.noun} 'sampling_keep_top_p': {self.sampling_keep_top_p} is not above 0 "
-                "and at most 1"
-            )
+        """Refuses sampling settings without sampling."""
         if self.sampling_method == "argmax":
             for name in ("sampling_temp", "sampling_keep_top_k", "sampling_keep_top_p"):
                 if getattr(self, name) != getattr(type(self), name):

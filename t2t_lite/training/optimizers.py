@@ -24,12 +24,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_lite.errors import UsageError, did_you_mean
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.training._private_api import adam_moments
 from t2t_lite.training.learning_rate import Schedule
-
-_OPTIMIZERS = ("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd")
 
 
 class FusedAdam(keras.optimizers.Adam):
@@ -69,8 +67,7 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
     The training step clips gradients: Keras would clip on each replica, before they are added.
 
     Raises:
-        UsageError: the optimizer is unknown or does not support `weight_decay`, or `ema_decay` is
-            out of range.
+        UsageError: the optimizer does not support `weight_decay`.
     """
     name = hparams.optimizer
     if hparams.weight_decay and name != "adam_w":
@@ -78,8 +75,6 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
             f"hparam weight_decay={hparams.weight_decay}: optimizer={name} does not support it; "
             "set optimizer=adam_w or weight_decay=0"
         )
-    if not 0 <= hparams.ema_decay < 1:
-        raise UsageError(f"hparam ema_decay={hparams.ema_decay}: expected 0 <= ema_decay < 1")
     ahead = 1.0 - 1.0 / hparams.accumulate_steps if name == "multistep_adam" else 0.0
     common: dict[str, Any] = {
         "learning_rate": Schedule(hparams, ahead),
@@ -108,7 +103,4 @@ def make_optimizer(hparams: BasicHParams) -> keras.optimizers.Optimizer:
             )
         case "sgd":
             return keras.optimizers.SGD(**common)
-    raise UsageError(
-        f"hparam optimizer={name!r}: expected one of {', '.join(_OPTIMIZERS)}"
-        f"{did_you_mean(name, _OPTIMIZERS)}"
-    )
+    raise AssertionError(name)  # hparams refuse other names

@@ -48,6 +48,14 @@ def test_old_files_have_numbers_for_switches_and_nothing_for_no_positions():
     assert hparams.layer_postprocess_sequence == "dan"  # as before T2T knew another
 
 
+def test_how_it_was_trained_may_be_unknown_here():
+    known = {"optimizer": "TrueAdam", "learning_rate_decay_scheme": "exp"}
+    hparams = t2t_settings.from_recorded(known)
+    assert (hparams.optimizer, hparams.learning_rate_decay_scheme) == ("true_adam", "exp")
+    other = {"optimizer": "YellowFin", "learning_rate_decay_scheme": "exp50k"}
+    assert t2t_settings.from_recorded(other) == t2t_settings.from_recorded({})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [

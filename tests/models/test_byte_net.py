@@ -103,8 +103,8 @@ def test_the_sizes_of_the_paper_set():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"unfolding": 0.9}, "unfolding=0.9: expected at least 1"),
-        ({"residual_block": "dense"}, "residual_block='dense': expected bottleneck or chain"),
+        ({"unfolding": 0.9}, "unfolding=0.9: expected a number, at least 1"),
+        ({"residual_block": "dense"}, "residual_block=dense: expected bottleneck or chain"),
     ],
 )
 def test_wrong_values_are_the_users_error(changes, message):

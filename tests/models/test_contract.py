@@ -102,7 +102,7 @@ def test_wrong_hparams_are_the_users_error(kind):
     cls = registry.model(name)
     with pytest.raises(UsageError, match="'hidden_sise'; did you mean 'hidden_size'"):
         cls(hparams_set, 13, 13, hidden_sise=8)
-    with pytest.raises(UsageError, match="'hidden_size': '8' is no"):
+    with pytest.raises(UsageError, match="hidden_size='8': expected a whole"):
         cls(hparams_set, 13, 13, hidden_size="8")
     with pytest.raises(UsageError, match=f"{cls.__name__} takes {cls.hparams_class.__name__}; got"):
         cls(BasicHParams(), 13, 13)
@@ -376,23 +376,23 @@ def test_rows_of_padding_stay_finite(kind, dtype, features):
 
 
 def test_an_unknown_dtype_is_the_users_error():
-    with pytest.raises(UsageError, match="dtype='half': expected float32 or bfloat16 or float16"):
+    with pytest.raises(UsageError, match="dtype=half: expected float32, bfloat16 or float16"):
         make_model("post_norm", dtype="half")
 
 
 @pytest.mark.parametrize(
     ("model", "hparams_set", "changes", "message"),
     [
-        ("transformer", "transformer_test", "num_encoder_layers=-1", "less than 0"),
-        ("transformer", "transformer_test", "filter_size=-8", "less than 1"),
+        ("transformer", "transformer_test", "num_encoder_layers=-1", "at least 0"),
+        ("transformer", "transformer_test", "filter_size=-8", "at least 1"),
         ("transformer", "transformer_test", "hidden_size=18,num_heads=4", "over 4 heads"),
         ("transformer", "transformer_moe_base", "moe_hidden_sizes=0", "expected one number"),
         ("lstm_seq2seq", "lstm_seq2seq", "num_hidden_layers=0", "needs at least 1"),
-        ("lstm_seq2seq_attention", "lstm_attention", "attention_window=-1", "less than 0"),
+        ("lstm_seq2seq_attention", "lstm_attention", "attention_window=-1", "at least 0"),
         ("gnmt", "gnmt_multi30k", "start_id=13", "expected an id of the target vocabulary"),
-        ("deep_att", "deep_att_multi30k", "num_decoder_layers=0", "less than 1"),
-        ("byte_net", "bytenet_multi30k", "kernel_height=0", "less than 1"),
-        ("neural_gpu", "neural_gpu", "tape_width=0", "less than 1"),
+        ("deep_att", "deep_att_multi30k", "num_decoder_layers=0", "at least 1"),
+        ("byte_net", "bytenet_multi30k", "kernel_height=0", "at least 1"),
+        ("neural_gpu", "neural_gpu", "tape_width=0", "at least 1"),
     ],
 )
 def test_impossible_sizes_are_the_users_error(model, hparams_set, changes, message):

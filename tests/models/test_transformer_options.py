@@ -59,7 +59,7 @@ def test_padding_does_not_reach_real_positions():
 
 
 def test_an_unknown_ffn_layer_is_the_users_error():
-    with pytest.raises(UsageError, match="ffn_layer='conv': expected dense_relu_dense or"):
+    with pytest.raises(UsageError, match="ffn_layer=conv: expected dense_relu_dense, "):
         make_model("pre_norm", ffn_layer="conv")
 
 

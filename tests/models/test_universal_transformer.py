@@ -215,8 +215,8 @@ def test_base_model_has_the_parameters_of_its_equations():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recurrence_type": "lstm"}, "recurrence_type='lstm': expected basic or act"),
-        ({"act_type": "global"}, "act_type='global': expected basic or accumulated"),
+        ({"recurrence_type": "lstm"}, "recurrence_type=lstm: expected basic or act"),
+        ({"act_type": "global"}, "act_type=global: expected basic or accumulated"),
         ({"pos": "timing"}, "pos='timing': expected none"),
     ],
 )

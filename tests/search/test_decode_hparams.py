@@ -20,10 +20,19 @@ from t2t_lite.search.sampling import Sampler
             "no_repeat_ngram_size=-1: expected a whole number, at least 0 ",
         ),
         ("sampling_method=beam", "sampling_method=beam: expected argmax or random "),
-        ("sampling_method=random,sampling_temp=0", "0.0 is not above 0; for the likeliest output"),
-        ("sampling_method=random,sampling_keep_top_k=0", "0 keeps nothing; -1 keeps all"),
-        ("sampling_method=random,sampling_keep_top_p=0", "0.0 is not above 0 and at most 1"),
-        ("sampling_method=random,sampling_keep_top_p=1.5", "1.5 is not above 0 and at most 1"),
+        ("sampling_method=random,sampling_temp=0", "sampling_temp=0.0: expected a number, above 0"),
+        (
+            "sampling_method=random,sampling_keep_top_k=0",
+            "sampling_keep_top_k=0: expected a whole number, at least 1",
+        ),
+        (
+            "sampling_method=random,sampling_keep_top_p=0",
+            "sampling_keep_top_p=0.0: expected a number, above 0 and at most 1",
+        ),
+        (
+            "sampling_method=random,sampling_keep_top_p=1.5",
+            "sampling_keep_top_p=1.5: expected a number, above 0 and at most 1",
+        ),
         ("sampling_temp=0.7", "0.7 applies only to sampling: set sampling_method=random"),
         ("sampling_keep_top_k=5", "5 applies only to sampling: set sampling_method=random"),
         ("sampling_keep_top_p=0.5", "0.5 applies only to sampling: set sampling_method=random"),

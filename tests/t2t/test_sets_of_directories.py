@@ -343,7 +343,7 @@ def test_optimizers_under_their_old_names(directory, caplog):
 
 def test_an_optimizer_that_is_not_here_is_named_with_those_that_are(directory):
     directory(_OPTIMIZERS)
-    with pytest.raises(UsageError, match=r"'yellow_fin': expected one of adam, .*adafactor"):
+    with pytest.raises(UsageError, match=r"=YellowFin: expected adam, .*adafactor"):
         make_optimizer(registry.hparams("usr_yellowfin"))
 
 
