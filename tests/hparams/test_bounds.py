@@ -13,7 +13,7 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.insights.config import InsightsConfig
 from t2t_lite.layers import recurrent, recurrent_attention
-from t2t_lite.runs.config import RunConfig
+from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.settings import settings_of
@@ -72,7 +72,7 @@ _ABSURD_SEARCHES = """
 
 def classes() -> list[type]:
     """Every class of settings."""
-    configs = [TrainerConfig, DecoderConfig, DatagenOptions, RunConfig, InsightsConfig]
+    configs = [TrainerConfig, DecoderConfig, DatagenOptions, TrainedModelConfig, InsightsConfig]
     modules = [
         importlib.import_module(f"t2t_lite.hparams.{module.name}")
         for module in pkgutil.iter_modules(hparams.__path__)
