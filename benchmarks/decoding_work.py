@@ -133,8 +133,8 @@ def end_with_the_source(model) -> None:
     random = np.random.default_rng(0)
     codes = np.zeros((h.max_length, h.hidden_size), np.float32)
     codes[:, code] = random.choice([-1.0, 1.0], (h.max_length, width))
-    model.inputs_position.table.assign(codes)
-    model.targets_position.table.assign(codes)
+    model.encoder.position.table.assign(codes)
+    model.decoder.position.table.assign(codes)
 
     matrix = np.zeros(model.targets_embedding.matrix.shape, np.float32)
     rows = random.standard_normal((len(matrix), len(free)))
@@ -144,7 +144,7 @@ def end_with_the_source(model) -> None:
     matrix[1, end] = 0.2
     model.targets_embedding.matrix.assign(matrix)
 
-    for layer in [*model.encoder_layers, *model.decoder_layers]:
+    for layer in [*model.encoder.stack, *model.decoder.stack]:
         outputs = [layer.attention.output_projection, layer.feed_forward.contract]
         if hasattr(layer, "source_attention"):
             outputs.append(layer.source_attention.output_projection)
@@ -168,7 +168,7 @@ def end_with_the_source(model) -> None:
     attention.kv.kernel.assign(kv)
     attention.output_projection.kernel.assign(output)
 
-    norm = model.decoder_end.norm
+    norm = model.decoder.end.norm
     gamma, beta = np.full(h.hidden_size, 3.0), np.zeros(h.hidden_size)
     gamma[end], beta[end] = 50.0, -50.0 / 3 * math.sqrt(h.hidden_size)
     norm.gamma.assign(gamma)

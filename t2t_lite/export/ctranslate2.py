@@ -27,7 +27,11 @@ from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import TransformerEncoder
+from t2t_lite.models.transformer_parts import (
+    TransformerDecoder,
+    TransformerEncoder,
+    TransformerPart,
+)
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
@@ -117,13 +121,14 @@ def convert(
         )
     _refuse_other_layers(hparams)
     spec = TransformerSpec.from_config(
-        (len(model.encoder_layers), len(model.decoder_layers)),
+        (len(model.encoder.stack), len(model.decoder.stack)),
         hparams.num_heads,
-        with_relative_position=_is_relative(model),
+        with_relative_position=_is_relative(model.encoder),
         pre_norm=_is_pre_norm(hparams),
     )
-    _set_encoder(spec.encoder, model)
-    _set_decoder(spec.decoder, model)
+    _set_encoder(spec.encoder, model.encoder)
+    _set_decoder(spec.decoder, model.decoder)
+    spec.decoder.projection.weight = _array(model.softmax_embedding.matrix)
     spec.config.layer_norm_epsilon = hparams.norm_epsilon
     _register_vocabularies(spec, model, pieces)
     if quantization == "bfloat16":  # ctranslate2 itself can do this only with PyTorch
@@ -172,31 +177,30 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
     return steps == _PRE_NORM
 
 
-def _set_encoder(spec: "LayerSpec", model: Transformer) -> None:
-    spec.scale_embeddings = _is_scaled(model)
-    spec.embeddings[0].weight = _array(model.inputs_embedding.matrix)
-    if model.target_space is not None:  # its first row is added to all scaled embeddings
-        spec.embeddings[0].weight += _array(model.target_space[0]) / model.inputs_embedding.scale
-    if not _is_relative(model):
-        spec.position_encodings.encodings = _position_table(model.inputs_position)
-    for layer_spec, layer in zip(spec.layer, model.encoder_layers, strict=True):
+def _set_encoder(spec: "LayerSpec", encoder: TransformerEncoder) -> None:
+    spec.scale_embeddings = encoder.embedding.scaled
+    spec.embeddings[0].weight = _array(encoder.embedding.matrix)
+    if encoder.target_space is not None:  # its first row is added to all scaled embeddings
+        spec.embeddings[0].weight += _array(encoder.target_space[0]) / encoder.embedding.scale
+    if not _is_relative(encoder):
+        spec.position_encodings.encodings = _position_table(encoder.position)
+    for layer_spec, layer in zip(spec.layer, encoder.stack, strict=True):
         _set_self_attention(layer_spec.self_attention, layer.attention, layer.attention_residual)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward, layer.feed_forward_residual)
-    _set_norm(spec, model.encoder_end)
+    _set_norm(spec, encoder.end)
 
 
-def _set_decoder(spec: "LayerSpec", model: Transformer) -> None:
-    spec.scale_embeddings = _is_scaled(model)
+def _set_decoder(spec: "LayerSpec", decoder: TransformerDecoder) -> None:
+    spec.scale_embeddings = decoder.embedding.scaled
     spec.start_from_zero_embedding = True
-    spec.embeddings.weight = _array(model.targets_embedding.matrix)
-    if not _is_relative(model):
-        spec.position_encodings.encodings = _position_table(model.targets_position)
-    for layer_spec, layer in zip(spec.layer, model.decoder_layers, strict=True):
+    spec.embeddings.weight = _array(decoder.embedding.matrix)
+    if not _is_relative(decoder):
+        spec.position_encodings.encodings = _position_table(decoder.position)
+    for layer_spec, layer in zip(spec.layer, decoder.stack, strict=True):
         _set_self_attention(layer_spec.self_attention, layer.attention, layer.attention_residual)
         _set_source_attention(layer_spec.attention, layer.source_attention, layer.source_residual)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward, layer.feed_forward_residual)
-    _set_norm(spec, model.decoder_end)
-    spec.projection.weight = _array(model.softmax_embedding.matrix)
+    _set_norm(spec, decoder.end)
 
 
 def _set_self_attention(spec: "LayerSpec", layer: SelfAttention, residual: Residual) -> None:
@@ -246,12 +250,8 @@ def _position_table(layer: Position) -> np.ndarray:
     return _array(layer(nothing, ops.arange(_POSITIONS))[0])
 
 
-def _is_relative(model: Transformer) -> bool:
-    return isinstance(model.encoder_layers[0].attention, RelativeSelfAttention)
-
-
-def _is_scaled(model: Transformer) -> bool:
-    return model.hparams.multiply_embedding_mode == "sqrt_depth"
+def _is_relative(part: TransformerPart) -> bool:
+    return isinstance(part.stack[0].attention, RelativeSelfAttention)
 
 
 def _array(values: keras.KerasTensor) -> np.ndarray:

@@ -131,13 +131,13 @@ def parts_of(model: Model) -> Iterator[Part]:
     yield from _embeddings(model, body)
     feed_forward = _CONVOLUTIONS if isinstance(model, AttentionLM) else _FEED_FORWARD
     for side in _sides(model):
-        scope = f"{body}/{side}"
+        part, scope = getattr(model, side), f"{body}/{side}"
         prefix = f"{scope}/layer_"
         if isinstance(model, UniversalTransformer):
             recurrence = f"{scope}/universal_transformer_{model.hparams.recurrence_type}"
-            yield from _steps(getattr(model, f"{side}_steps"), recurrence)
+            yield from _steps(part.steps, recurrence)
             prefix = f"{recurrence}/rec_layer_"
-        for number, layer in enumerate(getattr(model, f"{side}_layers")):
+        for number, layer in enumerate(part.stack):
             layer_scope = f"{prefix}{number}"
             if isinstance(layer, EvolvedEncoderLayer):
                 yield from _evolved_encoder_layer(layer, layer_scope)
@@ -145,7 +145,7 @@ def parts_of(model: Model) -> Iterator[Part]:
                 yield from _evolved_decoder_layer(layer, layer_scope)
             else:
                 yield from _layer(layer, layer_scope, feed_forward)
-        yield from _norm(getattr(model, f"{side}_end"), f"{scope}/layer_prepostprocess")
+        yield from _norm(part.end, f"{scope}/layer_prepostprocess")
     if isinstance(model, TransformerClassifier):
         yield from _dense(model.class_projection, "classes")
 
@@ -219,14 +219,14 @@ def _embeddings(model: Model, body: str) -> Iterator[Part]:
         yield _whole(softmax.matrix, "softmax")
     if model.has_inputs:
         yield from _of_sources(model, body)
-    yield from _positions(model.targets_position, f"{body}/targets_positional_embedding")
+    yield from _positions(model.decoder.position, f"{body}/targets_positional_embedding")
 
 
 def _of_sources(model: Model, body: str) -> Iterator[Part]:
     """Yields what is added to the embeddings of a source."""
-    if model.target_space is not None:
-        yield _whole(model.target_space, _target_space(body))
-    yield from _positions(model.inputs_position, f"{body}/inputs_positional_embedding")
+    if model.encoder.target_space is not None:
+        yield _whole(model.encoder.target_space, _target_space(body))
+    yield from _positions(model.encoder.position, f"{body}/inputs_positional_embedding")
 
 
 def _positions(position: Position, name: str) -> Iterator[Part]:

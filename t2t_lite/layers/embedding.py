@@ -56,6 +56,18 @@ class Embedding(Layer):
         present = ops.cast(ops.greater(ids, 0), rows.dtype) * self.scale
         return ops.cast(rows * present[..., None], self.compute_dtype)
 
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, start_id: int = 0
+    ) -> keras.KerasTensor:
+        """Looks up the inputs of a decoding step, [B, K, D].
+
+        Args:
+            ids: [B, K], the previous tokens, ignored at step 0.
+            step: a scalar, counted from 0.
+            start_id: looked up at step 0 instead; 0: the decoder starts from a zero vector.
+        """
+        return self(ops.where(ops.equal(step, 0), ops.full_like(ids, start_id), ids))
+
     def compute_mask(
         self, ids: keras.KerasTensor, previous_mask: keras.KerasTensor | None = None
     ) -> keras.KerasTensor:

@@ -6,7 +6,8 @@ import keras
 
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.models.transformer import Transformer, require_one_vocabulary
+from t2t_lite.models.prepended import require_one_vocabulary
+from t2t_lite.models.transformer import Transformer
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

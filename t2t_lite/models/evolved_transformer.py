@@ -7,53 +7,60 @@ import keras
 from t2t_lite.layers.base import Stack
 from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer, EvolvedFeedForward
 from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.models.encoder_decoder import Decoder, Encoder
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_parts import (
-    SublayerFactory,
     TransformerDecoder,
     TransformerEncoder,
+    TransformerPart,
 )
 
 # Heads of the decoder's first self-attention: twice as many as elsewhere, up to this number.
 _MAX_HEADS = 16
 
 
-class EvolvedSublayers(SublayerFactory):
-    """Makes the layers of the Evolved Transformer; their sizes follow from `hidden_size`."""
+def _evolved(part: TransformerPart) -> dict[str, Any]:
+    """Returns what all layers of encoder and decoder take."""
+    return {**part._layer_arguments(), "gain": part.hparams.initializer_gain}
 
-    def encoder_layers(self) -> Stack:
-        """Makes the encoder's layers."""
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EvolvedEncoder(TransformerEncoder):
+    """The encoder: ids [B, S] -> [B, S, D]; see `TransformerEncoder`."""
+
+    def _make_stack(self) -> Stack:
         h = self.hparams
         sizes = (h.hidden_size, 4 * h.hidden_size, h.layer_prepostprocess_dropout)
         return Stack(
             EvolvedEncoderLayer(
                 self._self_attention(),
                 FeedForward(*sizes, h.initializer_gain, self.seeds),
-                **self._evolved(),
+                **_evolved(self),
             )
             for _ in range(h.encoder_layers)
         )
 
-    def decoder_layers(self) -> Stack:
-        """Makes the decoder's layers."""
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EvolvedDecoder(TransformerDecoder):
+    """The decoder: ids [B, T] and the encoder's output -> [B, T, D]; see `TransformerDecoder`."""
+
+    def _make_stack(self) -> Stack:
         h = self.hparams
         heads = max(min(2 * h.num_heads, _MAX_HEADS), h.num_heads)
         return Stack(
             EvolvedDecoderLayer(
                 self._self_attention(),
                 self._source_attention(),
-                self._feed_forward(),
+                self._evolved_feed_forward(),
                 wide_attention=self._self_attention(heads),
                 first_source_attention=self._source_attention(),
-                **self._evolved(),
+                **_evolved(self),
             )
             for _ in range(h.decoder_layers)
         )
 
-    def _evolved(self) -> dict[str, Any]:
-        return {**self._layer, "gain": self.hparams.initializer_gain}
-
-    def _feed_forward(self) -> EvolvedFeedForward:
+    def _evolved_feed_forward(self) -> EvolvedFeedForward:
         h = self.hparams
         return EvolvedFeedForward(
             h.hidden_size,
@@ -64,20 +71,6 @@ class EvolvedSublayers(SublayerFactory):
             gain=h.initializer_gain,
             seeds=self.seeds,
         )
-
-
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class EvolvedEncoder(TransformerEncoder):
-    """The encoder: ids [B, S] -> [B, S, D]; see `TransformerEncoder`."""
-
-    sublayers: ClassVar[type[SublayerFactory]] = EvolvedSublayers
-
-
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class EvolvedDecoder(TransformerDecoder):
-    """The decoder: ids [B, T] and the encoder's output -> [B, T, D]; see `TransformerDecoder`."""
-
-    sublayers: ClassVar[type[SublayerFactory]] = EvolvedSublayers
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -94,6 +87,6 @@ class EvolvedTransformer(Transformer):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    encoder_class: ClassVar[type[TransformerEncoder]] = EvolvedEncoder
-    decoder_class: ClassVar[type[TransformerDecoder]] = EvolvedDecoder
+    encoder_class: ClassVar[type[Encoder]] = EvolvedEncoder
+    decoder_class: ClassVar[type[Decoder]] = EvolvedDecoder
     can_lack_inputs: ClassVar[bool] = False

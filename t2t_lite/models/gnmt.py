@@ -1,6 +1,6 @@
 """Google's neural machine translation system (Wu et al. 2016), in the forms of tf/nmt."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import keras
 from keras import ops
@@ -12,12 +12,17 @@ from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import HParamsModel, require_choice
-from t2t_lite.models.model_part import Encoder
+from t2t_lite.models.encoder_decoder import Encoder
+from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.output_projection import OutputProjection
-from t2t_lite.models.recurrent import RecurrentSeq2Seq, WithAttention, repeat_states
-from t2t_lite.models.seq2seq import DecodeState, Features
+from t2t_lite.models.recurrent import (
+    AttentiveDecoder,
+    AttentiveSeq2Seq,
+    Encoded,
+    repeat_states,
+    scan_steps,
+)
+from t2t_lite.models.seq2seq import DecodeState, shift_right
 
 # Layers with this number and above add their input to their output, counted from 0.
 _FIRST_RESIDUAL = 2
@@ -40,58 +45,41 @@ class GNMTEncoder(Encoder):
     Args:
         hparams: a `GNMTHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a `GNMT` whose layers it shares (default: new layers).
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = GNMTHParams
     hparams: GNMTHParams
-    shared_names: ClassVar[tuple[str, ...]] = (
-        "inputs_embedding",
-        "dropout",
-        "forward_layer",
-        "backward_layer",
-        "encoder_layers",
-    )
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        h = owner.hparams
-        assert isinstance(h, GNMTHParams)
-        d = h.hidden_size
-        owner.dropout = Dropout(h.dropout, owner.seeds)
-        owner.forward_layer = Recurrent(_cell(h, d))
-        owner.backward_layer = Recurrent(_cell(h, d), backward=True)
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        h, d = self.hparams, self.hparams.hidden_size
+        if h.num_hidden_layers < 2:
+            raise UsageError(
+                f"hparam num_hidden_layers={h.num_hidden_layers}: expected at least 2, since the "
+                "first encoder layer reads in both directions"
+            )
+        self.dropout = Dropout(h.dropout, self.seeds)
+        self.forward_layer = Recurrent(_cell(h, d))
+        self.backward_layer = Recurrent(_cell(h, d), backward=True)
         widths = [2 * d, *[d] * (h.num_hidden_layers - 2)]
-        owner.encoder_layers = Stack(Recurrent(_cell(h, width)) for width in widths)
+        self.stack = Stack(Recurrent(_cell(h, width)) for width in widths)
 
-    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Encodes `inputs` [B, S]; returns [B, S, D], zero at padding."""
-        return self.encode(inputs, training)[0]
+    def encode(self, inputs: keras.KerasTensor, training: bool = False) -> Encoded:
+        """Encodes `inputs` [B, S]; see `Encoder.encode`. Outputs are zero at padding.
 
-    def encode(
-        self, inputs: keras.KerasTensor, training: bool = False
-    ) -> tuple[keras.KerasTensor, list[LSTMState]]:
-        """Encodes `inputs` [B, S]; returns [B, S, D], and each layer's final state [B, D].
-
-        That of the first layer is the backward one's, as in tf/nmt.
+        The final state of the first layer is the backward one's, as in tf/nmt.
         """
         present = ops.not_equal(inputs, 0)
-        x = self.dropout(self.inputs_embedding(inputs), training=training)
+        x = self.dropout(self.embedding(inputs), training=training)
         forward, _ = self.forward_layer(x, mask=present)
         backward, state = self.backward_layer(x, mask=present)
         x, final = ops.concatenate([forward, backward], axis=-1), [state]
-        for number, layer in enumerate(self.encoder_layers, start=1):
+        for number, layer in enumerate(self.stack, start=1):
             y, state = layer(self.dropout(x, training=training), mask=present)
             x = x + y if number >= _FIRST_RESIDUAL else y
             final.append(state)
-        return x, final
-
-    def flops_per_token(self) -> float:
-        """Returns the operations of all layers for one token."""
-        layers = (self.forward_layer, self.backward_layer, self.encoder_layers)
-        return sum(map(flops_per_token, layers))
+        return Encoded(x, present, final)
 
 
 class DecoderMemory(NamedTuple):
@@ -102,12 +90,126 @@ class DecoderMemory(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class GNMT(WithAttention, RecurrentSeq2Seq):
+class GNMTDecoder(AttentiveDecoder):
+    """Layers of which the first is the query, and all others read the context that it finds.
+
+    Only the first has to wait for the attention of the step before; the others read whole
+    sequences.
+
+    Args:
+        hparams: a `GNMTHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = GNMTHParams
+    hparams: GNMTHParams
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        h, d = self.hparams, self.hparams.hidden_size
+        require_choice(h, "attention_mechanism", *ATTENTION)
+        require_choice(h, "attention_architecture", "gnmt", "gnmt_v2")
+        if h.start_id >= self.embedding.vocab_size:
+            raise UsageError(
+                f"hparam start_id={h.start_id}: expected an id of the target vocabulary, which has "
+                f"{self.embedding.vocab_size}"
+            )
+        self.dropout = Dropout(h.dropout, self.seeds)
+        first = 2 * d if h.input_feeding else d
+        widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]
+        self.cells = Stack(_cell(h, width) for width in widths)
+        self.attention = ATTENTION[h.attention_mechanism](d, h.initializer_gain, outputs=0)
+        if not h.input_feeding:
+            self.supports_jit = supports_jit(self.cells[0])
+
+    def call(
+        self, targets: keras.KerasTensor, memory: Encoded, training: bool = False
+    ) -> keras.KerasTensor:
+        """See `Decoder.call`."""
+        source, before = self._start(memory, 1)
+        start = ops.full_like(targets[:, :1], self.hparams.start_id)
+        x = self.embedding(ops.concatenate([start, targets[:, :-1]], axis=1))
+        x, contexts = self._attend(self.dropout(x, training=training), source, before, training)
+        self.attention.call_hook(x, source)
+        if self.hparams.attention_architecture == "gnmt":
+            contexts = shift_right(contexts)
+        for number, cell in enumerate(self.cells):
+            if number:
+                both = self.dropout(ops.concatenate([x, contexts], axis=-1), training=training)
+                y, _ = run_cell(cell, both, state=_of_one_beam(before.layers[number]))
+                x = x + y if number >= _FIRST_RESIDUAL else y
+        return x
+
+    def _attend(
+        self,
+        x: keras.KerasTensor,
+        source: SourceMemory,
+        before: DecoderMemory,
+        training: bool,
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Runs the first layer on `x` [B, T, D]; returns its outputs and contexts [B, T, D]."""
+        cell = self.cells[0]
+        if not self.hparams.input_feeding:
+            x, _ = run_cell(cell, x, state=_of_one_beam(before.layers[0]))
+            return x, self.attention(x, source)
+        advance = cell.stepper(x.shape[-1])
+
+        def step(
+            before: tuple[LSTMState, keras.KerasTensor],
+            projected: keras.KerasTensor,
+            mask: keras.KerasTensor,
+        ) -> tuple[LSTMState, keras.KerasTensor]:
+            state, context = before
+            state = advance(projected, state, context * mask)
+            return state, self.attention(state.output, source)
+
+        masks = self.dropout(ops.ones_like(x), training=training)
+        start = before.layers[0], before.context
+        states, contexts = scan_steps(step, start, cell.project(x), masks)
+        return states.output, contexts
+
+    def _start(self, memory: Encoded, beams: int) -> tuple[SourceMemory, DecoderMemory]:
+        layers = repeat_states(memory.states, beams)
+        if not self.hparams.pass_hidden_state:
+            layers = keras.tree.map_structure(ops.zeros_like, layers)
+        source = self.attention.memory(memory.output, memory.present)
+        return source, DecoderMemory(layers, ops.zeros_like(layers[0].output))
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """See `Decoder.step`."""
+        source, memory = state.sentence, state.hypothesis
+        x = self.embedding.step(ids, step, self.hparams.start_id)
+        context = memory.context
+        layers: list[LSTMState] = []
+        for number, cell in enumerate(self.cells):
+            alone = number == 0 and not self.hparams.input_feeding
+            read = x if alone else ops.concatenate([x, context], axis=-1)
+            layers.append(cell(read, memory.layers[number]))
+            y = layers[-1].output
+            x = x + y if number >= _FIRST_RESIDUAL else y
+            if number == 0:
+                after = self.attention(x, source)
+                self.attention.call_hook(x, source)
+                if self.hparams.attention_architecture == "gnmt_v2":
+                    context = after
+        return x, state._replace(hypothesis=DecoderMemory(layers, after))
+
+
+def _of_one_beam(state: LSTMState) -> LSTMState:
+    """Returns a state [B, 1, D] as [B, D]."""
+    return LSTMState(*(part[:, 0] for part in state))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class GNMT(AttentiveSeq2Seq):
     """Deep LSTMs with residual connections; the first decoder layer attends for all others.
 
     The output of the first decoder layer is the query, and the context goes to all decoder layers
-    with the output of the layer below. Only the first has to wait for the attention of the step
-    before; the others read whole sequences.
+    with the output of the layer below.
 
     Args:
         hparams: a `GNMTHParams`, or the name of a registered set.
@@ -119,128 +221,7 @@ class GNMT(WithAttention, RecurrentSeq2Seq):
     hparams_class: ClassVar[type[BasicHParams]] = GNMTHParams
     hparams: GNMTHParams
     encoder_class = GNMTEncoder
+    decoder_class = GNMTDecoder
 
-    def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
-        h = self.hparams
-        require_choice(h, "attention_mechanism", *ATTENTION)
-        require_choice(h, "attention_architecture", "gnmt", "gnmt_v2")
-        if h.num_hidden_layers < 2:
-            raise UsageError(
-                f"hparam num_hidden_layers={h.num_hidden_layers}: expected at least 2, since the "
-                "first encoder layer reads in both directions"
-            )
-        if h.start_id >= self.targets_vocab_size:
-            raise UsageError(
-                f"hparam start_id={h.start_id}: expected an id of the target vocabulary, which has "
-                f"{self.targets_vocab_size}"
-            )
-        super().make_layers()
-        d = h.hidden_size
-        first = 2 * d if h.input_feeding else d
-        widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]
-        self.decoder_cells = Stack(_cell(h, width) for width in widths)
-        self.attention = ATTENTION[h.attention_mechanism](d, h.initializer_gain, outputs=0)
-        if not h.input_feeding:
-            self.supports_jit = supports_jit(self.decoder_cells[0])
-        if h.softmax_bias:
-            rows = (self.targets_vocab_size,)
-            self.softmax_bias = self.add_weight(rows, "zeros", name="softmax_bias")
-            self.output_projection = OutputProjection(self.softmax_embedding, self.softmax_bias)
-
-    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns the decoder's output [B, T, D]."""
-        source, memory = self._start(features["inputs"], 1, training)
-        targets = features["targets"]
-        start = ops.full_like(targets[:, :1], self.hparams.start_id)
-        x = self.targets_embedding(ops.concatenate([start, targets[:, :-1]], axis=1))
-        x, contexts = self._attend(self.dropout(x, training=training), source, memory, training)
-        self.attention.call_hook(x, source)
-        if self.hparams.attention_architecture == "gnmt":
-            contexts = ops.pad(contexts, [[0, 0], [1, 0], [0, 0]])[:, :-1]
-        for number, cell in enumerate(self.decoder_cells):
-            if number:
-                both = self.dropout(ops.concatenate([x, contexts], axis=-1), training=training)
-                state = keras.tree.map_structure(lambda part: part[:, 0], memory.layers[number])
-                y, _ = run_cell(cell, both, state=state)
-                x = x + y if number >= _FIRST_RESIDUAL else y
-        return x
-
-    def _attend(
-        self,
-        x: keras.KerasTensor,
-        source: SourceMemory,
-        memory: DecoderMemory,
-        training: bool,
-    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-        """Runs the first layer on `x` [B, T, D]; returns its outputs and contexts [B, T, D]."""
-        cell = self.decoder_cells[0]
-        if not self.hparams.input_feeding:
-            state = keras.tree.map_structure(lambda part: part[:, 0], memory.layers[0])
-            x, _ = run_cell(cell, x, state=state)
-            return x, self.attention(x, source)
-        # [T, B, 1, 4D], and a dropout mask of the context, drawn before the loop; packed, because
-        # `scan` takes only one tensor of unknown length.
-        x = ops.swapaxes(x, 0, 1)[:, :, None]
-        now = ops.concatenate(
-            [cell.project(x), self.dropout(ops.ones_like(x), training=training)], axis=-1
-        )
-        advance = cell.stepper(x.shape[-1])
-
-        def step(
-            before: tuple[LSTMState, keras.KerasTensor], now: keras.KerasTensor
-        ) -> tuple[Any, Any]:
-            state, context = before
-            projected, mask = ops.split(now, [4 * cell.channels], axis=-1)
-            state = advance(projected, state, context * mask)
-            after = state, self.attention(state.output, source)
-            return after, after
-
-        _, (states, contexts) = ops.scan(step, (memory.layers[0], memory.context), now)
-        return tuple(ops.swapaxes(part[:, :, 0], 0, 1) for part in (states.output, contexts))
-
-    def forward_flops(self) -> ForwardFlops:
-        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        keys, query = self.attention.key_layers(), self.attention.query_layers()
-        target = [self.decoder_cells, *query, self.softmax_embedding]
-        return ForwardFlops(
-            source=self._encoder_view.flops_per_token() + sum(map(flops_per_token, keys)),
-            target=sum(map(flops_per_token, target)),
-            target_source=self.attention.flops_per_pair(),
-        )
-
-    def decode_step(
-        self,
-        ids: keras.KerasTensor,
-        step: keras.KerasTensor,
-        state: DecodeState,
-    ) -> tuple[keras.KerasTensor, DecodeState]:
-        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        source, memory = state.sentence, state.hypothesis
-        start = ops.full_like(ids, self.hparams.start_id)
-        x = self.targets_embedding(ops.where(ops.equal(step, 0), start, ids))
-        context = memory.context
-        layers: list[LSTMState] = []
-        for number, cell in enumerate(self.decoder_cells):
-            alone = number == 0 and not self.hparams.input_feeding
-            read = x if alone else ops.concatenate([x, context], axis=-1)
-            layers.append(cell(read, memory.layers[number]))
-            y = layers[-1].output
-            x = x + y if number >= _FIRST_RESIDUAL else y
-            if number == 0:
-                after = self.attention(x, source)
-                self.attention.call_hook(x, source)
-                if self.hparams.attention_architecture == "gnmt_v2":
-                    context = after
-        logits = self.output_projection(x, state.weights)
-        return logits, state._replace(hypothesis=DecoderMemory(layers, after))
-
-    def _start(
-        self, inputs: keras.KerasTensor, beams: int, training: bool
-    ) -> tuple[SourceMemory, DecoderMemory]:
-        x, final = self._encoder_view.encode(inputs, training)
-        source = self.attention.memory(x, ops.not_equal(inputs, 0))
-        layers = repeat_states(final, beams)
-        if not self.hparams.pass_hidden_state:
-            layers = keras.tree.map_structure(ops.zeros_like, layers)
-        return source, DecoderMemory(layers, ops.zeros_like(layers[0].output))
+    def _make_output_projection(self) -> OutputProjection:
+        return OutputProjection(self.softmax_embedding, self.hparams.softmax_bias)

@@ -41,7 +41,6 @@ class HParamsModel(keras.Model):
 
     hparams_class: ClassVar[type[BasicHParams]] = BasicHParams
     hparams: BasicHParams
-    inputs_vocab_size: int | None = None  # V of the source; 0: a language model, without source
 
     def __init__(
         self,
@@ -60,11 +59,6 @@ class HParamsModel(keras.Model):
         self.is_narrow = is_narrow(self.dtype_policy)
         # The only source of randomness; the trainer sets its state from (seed, step, replica).
         self.seeds = keras.random.SeedGenerator(seed=0, name="seeds") if seeds is None else seeds
-
-    @property
-    def has_inputs(self) -> bool:
-        """Whether there is a source: language models have none."""
-        return self.inputs_vocab_size != 0
 
     @classmethod
     def _resolved(cls, hparams: BasicHParams | str, changes: dict[str, Any]) -> BasicHParams:

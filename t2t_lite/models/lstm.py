@@ -1,8 +1,6 @@
 """Recurrent encoders and decoders, with attention or without, under T2T's names."""
 
-import dataclasses
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -12,18 +10,108 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.lstm import LSTMHParams
 from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dense import Projection
+from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.recurrent import CELLS, State, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
-from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.encoder_decoder import Decoder
 from t2t_lite.models.hparams_model import make_embedding, require_choice
 from t2t_lite.models.lstm_encoder import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
     ReversedLSTMEncoder,
 )
-from t2t_lite.models.recurrent import RecurrentSeq2Seq, WithAttention, repeat_states
-from t2t_lite.models.seq2seq import DecodeState, Features, shift_right
+from t2t_lite.models.recurrent import (
+    AttentiveDecoder,
+    AttentiveSeq2Seq,
+    Encoded,
+    RecurrentSeq2Seq,
+    repeat_states,
+    scan_steps,
+)
+from t2t_lite.models.seq2seq import DecodeState, shift_right
+
+
+class _Decoder(Decoder):
+    """Base of LSTM decoders.
+
+    Args:
+        hparams: an `LSTMHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        channels: features of each layer, those of the encoder's output.
+        outputs: features of the output.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
+    hparams: LSTMHParams
+
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        embedding: int | Embedding,
+        *,
+        channels: int,
+        outputs: int,
+        **kwargs: Any,
+    ) -> None:
+        self.channels = channels  # before the layers, which depend on it
+        self.outputs = outputs
+        super().__init__(hparams, embedding, **kwargs)
+
+    def _make_cells(self, inputs: int) -> Stack:
+        """Makes the cells; the first has that many inputs."""
+        h, wide = self.hparams, self.channels
+        widths = [inputs, *[wide] * (h.num_hidden_layers - 1)]
+        return Stack(CELLS[h.cell](width, wide, h.initializer_gain) for width in widths)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "channels": self.channels, "outputs": self.outputs}
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LSTMDecoder(_Decoder):
+    """Recurrent layers that start from the encoder's final states, and see nothing else of it."""
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        self.dropout = Dropout(self.hparams.dropout, self.seeds)
+        self.cells = self._make_cells(self.hparams.hidden_size)
+        self.supports_jit = supports_jit(self.cells[0])
+        # Two directions are too wide for a softmax matrix that embeddings share.
+        self.output_layer = (
+            None
+            if self.outputs == self.channels
+            else Projection(self.channels, (self.outputs,), self.hparams.initializer_gain)
+        )
+
+    def call(
+        self, targets: keras.KerasTensor, memory: Encoded, training: bool = False
+    ) -> keras.KerasTensor:
+        """See `Decoder.call`."""
+        x = shift_right(self.embedding(targets))
+        for cell, state in zip(self.cells, memory.states, strict=True):
+            x, _ = run_cell(cell, self.dropout(x, training=training), state=state)
+        return self._output(x)
+
+    def _output(self, x: keras.KerasTensor) -> keras.KerasTensor:
+        return x if self.output_layer is None else self.output_layer(x)
+
+    def start(self, memory: Encoded, beams: int, length: int) -> DecodeState:
+        """See `Decoder.start`."""
+        return DecodeState((), repeat_states(memory.states, beams))
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """See `Decoder.step`."""
+        x = self.embedding.step(ids, step)
+        states: list[State] = []
+        for cell, before in zip(self.cells, state.hypothesis, strict=True):
+            states.append(cell(x, before))
+            x = states[-1].output
+        return self._output(x), state._replace(hypothesis=states)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -42,12 +130,7 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
     hparams_class: ClassVar[type[BasicHParams]] = LSTMHParams
     hparams: LSTMHParams
     encoder_class: ClassVar[type[LSTMEncoder]] = ReversedLSTMEncoder
-
-    def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
-        require_choice(self.hparams, "cell", *CELLS)
-        super().make_layers()
-        self._make_decoder()
+    decoder_class: ClassVar[type[Decoder]] = LSTMDecoder
 
     @property
     def channels(self) -> int:
@@ -57,62 +140,8 @@ class LSTMSeq2Seq(RecurrentSeq2Seq):
     def _make_softmax_embedding(self) -> Embedding:
         return make_embedding(self.hparams, self.targets_vocab_size, self.channels)
 
-    def _make_decoder(self) -> None:
-        self.decoder_cells = self._cells(self.hparams.hidden_size)
-        self.supports_jit = supports_jit(self.decoder_cells[0])
-        narrow = self.softmax_embedding.channels
-        # Two directions are too wide for a softmax matrix that embeddings share.
-        self.output_layer = (
-            None
-            if narrow == self.channels
-            else Projection(self.channels, (narrow,), self.hparams.initializer_gain)
-        )
-
-    def _cells(self, inputs: int) -> Stack:
-        """Makes the decoder's cells; the first has that many inputs."""
-        make, wide, gain = CELLS[self.hparams.cell], self.channels, self.hparams.initializer_gain
-        layers = range(self.hparams.num_hidden_layers)
-        return Stack(make(wide if i else inputs, wide, gain) for i in layers)
-
-    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns the decoder's output [B, T, D]."""
-        _, final = self._encoder_view.encode(features["inputs"], training)
-        x = shift_right(self.targets_embedding(features["targets"]))
-        for cell, state in zip(self.decoder_cells, final, strict=True):
-            x, _ = run_cell(cell, self.dropout(x, training=training), state=state)
-        return self._output(x)
-
-    def _output(self, x: keras.KerasTensor) -> keras.KerasTensor:
-        return x if self.output_layer is None else self.output_layer(x)
-
-    def forward_flops(self) -> ForwardFlops:
-        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        output = flops_per_token(self.softmax_embedding)
-        if self.output_layer is not None:
-            output += flops_per_token(self.output_layer)
-        return ForwardFlops(
-            source=self._encoder_view.flops_per_token(),
-            target=flops_per_token(self.decoder_cells) + output,
-        )
-
-    def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> tuple[Any, Any]:
-        _, final = self._encoder_view.encode(inputs, training)
-        return (), repeat_states(final, beams)
-
-    def decode_step(
-        self,
-        ids: keras.KerasTensor,
-        step: keras.KerasTensor,
-        state: DecodeState,
-    ) -> tuple[keras.KerasTensor, DecodeState]:
-        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        x = self._embed_step(ids, step)
-        states: list[State] = []
-        for cell, before in zip(self.decoder_cells, state.hypothesis, strict=True):
-            states.append(cell(x, before))
-            x = states[-1].output
-        logits = self.output_projection(self._output(x), state.weights)
-        return logits, state._replace(hypothesis=states)
+    def _decoder_arguments(self) -> dict[str, Any]:
+        return {"channels": self.channels, "outputs": self.softmax_embedding.channels}
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -133,7 +162,77 @@ class DecoderMemory(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
+class AttentiveLSTMDecoder(_Decoder, AttentiveDecoder):
+    """Recurrent layers below an attention layer, whose output the first of them reads, too."""
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        h = self.hparams
+        require_choice(h, "attention_mechanism", *ATTENTION)
+        self.dropout = Dropout(h.dropout, self.seeds)
+        self.cells = self._make_cells(2 * h.hidden_size)
+        self.attention = ATTENTION[h.attention_mechanism](
+            self.channels, h.initializer_gain, self.outputs, h.attention_window
+        )
+
+    def call(
+        self, targets: keras.KerasTensor, memory: Encoded, training: bool = False
+    ) -> keras.KerasTensor:
+        """Returns the attentional output [B, T, D]; see `Decoder.call`."""
+        source, start = self._start(memory, 1)
+        x = self.dropout(shift_right(self.embedding(targets)), training=training)
+        # The first cell's product with the embeddings needs no loop.
+        known = [self.cells[0].project(x)]
+        if training:
+            # What each layer reads from the one below, or the first from the step before.
+            fed = [self.outputs, *[self.channels] * (len(self.cells) - 1)]
+            ones = (ops.ones((*ops.shape(x)[:2], width), x.dtype) for width in fed)
+            known += [self.dropout(part, training=True) for part in ones]
+        steps = scan_steps(self._stepper(source), start, *known)
+        self.attention.call_hook(steps.layers[-1].output, source)
+        return steps.attended
+
+    def _stepper(self, source: SourceMemory) -> Callable[..., DecoderMemory]:
+        """Returns a function that processes one position of every hypothesis.
+
+        It takes the state after the previous position, the first cell's product with the
+        embeddings, [B, K, gates · D], and a dropout mask for each layer's other inputs, or none.
+        """
+        first, *others = self.cells
+        steps = [first.stepper(self.hparams.hidden_size), *(cell.stepper(0) for cell in others)]
+
+        def advance(
+            memory: DecoderMemory, projected: keras.KerasTensor, *masks: keras.KerasTensor
+        ) -> DecoderMemory:
+            layers: list[State] = []
+            fed = memory.attended
+            for i, (cell_step, state) in enumerate(zip(steps, memory.layers, strict=True)):
+                fed = fed * masks[i] if masks else fed
+                layers.append(cell_step(None if i else projected, state, fed))
+                fed = layers[-1].output
+            return DecoderMemory(layers, self.attention(fed, source))
+
+        return advance
+
+    def _start(self, memory: Encoded, beams: int) -> tuple[SourceMemory, DecoderMemory]:
+        layers = repeat_states(memory.states, beams)
+        nothing = ops.zeros_like(layers[-1].output[..., : self.outputs])
+        source = self.attention.memory(memory.output, memory.present)
+        return source, DecoderMemory(layers, nothing)
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """See `Decoder.step`."""
+        projected = self.cells[0].project(self.embedding.step(ids, step))
+        memory = self._stepper(state.sentence)(state.hypothesis, projected)
+        self.attention.call_hook(memory.layers[-1].output, state.sentence)
+        return memory.attended, state._replace(hypothesis=memory)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LSTMSeq2SeqAttention(AttentiveSeq2Seq, LSTMSeq2Seq):
     """An LSTM encoder that reads the source left to right, and an LSTM decoder with attention.
 
     The decoder starts from the encoder's state after the last token. Its first layer reads the
@@ -148,117 +247,10 @@ class LSTMSeq2SeqAttention(WithAttention, LSTMSeq2Seq):
     """
 
     encoder_class = LSTMEncoder
+    decoder_class = AttentiveLSTMDecoder
 
     def _make_softmax_embedding(self) -> Embedding:
         return make_embedding(self.hparams, self.targets_vocab_size)
-
-    def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
-        require_choice(self.hparams, "attention_mechanism", *ATTENTION)
-        super().make_layers()
-
-    def _make_decoder(self) -> None:
-        self.output_layer = None
-        h = self.hparams
-        self.decoder_cells = self._cells(2 * h.hidden_size)
-        self.attention = ATTENTION[h.attention_mechanism](
-            self.channels, h.initializer_gain, h.hidden_size, h.attention_window
-        )
-
-    def encode(
-        self, inputs: keras.KerasTensor, training: bool = False
-    ) -> tuple[SourceMemory, list[State]]:
-        """Encodes `inputs` [B, S]; returns what to attend to, and each layer's state [B, D]."""
-        x, final = self._encoder_view.encode(inputs, training)
-        return self.attention.memory(x, ops.not_equal(inputs, 0)), final
-
-    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns the attentional output [B, T, D]."""
-        # Training takes the steps of a search with one beam and known tokens.
-        source, memory = self._start(features["inputs"], 1, training)
-        x = shift_right(self.targets_embedding(features["targets"]))
-        x = ops.swapaxes(self.dropout(x, training=training), 0, 1)[:, :, None]  # [T, B, 1, D]
-        # The first cell's product with the embeddings needs no loop.
-        parts = [self.decoder_cells[0].project(x)]
-        if training:
-            # Masks are drawn before the loop, because a compiled loop would not advance the seeds.
-            ones = (ops.ones((*ops.shape(x)[:3], width), x.dtype) for width in self._fed_widths())
-            parts += [self.dropout(part, training=True) for part in ones]
-        advance = self._stepper(source)
-        borders = list(itertools.accumulate(part.shape[-1] for part in parts[:-1]))
-
-        def step(
-            memory: DecoderMemory, now: keras.KerasTensor
-        ) -> tuple[DecoderMemory, DecoderMemory]:
-            projected, *masks = ops.split(now, borders, axis=-1) if borders else [now]
-            memory = advance(projected, memory, masks)
-            return memory, memory
-
-        # Packed: `scan` takes only one tensor of unknown length.
-        _, memories = ops.scan(step, memory, ops.concatenate(parts, axis=-1))
-        self.attention.call_hook(ops.swapaxes(memories.layers[-1].output[:, :, 0], 0, 1), source)
-        return ops.swapaxes(memories.attended[:, :, 0], 0, 1)  # [T, B, 1, D] -> [B, T, D]
-
-    def _fed_widths(self) -> list[int]:
-        """Returns the features that each layer reads from the one below, the embedding aside."""
-        return [self.hparams.hidden_size, *[self.channels] * (len(self.decoder_cells) - 1)]
-
-    def _stepper(self, source: SourceMemory) -> Callable[..., DecoderMemory]:
-        """Returns a function that processes one position of every hypothesis.
-
-        It takes the first cell's product with the embeddings, [B, K, gates · D], the state after
-        the previous position, and a dropout mask for each layer's other inputs, or none.
-        """
-        first, *others = self.decoder_cells
-        steps = [first.stepper(self.hparams.hidden_size), *(cell.stepper(0) for cell in others)]
-
-        def advance(
-            projected: keras.KerasTensor,
-            memory: DecoderMemory,
-            masks: Sequence[keras.KerasTensor] = (),
-        ) -> DecoderMemory:
-            layers: list[State] = []
-            fed = memory.attended
-            for i, (cell_step, state) in enumerate(zip(steps, memory.layers, strict=True)):
-                fed = fed * masks[i] if masks else fed
-                layers.append(cell_step(None if i else projected, state, fed))
-                fed = layers[-1].output
-            return DecoderMemory(layers, self.attention(fed, source))
-
-        return advance
-
-    def forward_flops(self) -> ForwardFlops:
-        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        flops = super().forward_flops()
-        query = sum(map(flops_per_token, self.attention.query_layers()))
-        return dataclasses.replace(
-            flops,
-            source=flops.source + sum(map(flops_per_token, self.attention.key_layers())),
-            target=flops.target + query,
-            target_source=self.attention.flops_per_pair(),
-        )
-
-    def decode_step(
-        self,
-        ids: keras.KerasTensor,
-        step: keras.KerasTensor,
-        state: DecodeState,
-    ) -> tuple[keras.KerasTensor, DecodeState]:
-        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        projected = self.decoder_cells[0].project(self._embed_step(ids, step))
-        memory = self._stepper(state.sentence)(projected, state.hypothesis)
-        self.attention.call_hook(memory.layers[-1].output, state.sentence)
-        return self.output_projection(memory.attended, state.weights), state._replace(
-            hypothesis=memory
-        )
-
-    def _start(
-        self, inputs: keras.KerasTensor, beams: int, training: bool
-    ) -> tuple[SourceMemory, DecoderMemory]:
-        source, final = self.encode(inputs, training)
-        layers = repeat_states(final, beams)
-        nothing = ops.zeros_like(layers[-1].output[..., : self.hparams.hidden_size])
-        return source, DecoderMemory(layers, nothing)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

@@ -5,7 +5,6 @@ length depends on the sentence's own source alone, and cells beyond it stay 0, s
 padding nor the rest of a batch matters. (In T2T, convolutions read across padding.)
 """
 
-import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -16,24 +15,10 @@ from t2t_lite.hparams.neural_gpu import NeuralGPUHParams
 from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.neural_gpu import CGRU, step_dropout, through
+from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import HParamsModel, make_embedding
-from t2t_lite.models.model_part import Encoder
+from t2t_lite.models.hparams_model import make_embedding
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq
-
-
-def _units(hparams: NeuralGPUHParams, others: int = 0) -> Stack:
-    """Makes the units of one step."""
-    return Stack(
-        CGRU(
-            hparams.hidden_size,
-            others,
-            height=hparams.kernel_height,
-            width=hparams.kernel_width,
-            gain=hparams.initializer_gain,
-        )
-        for _ in range(hparams.num_hidden_layers)
-    )
 
 
 def _fitted(x: keras.KerasTensor, length: keras.KerasTensor | int) -> keras.KerasTensor:
@@ -46,28 +31,45 @@ def _first_row(x: keras.KerasTensor, width: int) -> keras.KerasTensor:
     return ops.pad(x[:, :, None], [[0, 0], [0, 0], [0, width - 1], [0, 0]])
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class NeuralGPUEncoder(Encoder):
-    """As many steps as the source is long: ids [B, S] -> [B, S, D], with a mask at padding.
+class _NeuralGPUPart(ModelPart):
+    """Base of encoder and decoder.
 
     Args:
         hparams: a `NeuralGPUHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a `NeuralGPU` whose layers it shares (default: new layers).
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
     hparams: NeuralGPUHParams
-    shared_names: ClassVar[tuple[str, ...]] = ("inputs_embedding", "dropout", "encoder_units")
+    sees_targets: ClassVar[bool] = False  # on another tape
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        h = owner.hparams
-        assert isinstance(h, NeuralGPUHParams)
-        owner.dropout = Dropout(h.dropout, owner.seeds)
-        owner.encoder_units = _units(h)
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        h = self.hparams
+        # TensorFlow's XLA cannot differentiate a loop of unknown length.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+        self.dropout = Dropout(h.dropout, self.seeds)
+        self.units = Stack(
+            CGRU(
+                h.hidden_size,
+                h.hidden_size if self.sees_targets else 0,
+                height=h.kernel_height,
+                width=h.kernel_width,
+                gain=h.initializer_gain,
+            )
+            for _ in range(h.num_hidden_layers)
+        )
+
+    def flops_of_step(self) -> tuple[float, float]:
+        """Returns the operations of a step on the whole tape: fixed, and for each source token."""
+        along = self.hparams.tape_width * self.flops_per_token()  # for each position of the tape
+        return along * self.hparams.tape_extra, along * self.hparams.tape_ratio
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class NeuralGPUEncoder(_NeuralGPUPart, Encoder):
+    """As many steps as the source is long: ids [B, S] -> [B, S, D], with a mask at padding."""
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
         """Encodes `inputs` [B, S]; returns the tape's first row at the source's positions."""
@@ -82,12 +84,12 @@ class NeuralGPUEncoder(Encoder):
         longest = ops.shape(inputs)[1]
         length = self._tape_lengths(longest)  # N
         mask = ops.arange(length)[None] < self._tape_lengths(sources)[:, None]
-        tape = _first_row(_fitted(self.inputs_embedding(inputs), length), h.tape_width)
+        tape = _first_row(_fitted(self.embedding(inputs), length), h.tape_width)
 
         dropped = step_dropout(self.dropout, tape, longest, training)
 
         def step(number: keras.KerasTensor, tape: keras.KerasTensor) -> keras.KerasTensor:
-            new = through(self.encoder_units, dropped(tape, number), mask)
+            new = through(self.units, dropped(tape, number), mask)
             # Each sentence takes as many steps as its own source is long.
             return ops.where((number < sources)[:, None, None, None], new, tape)
 
@@ -108,6 +110,75 @@ class _Tape(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
+class NeuralGPUDecoder(_NeuralGPUPart, Decoder):
+    """Goes on with the encoder's tape: ids [B, T] and the tape -> [B, T, D].
+
+    Token i is read from cell i after step i, which sees the tokens before it, on another tape.
+    """
+
+    sees_targets = True
+
+    def call(
+        self, targets: keras.KerasTensor, memory: Any, training: bool = False
+    ) -> keras.KerasTensor:
+        """Returns cell i of the tape's first row after step i, [B, T, D]; 0 after its end."""
+        tape, mask = memory
+        embedded = self.embedding(targets)  # [B, T, D]
+        length = ops.shape(embedded)[1]
+        dropped = step_dropout(self.dropout, tape, length, training)
+        written = _fitted(embedded, ops.shape(tape)[1])
+        cells, positions = ops.arange(ops.shape(tape)[1]), ops.arange(length)
+
+        def step(
+            number: keras.KerasTensor, state: tuple[keras.KerasTensor, keras.KerasTensor]
+        ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+            tape, outputs = state
+            before = ops.where((cells < number)[None, :, None], written, ops.zeros_like(written))
+            tape = self._advance(dropped(tape, number), mask, before)
+            now = (positions == number)[None, :, None]
+            return tape, ops.where(now, _cell(tape[:, :, 0], number)[:, None], outputs)
+
+        return ops.fori_loop(0, length, step, (tape, ops.zeros_like(embedded)))[1]
+
+    def _advance(
+        self, tape: keras.KerasTensor, mask: keras.KerasTensor, written: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Takes a step on a tape [B, N, W, D], whose rows all see `written` [B, N, D]."""
+        rows = ops.ones((1, 1, self.hparams.tape_width, 1), written.dtype)
+        return through(self.units, tape, mask, written[:, :, None] * rows)
+
+    def start(self, memory: Any, beams: int, length: int) -> DecodeState:
+        """Gives every hypothesis a tape of its own; see `Decoder.start`."""
+        tape, mask = memory
+        cells = ops.repeat(tape[:, None], beams, axis=1)  # [B, K, N, W, D]
+        return DecodeState(mask, _Tape(cells, ops.zeros_like(cells[:, :, :, 0])))
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """See `Decoder.step`."""
+        cells, written = state.hypothesis
+        last = ops.arange(ops.shape(written)[2]) == step - 1  # [N]; none at step 0
+        token = self.embedding(ids)[:, :, None]  # [B, K, 1, D]
+        written = ops.where(last[None, None, :, None], token, written)
+        batch, beams = ops.shape(ids)[0], ids.shape[1]
+        flat, before = (
+            ops.reshape(part, (-1, *ops.shape(part)[2:])) for part in (cells, written)
+        )  # [B·K, ...]
+        new = self._advance(flat, ops.repeat(state.sentence, beams, axis=0), before)
+        hidden = ops.reshape(_cell(new[:, :, 0], step), (batch, beams, new.shape[-1]))
+        tape = _Tape(ops.reshape(new, ops.shape(cells)), written)
+        return hidden, state._replace(hypothesis=tape)
+
+
+def _cell(row: keras.KerasTensor, number: keras.KerasTensor) -> keras.KerasTensor:
+    """Returns cell `number` of `row` [..., N, D]; 0 after its end."""
+    last = ops.shape(row)[-2] - 1
+    cell = ops.take(row, ops.minimum(number, last), axis=-2)
+    return ops.where(number <= last, cell, ops.zeros_like(cell))
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class NeuralGPU(Seq2Seq):
     """T2T's Neural GPU, for algorithmic problems: token i is read from cell i of the last tape.
 
@@ -123,13 +194,13 @@ class NeuralGPU(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
     hparams: NeuralGPUHParams
-    encoder_class: ClassVar[type[NeuralGPUEncoder]] = NeuralGPUEncoder
 
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
-        # TensorFlow's XLA cannot differentiate a loop of unknown length.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
-        self.encoder_class.add_layers(self)
+        self.encoder = NeuralGPUEncoder(
+            self.hparams, self.inputs_embedding, seeds=self.seeds, name=f"{self.name}_encoder"
+        )
+        self.supports_jit = self.encoder.supports_jit
 
     def _make_embeddings(self) -> None:
         """Creates one or two matrices: targets are not embedded."""
@@ -142,34 +213,23 @@ class NeuralGPU(Seq2Seq):
 
     def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
         """Returns the first row of the last tape, [B, T, D]; 0 after its end."""
-        tape, _ = self._encoder_view.encode(features["inputs"], training)
+        tape, _ = self.encoder.encode(features["inputs"], training)
         return _fitted(tape[:, :, 0], ops.shape(features["targets"])[1])
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        h = self.hparams
-        along = h.tape_width * flops_per_token(self.encoder_units)  # for each position of the tape
-        return ForwardFlops(
-            source=along * h.tape_extra,
-            target=flops_per_token(self.softmax_embedding),
-            source_source=along * h.tape_ratio,
-        )
+        source, source_source = self.encoder.flops_of_step()
+        target = flops_per_token(self.softmax_embedding)
+        return ForwardFlops(source=source, target=target, source_source=source_source)
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; a hypothesis has nothing of its own."""
-        tape, _ = self._encoder_view.encode(inputs)
+        tape, _ = self.encoder.encode(inputs)
         nothing = ops.zeros((ops.shape(inputs)[0], beams, 0), tape.dtype)
         return DecodeState(tape[:, :, 0], nothing, self.output_projection.kernel())
 
-    def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`, whose size does not depend on the length."""
-        return state
-
     def decode_step(
-        self,
-        ids: keras.KerasTensor,
-        step: keras.KerasTensor,
-        state: DecodeState,
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
         hidden = _cell(state.sentence, step)[:, None]  # [B, 1, D]
@@ -178,20 +238,12 @@ class NeuralGPU(Seq2Seq):
         return logits * beams, state
 
 
-def _cell(row: keras.KerasTensor, number: keras.KerasTensor) -> keras.KerasTensor:
-    """Returns cell `number` of `row` [..., N, D]; 0 after its end."""
-    last = ops.shape(row)[-2] - 1
-    cell = ops.take(row, ops.minimum(number, last), axis=-2)
-    return ops.where(number <= last, cell, ops.zeros_like(cell))
-
-
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class ExtendedNeuralGPU(NeuralGPU):
+class ExtendedNeuralGPU(EncoderDecoder):
     """A Neural GPU with a decoder: step i sees the tokens before it, on another tape.
 
-    The decoder goes on with the encoder's tape, by units of its own. Token i is read from cell i
-    after step i. Hence a hypothesis keeps the whole tape, and a step of the search is as much work
-    as the tape is long.
+    A hypothesis keeps the whole tape, and a step of the search is as much work as the tape is
+    long.
 
     Args:
         hparams: a `NeuralGPUHParams`, or the name of a registered set.
@@ -200,76 +252,19 @@ class ExtendedNeuralGPU(NeuralGPU):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    def make_layers(self) -> None:
-        """See `Seq2Seq.make_layers`."""
-        super().make_layers()
-        self.decoder_units = _units(self.hparams, others=self.hparams.hidden_size)
-
-    def _make_embeddings(self) -> None:
-        Seq2Seq._make_embeddings(self)
-
-    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
-        """Returns cell i of the tape's first row after step i, [B, T, D]; 0 after its end."""
-        tape, mask = self._encoder_view.encode(features["inputs"], training)
-        targets = self.targets_embedding(features["targets"])  # [B, T, D]
-        length = ops.shape(targets)[1]
-        dropped = step_dropout(self.dropout, tape, length, training)
-        written = _fitted(targets, ops.shape(tape)[1])
-        cells, positions = ops.arange(ops.shape(tape)[1]), ops.arange(length)
-
-        def step(
-            number: keras.KerasTensor, state: tuple[keras.KerasTensor, keras.KerasTensor]
-        ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-            tape, outputs = state
-            before = ops.where((cells < number)[None, :, None], written, ops.zeros_like(written))
-            tape = self._step(dropped(tape, number), mask, before)
-            now = (positions == number)[None, :, None]
-            return tape, ops.where(now, _cell(tape[:, :, 0], number)[:, None], outputs)
-
-        return ops.fori_loop(0, length, step, (tape, ops.zeros_like(targets)))[1]
-
-    def _step(
-        self, tape: keras.KerasTensor, mask: keras.KerasTensor, written: keras.KerasTensor
-    ) -> keras.KerasTensor:
-        """Takes a decoder step on a tape [B, N, W, D], whose rows all see `written` [B, N, D]."""
-        rows = ops.ones((1, 1, self.hparams.tape_width, 1), written.dtype)
-        return through(self.decoder_units, tape, mask, written[:, :, None] * rows)
+    hparams_class: ClassVar[type[BasicHParams]] = NeuralGPUHParams
+    hparams: NeuralGPUHParams
+    encoder_class = NeuralGPUEncoder
+    decoder_class = NeuralGPUDecoder
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
-        h = self.hparams
-        along = h.tape_width * flops_per_token(self.decoder_units)
-        encoder = super().forward_flops()
-        return dataclasses.replace(
-            encoder,
-            target=encoder.target + along * h.tape_extra,
-            target_source=along * h.tape_ratio,
+        source, source_source = self.encoder.flops_of_step()
+        target, target_source = self.decoder.flops_of_step()
+        target += flops_per_token(self.softmax_embedding)
+        return ForwardFlops(
+            source=source,
+            target=target,
+            source_source=source_source,
+            target_source=target_source,
         )
-
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; every hypothesis gets a tape of its own."""
-        tape, mask = self._encoder_view.encode(inputs)
-        cells = ops.repeat(tape[:, None], beams, axis=1)  # [B, K, N, W, D]
-        written = ops.zeros_like(cells[:, :, :, 0])
-        return DecodeState(mask, _Tape(cells, written), self.output_projection.kernel())
-
-    def decode_step(
-        self,
-        ids: keras.KerasTensor,
-        step: keras.KerasTensor,
-        state: DecodeState,
-    ) -> tuple[keras.KerasTensor, DecodeState]:
-        """Takes one step of every hypothesis; see `Seq2Seq.decode_step`."""
-        cells, written = state.hypothesis
-        last = ops.arange(ops.shape(written)[2]) == step - 1  # [N]; none at step 0
-        token = self.targets_embedding(ids)[:, :, None]  # [B, K, 1, D]
-        written = ops.where(last[None, None, :, None], token, written)
-        batch, beams = ops.shape(ids)[0], ids.shape[1]
-        flat, before = (
-            ops.reshape(part, (-1, *ops.shape(part)[2:])) for part in (cells, written)
-        )  # [B·K, ...]
-        new = self._step(flat, ops.repeat(state.sentence, beams, axis=0), before)
-        hidden = ops.reshape(_cell(new[:, :, 0], step), (batch, beams, new.shape[-1]))
-        logits = self.output_projection(hidden, state.weights)
-        tape = _Tape(ops.reshape(new, ops.shape(cells)), written)
-        return logits, state._replace(hypothesis=tape)

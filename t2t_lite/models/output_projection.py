@@ -1,10 +1,11 @@
 """Maps the decoder's output to logits."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
+from t2t_lite.layers.base import Layer
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.shapes import multiply
 
@@ -12,12 +13,16 @@ from t2t_lite.layers.shapes import multiply
 EXCLUDED = -1e9
 
 
-class OutputProjection:
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class OutputProjection(Layer):
     """The product with the softmax matrix: hidden features [..., D] to logits [..., V].
+
+    Each of its weights has a row for each id of the targets.
 
     Args:
         embedding: its rows are the softmax weights.
-        bias: [V], added to the logits (default: none).
+        use_bias: whether to add a bias, initially 0.
+        **kwargs: see `Layer`.
 
     Attributes:
         excludes: whether some logits are `EXCLUDED`; label smoothing then leaves these ids out.
@@ -25,17 +30,20 @@ class OutputProjection:
 
     excludes: ClassVar[bool] = False
 
-    def __init__(self, embedding: Embedding, bias: keras.Variable | None = None) -> None:
-        self._embedding = embedding
-        self._bias = bias
+    def __init__(self, embedding: Embedding, use_bias: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self.use_bias = use_bias
+        rows = (embedding.vocab_size,)
+        self.bias = self.add_weight(rows, "zeros", name="bias") if use_bias else None
 
-    def __call__(
+    def call(
         self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
     ) -> keras.KerasTensor:
         """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
         is_given = kernel is not None and not isinstance(kernel, tuple)
         logits = multiply(hidden, kernel if is_given else self._kernel())
-        return logits if self._bias is None else logits + ops.cast(self._bias, logits.dtype)
+        return logits if self.bias is None else logits + ops.cast(self.bias, logits.dtype)
 
     def kernel(self) -> keras.KerasTensor | tuple[()]:
         """Returns the weights [D, V]; an empty tuple if products take them as they are stored.
@@ -44,28 +52,27 @@ class OutputProjection:
         transposing 32,000 rows takes longer than a step's product with them. Products of 16-bit
         numbers are faster with transposed weights (see `Projection`).
         """
-        return () if self._embedding.is_narrow else self._kernel()
+        return () if self.embedding.is_narrow else self._kernel()
 
     def _kernel(self) -> keras.KerasTensor:
         """Returns the weights [D, V]."""
-        return self._embedding.transposed()
-
-    @property
-    def variables(self) -> list[keras.Variable]:
-        """The variables that a call reads; each has a row for each id of the targets."""
-        matrix = self._embedding.matrix
-        return [matrix] if self._bias is None else [matrix, self._bias]
+        return self.embedding.transposed()
 
 
+@keras.saving.register_keras_serializable(package="t2t_lite")
 class GivenLogits(OutputProjection):
     """For models whose `hidden` are logits [..., V], some of them perhaps `EXCLUDED`."""
 
     excludes = True
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, **kwargs: Any) -> None:
+        Layer.__init__(self, **kwargs)
 
-    def __call__(
+    @classmethod
+    def _argument_names(cls) -> list[str]:
+        return []
+
+    def call(
         self, hidden: keras.KerasTensor, kernel: keras.KerasTensor | tuple[()] | None = None
     ) -> keras.KerasTensor:
         """Returns `hidden`."""
@@ -74,8 +81,3 @@ class GivenLogits(OutputProjection):
     def kernel(self) -> tuple[()]:
         """Returns an empty tuple: there are no weights."""
         return ()
-
-    @property
-    def variables(self) -> list[keras.Variable]:
-        """None."""
-        return []

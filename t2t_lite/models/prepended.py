@@ -8,6 +8,10 @@ meets sources and targets as ever.
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
+from t2t_lite.models.encoder_decoder import EncoderDecoder
+from t2t_lite.models.seq2seq import DecodeState, Features
+
 
 def joined(inputs: keras.KerasTensor, targets: keras.KerasTensor) -> keras.KerasTensor:
     """Returns each source [B, S], the separator and its target [B, T] in a row: [B, S + 1 + T].
@@ -45,3 +49,82 @@ def target_part(
     """
     places = target_start(inputs)[:, None] + places[None, :]  # [B, N]
     return ops.take_along_axis(x, places[..., None], axis=1)
+
+
+def require_one_vocabulary(inputs_vocab_size: int, targets_vocab_size: int) -> None:
+    """Raises UsageError if a decoder could not read sources, whose ids have another meaning."""
+    if inputs_vocab_size != targets_vocab_size:
+        raise UsageError(
+            f"hparam prepend_mode: source and target need one vocabulary, and have "
+            f"{inputs_vocab_size} and {targets_vocab_size} ids: share it, or set prepend_mode=none"
+        )
+
+
+class MayPrepend(EncoderDecoder):
+    """Base of models that obey the hparam `prepend_mode`.
+
+    `hidden` then takes joined targets; a call takes sources and targets.
+    """
+
+    def make_layers(self) -> None:
+        """See `Seq2Seq.make_layers`."""
+        if self.hparams.prepends_inputs and self.has_inputs:
+            require_one_vocabulary(self.inputs_vocab_size, self.targets_vocab_size)
+        super().make_layers()
+
+    def call(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """Returns logits [B, T, V]; see `Seq2Seq.call`."""
+        if not self.hparams.prepends_inputs:
+            return super().call(features, training=training)
+        self._require_sides(features)
+        places = ops.arange(ops.shape(features["targets"])[1])
+        return self._logits_of_targets(
+            self._with_dropped_symbols(features, training), places, training
+        )
+
+    def _logits_of_targets(
+        self, features: Features, places: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
+        """Returns the logits [B, N, V] at `places` [N] of the targets, which follow the inputs."""
+        inputs, targets = features["inputs"], features["targets"]
+        whole = self.hidden({"inputs": inputs, "targets": joined(inputs, targets)}, training)
+        return self.output_projection(target_part(whole, inputs, places))
+
+    @property
+    def has_source_attention(self) -> bool:
+        """See `Seq2Seq.has_source_attention`; prepended sources are read in two ways."""
+        return super().has_source_attention and not self.hparams.prepends_inputs
+
+    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
+        """See `Seq2Seq.start_decoding`; without a cache, a hypothesis has its targets [B, K, L]."""
+        if not self.hparams.prepends_inputs:
+            return super().start_decoding(inputs, beams, length)
+        none = ops.zeros((ops.shape(inputs)[0], beams, length), "int32")
+        return DecodeState(sentence=inputs, hypothesis=none)
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """See `Seq2Seq.grow`."""
+        if not self.hparams.prepends_inputs:
+            return super().grow(state, length)
+        missing = length - ops.shape(state.hypothesis)[2]
+        return state._replace(hypothesis=ops.pad(state.hypothesis, [[0, 0], [0, 0], [0, missing]]))
+
+    def decode_step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """See `Seq2Seq.decode_step`; with prepended sources, everything is computed again.
+
+        Sources have different lengths, so that targets of one step are at different positions.
+        """
+        if not self.hparams.prepends_inputs:
+            return super().decode_step(ids, step, state)
+        inputs, beams, length = state.sentence, ids.shape[1], ops.shape(state.hypothesis)[2]
+        is_last = ops.equal(ops.arange(length), step - 1)  # [L]; nowhere at step 0
+        targets = ops.where(is_last, ids[..., None], state.hypothesis)  # [B, K, L]
+        features = {
+            "inputs": ops.repeat(inputs, beams, axis=0),  # [B·K, S]
+            "targets": ops.reshape(targets, (-1, length)),
+        }
+        logits = self._logits_of_targets(features, ops.reshape(step, (1,)))  # [B·K, 1, V]
+        logits = ops.reshape(logits, (-1, beams, self.targets_vocab_size))
+        return logits, state._replace(hypothesis=targets)

@@ -1,67 +1,128 @@
-"""What models with recurrent decoders have in common."""
+"""What models with recurrent encoders and decoders have in common."""
 
 import abc
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import AttentionHook
-from t2t_lite.layers.recurrent_attention import RecurrentAttention
-from t2t_lite.models.model_part import ModelPart
-from t2t_lite.models.seq2seq import AttentionLayer, DecodeState, Seq2Seq
+from t2t_lite.layers.recurrent_attention import RecurrentAttention, SourceMemory
+from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder
+from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.seq2seq import AttentionLayer, DecodeState
 
 _States = TypeVar("_States")
 
 
-class RecurrentSeq2Seq(Seq2Seq):
+class Encoded(NamedTuple):
+    """What a recurrent encoder gives its decoder."""
+
+    output: keras.KerasTensor  # [B, S, D]
+    present: keras.KerasTensor  # [B, S], False at padding
+    states: Any = ()  # the state of each layer after its last token, [B, D]
+
+
+class RecurrentSeq2Seq(EncoderDecoder):
     """Base of models whose decoder passes a state of constant size from step to step."""
 
-    encoder_class: ClassVar[type[ModelPart]]
+    encoder_class: ClassVar[type[Encoder]]
 
     def make_layers(self) -> None:
-        """Creates the encoder's layers; a subclass adds its decoder's."""
+        """Creates encoder and decoder."""
         if not self.hparams.num_hidden_layers:
             raise UsageError("hparam num_hidden_layers=0: a recurrent model needs at least 1")
-        # TensorFlow's XLA cannot differentiate a loop with attention inside.
-        self.supports_jit = keras.backend.backend() != "tensorflow"
-        self.encoder_class.add_layers(self)
+        super().make_layers()
 
-    @abc.abstractmethod
-    def _start(self, inputs: keras.KerasTensor, beams: int, training: bool) -> tuple[Any, Any]:
-        """Encodes `inputs` [B, S]; returns what belongs to a sentence and to a hypothesis."""
-
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; the size of the state does not depend on `length`."""
-        return DecodeState(
-            *self._start(inputs, beams, training=False), self.output_projection.kernel()
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        return ForwardFlops(
+            source=self.encoder.flops_per_token(),
+            target=self.decoder.flops_per_token() + flops_per_token(self.softmax_embedding),
         )
 
-    def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`, whose size does not depend on the length."""
-        return state
 
-
-class WithAttention:
-    """Hooks of a model with one attention layer, which has one head."""
+class AttentiveDecoder(Decoder, abc.ABC):
+    """Base of recurrent decoders with one attention layer, which has one head."""
 
     attention: RecurrentAttention
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        # TensorFlow's XLA cannot differentiate a loop with attention inside.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+
+    @abc.abstractmethod
+    def _start(self, memory: Encoded, beams: int) -> tuple[SourceMemory, Any]:
+        """Returns what to attend to, and the state before the first step, [B, K, D]."""
+
+    def start(self, memory: Encoded, beams: int, length: int) -> DecodeState:
+        """See `Decoder.start`."""
+        return DecodeState(*self._start(memory, beams))
+
+    def flops_per_token(self) -> float:
+        """Returns the operations of all layers for one target token."""
+        others = super().flops_per_token() - flops_per_token(self.attention)
+        return others + sum(map(flops_per_token, self.attention.query_layers()))
+
+
+class AttentiveSeq2Seq(RecurrentSeq2Seq):
+    """Base of models with an `AttentiveDecoder`."""
+
+    decoder: AttentiveDecoder
 
     @contextlib.contextmanager
     def hook_attention(self, hook: AttentionHook) -> Iterator[None]:
         """Hooks the attention to the source; see `Seq2Seq.hook_attention`."""
-        self.attention.attention_hook = lambda weights: hook(weights[:, 0])
+        attention = self.decoder.attention
+        attention.attention_hook = lambda weights: hook(weights[:, 0])
         try:
             yield
         finally:
-            self.attention.attention_hook = None
+            attention.attention_hook = None
 
     def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
         """Returns the only attention layer."""
-        return {"encoder_decoder": [self.attention]}
+        return {"encoder_decoder": [self.decoder.attention]}
+
+    def forward_flops(self) -> ForwardFlops:
+        """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
+        flops, attention = super().forward_flops(), self.decoder.attention
+        return dataclasses.replace(
+            flops,
+            source=flops.source + sum(map(flops_per_token, attention.key_layers())),
+            target_source=attention.flops_per_pair(),
+        )
+
+
+def scan_steps(step: Callable[..., _States], start: _States, *known: keras.KerasTensor) -> _States:
+    """Takes the steps of a search with one beam and known tokens, for training.
+
+    Args:
+        step: maps the state before a position, and all that is known of the position, each
+            [B, 1, F], to the state after it.
+        start: the state before the first position, [B, 1, D].
+        *known: [B, T, F]: products with embeddings, which need no loop, and dropout masks, which
+            are drawn before the loop, because a compiled loop would not advance the seeds.
+
+    Returns:
+        The states after all positions, [B, T, D].
+    """
+    borders = list(itertools.accumulate(part.shape[-1] for part in known[:-1]))
+
+    def take(before: _States, now: keras.KerasTensor) -> tuple[_States, _States]:
+        after = step(before, *(ops.split(now, borders, axis=-1) if borders else [now]))
+        return after, after
+
+    # Packed: `scan` takes only one tensor of unknown length.
+    packed = ops.swapaxes(ops.concatenate(known, axis=-1), 0, 1)[:, :, None]  # [T, B, 1, F]
+    _, states = ops.scan(take, start, packed)
+    return keras.tree.map_structure(lambda part: ops.swapaxes(part[:, :, 0], 0, 1), states)
 
 
 def repeat_states(states: _States, beams: int) -> _States:

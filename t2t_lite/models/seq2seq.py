@@ -5,8 +5,7 @@ takes one step of all hypotheses at a time. Search uses only this protocol.
 """
 
 import abc
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -24,7 +23,6 @@ from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import ForwardFlops
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
-from t2t_lite.models.model_part import ModelPart
 from t2t_lite.models.output_projection import OutputProjection
 
 # {"inputs": [B, S], "targets": [B, T]}, integer ids, 0 at padding.
@@ -33,10 +31,6 @@ Features = dict[str, keras.KerasTensor]
 _SIDES = ("inputs", "targets")
 
 _Result = TypeVar("_Result")
-
-# Attributes with the parts of a model, and with those that a model derives from its own layers.
-_PARTS = ("encoder", "decoder")
-_VIEWS = ("_encoder_view", "_decoder_view")
 
 
 class AttentionLayer(Protocol):
@@ -66,8 +60,7 @@ class DecodeState(NamedTuple):
 class Seq2Seq(HParamsModel, abc.ABC):
     """Base of all models.
 
-    A subclass creates its layers in `make_layers`. It may also do so in its constructor, inside
-    `default_policy(self.dtype_policy)`, as in version 0.1.
+    A subclass creates its layers in `make_layers`.
 
     Args:
         hparams: an object of `hparams_class`, or the name of a registered set.
@@ -86,6 +79,10 @@ class Seq2Seq(HParamsModel, abc.ABC):
     # Whether the model gives each source one label, and nothing else.
     only_labels: ClassVar[bool] = False
 
+    # A model that has such parts: Keras models or layers that own their weights.
+    encoder: Any = None
+    decoder: Any = None
+
     def __init__(
         self,
         hparams: BasicHParams | str,
@@ -99,13 +96,18 @@ class Seq2Seq(HParamsModel, abc.ABC):
                 f"{type(self).__name__} needs a source, and the problem has no inputs: for a "
                 "language model use --model=transformer or attention_lm"
             )
-        self.inputs_vocab_size: int = inputs_vocab_size
+        self.inputs_vocab_size = inputs_vocab_size
         self.targets_vocab_size = targets_vocab_size
         with default_policy(self.dtype_policy):
             self._make_embeddings()
-            self.output_projection = OutputProjection(self.softmax_embedding)
+            self.output_projection = self._make_output_projection()
             self.make_layers()
         self.built = True  # layers create their variables when constructed
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether there is a source: language models have none."""
+        return self.inputs_vocab_size != 0
 
     def _make_embeddings(self) -> None:
         """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
@@ -125,6 +127,10 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def _make_softmax_embedding(self) -> Embedding:
         """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
         return make_embedding(self.hparams, self.targets_vocab_size)
+
+    def _make_output_projection(self) -> OutputProjection:
+        """Creates what maps the decoder's output to logits."""
+        return OutputProjection(self.softmax_embedding)
 
     def vocabulary_rows(self) -> Iterator[VocabularyRows]:
         """Yields the weights with a row for each id of a vocabulary; a shared one several times."""
@@ -244,59 +250,6 @@ class Seq2Seq(HParamsModel, abc.ABC):
         """Returns the operations of a forward pass; zeros if the model does not count them."""
         return ForwardFlops()
 
-    # ---- parts
-
-    # The parts that work on their own, if there are any.
-    encoder_class: ClassVar[type[ModelPart] | None] = None
-    decoder_class: ClassVar[type[ModelPart] | None] = None
-
-    @functools.cached_property
-    def encoder(self) -> Any:
-        """The encoder as a model, ids [B, S] -> [B, S, D], sharing this model's layers.
-
-        Raises:
-            UsageError: the model has no separate part of this kind.
-        """
-        return self._encoder_view
-
-    @functools.cached_property
-    def decoder(self) -> Any:
-        """The decoder as a model, ids [B, T] and the encoder's output -> [B, T, D]; shares layers.
-
-        Raises:
-            UsageError: the model has no separate part of this kind.
-        """
-        return self._decoder_view
-
-    # A subclass may keep layers of its own in `encoder` and `decoder`; these remain.
-    @functools.cached_property
-    def _encoder_view(self) -> Any:
-        return self._part(self.encoder_class, self.inputs_embedding, "encoder")
-
-    @functools.cached_property
-    def _decoder_view(self) -> Any:
-        return self._part(self.decoder_class, self.targets_embedding, "decoder")
-
-    def _part(self, part: type[ModelPart] | None, embedding: Embedding, name: str) -> ModelPart:
-        if part is None or (name == "encoder" and not self.has_inputs):
-            raise UsageError(f"{type(self).__name__} has no {name} that works on its own")
-        return part(self.hparams, embedding, layers_of=self, name=f"{self.name}_{name}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _PARTS:
-            super().__setattr__(name, value)
-            return
-        attributes = self.__dict__
-        attributes["_own_parts"] = {*attributes.get("_own_parts", ()), name}
-        attributes.setdefault(name, None)  # Keras reads the old value; do not derive one
-        super().__setattr__(name, value)
-        attributes.setdefault(name, value)  # PyTorch keeps layers elsewhere, where none is found
-
-    def __dir__(self) -> Iterable[str]:
-        # Keras saves the attributes listed here, and would save shared layers as the encoder's.
-        hidden = {*_PARTS, *_VIEWS} - vars(self).get("_own_parts", set())
-        return [name for name in super().__dir__() if name not in hidden]
-
     # ---- attention
 
     @property
@@ -329,9 +282,12 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Encodes `inputs` [B, S]; allocates state for `length` steps of `beams` hypotheses."""
 
-    @abc.abstractmethod
     def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Extends the state to `length` steps in total, keeping its content."""
+        """Extends the state to `length` steps in total, keeping its content.
+
+        By default, its size does not depend on the length.
+        """
+        return state
 
     @abc.abstractmethod
     def decode_step(
@@ -344,17 +300,13 @@ class Seq2Seq(HParamsModel, abc.ABC):
 
         Args:
             ids: [B, K], the previous tokens; ignored at step 0, where the decoder starts
-                (by default from a zero vector, see `_embed_step`).
+                (from a zero vector: see `Embedding.step`).
             step: position of the token to predict, a scalar counted from 0.
             state: from `start_decoding` or the previous step.
 
         Returns:
             Logits [B, K, V] and the new state.
         """
-
-    def _embed_step(self, ids: keras.KerasTensor, step: keras.KerasTensor) -> keras.KerasTensor:
-        """Embeds `ids` [B, K] as the inputs [B, K, D] of a decoding step; zero at step 0."""
-        return self.targets_embedding(ops.where(ops.equal(step, 0), ops.zeros_like(ids), ids))
 
     # ---- Keras
 

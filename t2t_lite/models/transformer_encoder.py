@@ -14,7 +14,7 @@ from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_embedding
-from t2t_lite.models.output_projection import EXCLUDED, GivenLogits
+from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, VocabularyRows
 from t2t_lite.models.transformer_parts import TransformerEncoder
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
@@ -45,7 +45,6 @@ class TransformerClassifier(Seq2Seq):
 
     hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
     hparams: TransformerHParams
-    encoder_class: ClassVar[type[TransformerEncoder]] = TransformerEncoder
     only_labels: ClassVar[bool] = True
 
     def make_layers(self) -> None:
@@ -57,17 +56,21 @@ class TransformerClassifier(Seq2Seq):
                 f"targets_vocab_size={self.targets_vocab_size}: expected the number of classes and "
                 "2 more, for padding and EOS"
             )
-        self.encoder_class.add_layers(self)
+        self.encoder = TransformerEncoder(
+            h, self.inputs_embedding, seeds=self.seeds, name=f"{self.name}_encoder"
+        )
         self.class_projection = Projection(
             h.hidden_size, (classes,), h.initializer_gain, use_bias=True
         )
-        self.output_projection = GivenLogits()
         self._attention_hook: AttentionHook | None = None
 
     def _make_embeddings(self) -> None:
         """Creates one matrix: labels are not embedded."""
         self.inputs_embedding = make_embedding(self.hparams, self.inputs_vocab_size)
         self.targets_embedding = self.softmax_embedding = self.inputs_embedding
+
+    def _make_output_projection(self) -> OutputProjection:
+        return GivenLogits()
 
     def vocabulary_rows(self) -> Iterator[VocabularyRows]:
         """See `Seq2Seq.vocabulary_rows`; a class is a column of the kernel."""
@@ -87,7 +90,7 @@ class TransformerClassifier(Seq2Seq):
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Returns the logits [B, V] of the first symbol, and the weights [B, S] of the mean."""
-        encoded, _ = self._encoder_view.encode(inputs, training)
+        encoded, _ = self.encoder.encode(inputs, training)
         present = ops.cast(ops.not_equal(inputs, 0), "float32")
         weights = present / ops.maximum(ops.sum(present, axis=1, keepdims=True), 1.0)
         mean = ops.sum(ops.cast(encoded, "float32") * weights[..., None], axis=1)  # [B, D]
@@ -108,7 +111,7 @@ class TransformerClassifier(Seq2Seq):
         """Counts the operations of a forward pass; see `Seq2Seq.forward_flops`."""
         attention = self.attention_layers()["encoder"]
         return ForwardFlops(
-            source=flops_per_token(self.encoder_layers),
+            source=flops_per_token(self.encoder.stack),
             target=flops_per_token(self.class_projection),
             source_source=sum(layer.flops_per_pair() for layer in attention),
         )
@@ -124,16 +127,12 @@ class TransformerClassifier(Seq2Seq):
 
     def attention_layers(self) -> Mapping[str, Sequence[MultiHeadAttention]]:
         """Returns the encoder's self-attention; see `Seq2Seq.attention_layers`."""
-        layers = self.encoder_layers
+        layers = self.encoder.stack
         return {"encoder": [attention for layer in layers for attention in layer.self_attentions]}
 
     def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
         """Classifies `inputs` [B, S]; a hypothesis has nothing of its own."""
         return DecodeState(self._classified(inputs), ops.zeros((ops.shape(inputs)[0], beams, 0)))
-
-    def grow(self, state: DecodeState, length: int) -> DecodeState:
-        """Returns `state`, whose size does not depend on the length."""
-        return state
 
     def decode_step(
         self,

@@ -1,4 +1,4 @@
-"""The Transformer's encoder and decoder as Keras models, and the factory of their sub-layers."""
+"""The Transformer's encoder and decoder as Keras models."""
 
 import functools
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from t2t_lite.layers.attention import (
 )
 from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
 from t2t_lite.layers.position import Position
@@ -27,73 +28,29 @@ from t2t_lite.layers.recomputation import recomputed
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.models.hparams_model import HParamsModel, make_mixture, require_choice
-from t2t_lite.models.model_part import Encoder, ModelPart
-from t2t_lite.models.seq2seq import shift_right
+from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
+from t2t_lite.models.hparams_model import make_mixture, require_choice
+from t2t_lite.models.seq2seq import DecodeState, shift_right
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
 _TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
 
 
-class SublayerFactory:
-    """Makes the sub-layers of a model or of a part, from its hparams and its seed generator.
+class TransformerPart(ModelPart):
+    """Base of encoder and decoder: positions, a stack of layers, and an end."""
 
-    Args:
-        owner: the model or part.
-    """
+    hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+    hparams: TransformerHParams
+    stack: Stack
 
-    def __init__(self, owner: HParamsModel) -> None:
-        hparams, seeds = owner.hparams, owner.seeds
-        assert isinstance(hparams, TransformerHParams)
-        self.owner = owner
-        self.hparams = hparams
-        self.seeds = seeds
-        self._attention: dict[str, Any] = {
-            "key_channels": hparams.key_channels,
-            "value_channels": hparams.value_channels,
-            "dropout_rate": hparams.attention_dropout,
-            "gain": hparams.initializer_gain,
-            "seeds": seeds,
-        }
-        self._layer: dict[str, Any] = {
-            "before": hparams.layer_preprocess_sequence,
-            "after": hparams.layer_postprocess_sequence,
-            "dropout_rate": hparams.layer_prepostprocess_dropout,
-            "epsilon": hparams.norm_epsilon,
-            "seeds": seeds,
-        }
-
-    def position(self) -> Position:
-        """Makes the layer that adds positions to embeddings."""
-        return Position(self.hparams.pos, self.hparams.hidden_size, self.hparams.max_length)
-
-    def dropout(self) -> Dropout:
-        """Makes the dropout of embeddings."""
-        return Dropout(self.hparams.layer_prepostprocess_dropout, self.seeds)
-
-    def encoder_layers(self) -> Stack:
-        """Makes the encoder's layers."""
-        return Stack(
-            EncoderLayer(self._self_attention(), self._feed_forward(), **self._layer)
-            for _ in range(self.hparams.encoder_layers)
-        )
-
-    def decoder_layers(self) -> Stack:
-        """Makes the decoder's layers."""
-        return Stack(
-            DecoderLayer(
-                self._self_attention(),
-                self._source_attention() if self.owner.has_inputs else None,
-                self._feed_forward(),
-                **self._layer,
-            )
-            for _ in range(self.hparams.decoder_layers)
-        )
-
-    def end(self) -> LayerSteps:
-        """Makes the end of a stack: a normalisation for pre-norm; post-norm layers include it."""
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
         h = self.hparams
-        return LayerSteps(
+        self.position = Position(h.pos, h.hidden_size, h.max_length)
+        self.dropout = Dropout(h.layer_prepostprocess_dropout, self.seeds)
+        self.stack = self._make_stack()
+        # A normalisation for pre-norm; post-norm layers include it.
+        self.end = LayerSteps(
             h.layer_preprocess_sequence,
             h.hidden_size,
             h.layer_prepostprocess_dropout,
@@ -101,20 +58,35 @@ class SublayerFactory:
             self.seeds,
         )
 
-    def target_space(self) -> keras.Variable | None:
-        """Adds a weight to the owner for all the encoder's inputs, if the hparams ask for it."""
-        if not self.hparams.use_target_space_embedding:
-            return None
-        return self.owner.add_weight(
-            shape=(_TARGET_SPACES, self.hparams.hidden_size),
-            initializer="glorot_uniform",
-            name="target_space",
-        )
+    def _make_stack(self) -> Stack:
+        raise NotImplementedError
 
-    def _self_attention(self, heads: int | None = None) -> SelfAttention:
+    def _layer_arguments(self) -> dict[str, Any]:
+        """Returns what all layers take."""
         h = self.hparams
-        heads = h.num_heads if heads is None else heads
-        sizes: dict[str, Any] = {**self._attention, "neighborhood": h.attention_neighborhood}
+        return {
+            "before": h.layer_preprocess_sequence,
+            "after": h.layer_postprocess_sequence,
+            "dropout_rate": h.layer_prepostprocess_dropout,
+            "epsilon": h.norm_epsilon,
+            "seeds": self.seeds,
+        }
+
+    def _attention_arguments(self) -> dict[str, Any]:
+        """Returns what all attention takes."""
+        h = self.hparams
+        return {
+            "key_channels": h.key_channels,
+            "value_channels": h.value_channels,
+            "dropout_rate": h.attention_dropout,
+            "gain": h.initializer_gain,
+            "seeds": self.seeds,
+        }
+
+    def _self_attention(self, heads: int = 0) -> SelfAttention:
+        h = self.hparams
+        heads = heads or h.num_heads
+        sizes = {**self._attention_arguments(), "neighborhood": h.attention_neighborhood}
         if h.self_attention_type == "dot_product":
             return SelfAttention(h.hidden_size, heads, **sizes)
         if h.self_attention_type == "dot_product_relative":
@@ -126,7 +98,7 @@ class SublayerFactory:
 
     def _source_attention(self) -> EncoderDecoderAttention:
         h = self.hparams
-        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention)
+        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention_arguments())
 
     def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
         h = self.hparams
@@ -137,21 +109,13 @@ class SublayerFactory:
             )
         if h.ffn_layer == "local_moe":
             return make_mixture(h, h.hidden_size, h.relu_dropout, self.seeds)
-        sizes: dict[str, Any] = {
-            **self._attention,
+        sizes = {
+            **self._attention_arguments(),
             "key_channels": h.parameter_attention_key_channels or h.hidden_size,
             "value_channels": h.parameter_attention_value_channels or h.hidden_size,
         }
         heads = h.parameter_attention_heads or h.num_heads
         return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
-
-
-class _TransformerPart(ModelPart):
-    """Base of encoder and decoder."""
-
-    hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
-    hparams: TransformerHParams
-    sublayers: ClassVar[type[SublayerFactory]] = SublayerFactory
 
     def _run(
         self, layer: keras.layers.Layer, training: bool, **mask: keras.KerasTensor
@@ -159,7 +123,7 @@ class _TransformerPart(ModelPart):
         """Returns a function from the layer's input tensors to its output.
 
         Args:
-            layer: of the encoder or decoder.
+            layer: of the stack.
             training: whether dropout is on.
             **mask: [B, L], False at padding, by the name of the layer's argument for it.
         """
@@ -169,7 +133,7 @@ class _TransformerPart(ModelPart):
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class TransformerEncoder(_TransformerPart, Encoder):
+class TransformerEncoder(TransformerPart, Encoder):
     """The encoder: ids [B, S] -> [B, S, D], with a Keras mask that is False at padding (id 0).
 
     Examples:
@@ -181,45 +145,35 @@ class TransformerEncoder(_TransformerPart, Encoder):
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a Transformer whose layers it shares (default: new layers).
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    shared_names: ClassVar[tuple[str, ...]] = (
-        "inputs_embedding",
-        "inputs_position",
-        "dropout",
-        "encoder_layers",
-        "encoder_end",
-        "target_space",
-    )
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        self.target_space = None
+        if self.hparams.use_target_space_embedding:
+            shape = (_TARGET_SPACES, self.hparams.hidden_size)
+            self.target_space = self.add_weight(shape, "glorot_uniform", name="target_space")
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        make = cls.sublayers(owner)
-        owner.inputs_position = make.position()
-        owner.dropout = make.dropout()
-        owner.encoder_layers = make.encoder_layers()
-        owner.encoder_end = make.end()
-        owner.target_space = make.target_space()
-
-    def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Encodes `inputs` [B, S]; returns [B, S, D]."""
-        return self.encode(inputs, training)[0]
+    def _make_stack(self) -> Stack:
+        return Stack(
+            EncoderLayer(self._self_attention(), self._feed_forward(), **self._layer_arguments())
+            for _ in range(self.hparams.encoder_layers)
+        )
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """Encodes `inputs` [B, S]; returns [B, S, D] and the padding bias [B, 1, 1, S]."""
         padding = padding_bias(inputs)
-        x = self.inputs_embedding(inputs)
+        x = self.embedding(inputs)
         if self.target_space is not None:
             x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
-        x = self.inputs_position(x, ops.arange(ops.shape(inputs)[1]))
+        x = self.position(x, ops.arange(ops.shape(inputs)[1]))
         x = self.dropout(x, training=training)
         x = self._run_layers(x, padding, self.compute_mask(inputs), training)
-        return self.encoder_end(x, x, training=training), padding
+        return self.end(x, x, training=training), padding
 
     def _run_layers(
         self,
@@ -236,13 +190,13 @@ class TransformerEncoder(_TransformerPart, Encoder):
             mask: [B, S], False at padding.
             training: whether dropout is on.
         """
-        for layer in self.encoder_layers:
+        for layer in self.stack:
             x = self._run(layer, training, mask=mask)(x, padding)
         return x
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class TransformerDecoder(_TransformerPart):
+class TransformerDecoder(TransformerPart, Decoder):
     """The decoder: ids [B, T] and the encoder's output [B, S, D] -> [B, T, D].
 
     Position t depends only on targets before t; the decoder shifts them right.
@@ -250,72 +204,61 @@ class TransformerDecoder(_TransformerPart):
     Args:
         hparams: a `TransformerHParams`, or the name of a registered set.
         embedding: V, or a layer to share.
-        layers_of: a Transformer whose layers it shares (default: new layers).
+        has_inputs: whether there is a source; the decoder of a language model has none.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
     """
 
-    shared_names: ClassVar[tuple[str, ...]] = (
-        "targets_embedding",
-        "targets_position",
-        "dropout",
-        "decoder_layers",
-        "decoder_end",
-    )
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        embedding: int | Embedding,
+        *,
+        has_inputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.has_inputs = has_inputs  # before the layers, which depend on it
+        super().__init__(hparams, embedding, **kwargs)
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        make = cls.sublayers(owner)
-        owner.targets_position = make.position()
-        owner.dropout = make.dropout()
-        owner.decoder_layers = make.decoder_layers()
-        owner.decoder_end = make.end()
+    def _make_stack(self) -> Stack:
+        return Stack(
+            DecoderLayer(
+                self._self_attention(),
+                self._source_attention() if self.has_inputs else None,
+                self._feed_forward(),
+                **self._layer_arguments(),
+            )
+            for _ in range(self.hparams.decoder_layers)
+        )
 
     def call(
         self,
         targets: keras.KerasTensor,
-        encoder_output: keras.KerasTensor | None = None,
+        memory: Any = None,
         training: bool = False,
-        encoder_output_mask: keras.KerasTensor | None = None,
+        memory_mask: Any = None,
     ) -> keras.KerasTensor:
         """Maps `targets` [B, T] to [B, T, D].
 
         Args:
             targets: ids, not shifted.
-            encoder_output: [B, S, D]; None for a language model.
+            memory: the encoder's output [B, S, D], or the result of its `encode`; None for a
+                language model.
             training: whether dropout is on.
-            encoder_output_mask: [B, S], False at padding; Keras passes the mask of the
-                encoder's output.
+            memory_mask: [B, S], False at padding; Keras passes the mask of the encoder's output.
 
         Raises:
-            UsageError: `encoder_output` is missing.
+            UsageError: `memory` is missing.
         """
-        if encoder_output is None and self.has_inputs:
+        if memory is None and self.has_inputs:
             raise UsageError(f"{type(self).__name__} needs the encoder's output [B, S, D]")
-        return self.decode(targets, encoder_output, mask_bias(encoder_output_mask), training)
-
-    def input_signature(self) -> list[Any]:
-        """Returns the specs of the arguments that `export` lets its callers pass."""
-        memory = keras.InputSpec(
-            shape=(None, None, self.hparams.hidden_size), dtype=self.compute_dtype
-        )
-        return [*super().input_signature(), memory][: 1 + self.has_inputs]
-
-    def decode(
-        self,
-        targets: keras.KerasTensor,
-        encoder_output: keras.KerasTensor | None,
-        padding: keras.KerasTensor,
-        training: bool = False,
-    ) -> keras.KerasTensor:
-        """Maps `targets` [B, T] to [B, T, D], given the results of `TransformerEncoder.encode`."""
+        encoded = isinstance(memory, tuple)
+        encoder_output, padding = memory if encoded else (memory, mask_bias(memory_mask))
         length = ops.shape(targets)[1]
-        x = shift_right(self.targets_embedding(targets))
-        x = self.targets_position(x, ops.arange(length))
+        x = self.position(shift_right(self.embedding(targets)), ops.arange(length))
         x = self.dropout(x, training=training)
         mask = ops.not_equal(targets, 0)
         x = self._run_layers(x, encoder_output, causal_bias(length), padding, mask, training)
-        return self.decoder_end(x, x, training=training)
+        return self.end(x, x, training=training)
 
     def _run_layers(
         self,
@@ -336,6 +279,55 @@ class TransformerDecoder(_TransformerPart):
             mask: [B, T], False at the target's padding.
             training: whether dropout is on.
         """
-        for layer in self.decoder_layers:
+        for layer in self.stack:
             x = self._run(layer, training, x_mask=mask)(x, encoder_output, causal, padding)
         return x
+
+    def start(self, memory: Any, beams: int, length: int) -> DecodeState:
+        """Computes keys and values of the source once; see `Decoder.start`."""
+        encoder_output, padding = memory
+        batch = ops.shape(encoder_output)[0]
+        return DecodeState(
+            sentence={
+                "memory": [layer.memory(encoder_output) for layer in self.stack],
+                "padding": padding,
+            },
+            hypothesis=[layer.empty_cache(batch, beams, length) for layer in self.stack],
+        )
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Lengthens every cache to `length` positions."""
+        return state._replace(hypothesis=[cache.grown(length) for cache in state.hypothesis])
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Decoder.step`."""
+        # All beams [B, K, D] of a sentence are at the same position.
+        x = self.position(self.embedding.step(ids, step), ops.reshape(step, (1,)))
+        x, caches = self._step_layers(x, step, state)
+        return self.end(x, x), state._replace(hypothesis=caches)
+
+    def _step_layers(
+        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, list[Any]]:
+        """Runs one position `x` [B, K, D] through all layers; returns it and their caches."""
+        padding = state.sentence["padding"]
+        caches = []
+        for layer, cache, memory in zip(
+            self.stack, state.hypothesis, state.sentence["memory"], strict=True
+        ):
+            x, cache = layer.step(x, cache, step, memory, padding)
+            caches.append(cache)
+        return x, caches
+
+    def input_signature(self) -> list[Any]:
+        """Returns the specs of the arguments that `export` lets its callers pass."""
+        memory = keras.InputSpec(
+            shape=(None, None, self.hparams.hidden_size), dtype=self.compute_dtype
+        )
+        return [*super().input_signature(), memory][: 1 + self.has_inputs]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "has_inputs": self.has_inputs}

@@ -11,17 +11,16 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.universal_transformer import UniversalTransformerHParams
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
+from t2t_lite.models.encoder_decoder import Decoder, Encoder
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import HParamsModel, require_choice
+from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
 
 
-def _steps(owner: HParamsModel) -> UniversalSteps:
+def _steps(h: UniversalTransformerHParams) -> UniversalSteps:
     """Makes the recurrent steps of one stack."""
-    h = owner.hparams
-    assert isinstance(h, UniversalTransformerHParams)
     if h.recurrence_type == "basic":
         return UniversalSteps(h.hidden_size, h.num_rec_steps)
     return AdaptiveSteps(
@@ -41,13 +40,11 @@ class UniversalEncoder(TransformerEncoder):
 
     hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
     hparams: UniversalTransformerHParams
-    shared_names: ClassVar[tuple[str, ...]] = (*TransformerEncoder.shared_names, "encoder_steps")
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        super().add_layers(owner)
-        owner.encoder_steps = _steps(owner)
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        self.steps = _steps(self.hparams)
 
     def _run_layers(
         self,
@@ -56,8 +53,8 @@ class UniversalEncoder(TransformerEncoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.encoder_layers[0], training, mask=mask)
-        return self.encoder_steps(
+        run = self._run(self.stack[0], training, mask=mask)
+        return self.steps(
             x, transform=lambda y, step: run(y, padding), training=training, mask=mask
         )
 
@@ -68,13 +65,11 @@ class UniversalDecoder(TransformerDecoder):
 
     hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
     hparams: UniversalTransformerHParams
-    shared_names: ClassVar[tuple[str, ...]] = (*TransformerDecoder.shared_names, "decoder_steps")
 
-    @classmethod
-    def add_layers(cls, owner: HParamsModel) -> None:
-        """See `ModelPart.add_layers`."""
-        super().add_layers(owner)
-        owner.decoder_steps = _steps(owner)
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        self.steps = _steps(self.hparams)
 
     def _run_layers(
         self,
@@ -85,14 +80,35 @@ class UniversalDecoder(TransformerDecoder):
         mask: keras.KerasTensor,
         training: bool,
     ) -> keras.KerasTensor:
-        run = self._run(self.decoder_layers[0], training, x_mask=mask)
-        memory = self.decoder_layers[0].memory(encoder_output)  # the same at every step
-        return self.decoder_steps(
+        run = self._run(self.stack[0], training, x_mask=mask)
+        memory = self.stack[0].memory(encoder_output)  # the same at every step
+        return self.steps(
             x,
             transform=lambda y, step: run(y, memory, causal, padding),
             training=training,
             mask=mask,
         )
+
+    def start(self, memory: Any, beams: int, length: int) -> DecodeState:
+        """Gives every recurrent step a cache of its own; see `Decoder.start`."""
+        state = super().start(memory, beams, length)
+        return state._replace(hypothesis=state.hypothesis * self.hparams.max_steps)
+
+    def _step_layers(
+        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, list[Any]]:
+        (layer,), (memory,) = self.stack, state.sentence["memory"]
+        caches = []
+
+        def transform(y: keras.KerasTensor, number: int) -> keras.KerasTensor:
+            y, cache = layer.step(
+                y, state.hypothesis[number], step, memory, state.sentence["padding"]
+            )
+            caches.append(cache)
+            return y
+
+        x = self.steps(x, ops.reshape(step, (1,)), transform=transform)
+        return x, caches
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -112,8 +128,8 @@ class UniversalTransformer(Transformer):
 
     hparams_class: ClassVar[type[BasicHParams]] = UniversalTransformerHParams
     hparams: UniversalTransformerHParams
-    encoder_class: ClassVar[type[TransformerEncoder]] = UniversalEncoder
-    decoder_class: ClassVar[type[TransformerDecoder]] = UniversalDecoder
+    encoder_class: ClassVar[type[Encoder]] = UniversalEncoder
+    decoder_class: ClassVar[type[Decoder]] = UniversalDecoder
     can_lack_inputs: ClassVar[bool] = False
 
     def make_layers(self) -> None:
@@ -123,15 +139,13 @@ class UniversalTransformer(Transformer):
         require_choice(self.hparams, "prepend_mode", "none")
         require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
         super().make_layers()
-        self.encoder_steps = _steps(self)
-        self.decoder_steps = _steps(self)
 
     def forward_flops(self) -> ForwardFlops:
         """Counts the operations of a forward pass, adaptive steps at their maximum number."""
         once = super().forward_flops()
         steps = self.hparams.max_steps
         softmax = flops_per_token(self.softmax_embedding)
-        memory = flops_per_token(self.decoder_layers[0].source_attention.kv)
+        memory = flops_per_token(self.decoder.stack[0].source_attention.kv)
         halting = 2.0 * self.hparams.hidden_size if self.hparams.recurrence_type == "act" else 0.0
         return ForwardFlops(
             source=(once.source - memory + halting) * steps + memory,
@@ -155,24 +169,3 @@ class UniversalTransformer(Transformer):
 
         with super().hook_attention(at_last_step):
             yield
-
-    def start_decoding(self, inputs: keras.KerasTensor, beams: int, length: int) -> DecodeState:
-        """Encodes `inputs` [B, S]; every recurrent step gets a cache of its own."""
-        state = super().start_decoding(inputs, beams, length)
-        return state._replace(hypothesis=state.hypothesis * self.hparams.max_steps)
-
-    def _step_layers(
-        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
-    ) -> tuple[keras.KerasTensor, list[Any]]:
-        (layer,), (memory,) = self.decoder_layers, state.sentence["memory"]
-        caches = []
-
-        def transform(y: keras.KerasTensor, number: int) -> keras.KerasTensor:
-            y, cache = layer.step(
-                y, state.hypothesis[number], step, memory, state.sentence["padding"]
-            )
-            caches.append(cache)
-            return y
-
-        x = self.decoder_steps(x, ops.reshape(step, (1,)), transform=transform)
-        return x, caches

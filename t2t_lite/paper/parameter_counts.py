@@ -40,9 +40,7 @@ class ParameterCount:
         small = hparams.copy(num_hidden_layers=1, num_encoder_layers=0, num_decoder_layers=0)
         model = abstract_model(small, 1)
         assert isinstance(model, Transformer)
-        encoder, decoder = (
-            size(stack[0]) for stack in (model.encoder_layers, model.decoder_layers)
-        )
+        encoder, decoder = (size(part.stack[0]) for part in (model.encoder, model.decoder))
         embeddings = (model.inputs_embedding, model.targets_embedding, model.softmax_embedding)
         by_subword = sum({id(one): size(one) for one in embeddings}.values())
         layers = (hparams.encoder_layers - 1) * encoder + (hparams.decoder_layers - 1) * decoder

@@ -208,7 +208,7 @@ def _symbols_of(encoder: TextEncoder, side: str) -> list[str]:
 
 
 def _by_name(model: Seq2Seq) -> dict[str, keras.Variable]:
-    """Returns the weights by attribute path, `encoder_layers/layer_0/...`, as in checkpoints.
+    """Returns the weights by attribute path, `encoder/stack/layer_0/...`, as in checkpoints.
 
     (Keras's own paths depend on how many layers the process has created.)
     """

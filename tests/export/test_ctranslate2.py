@@ -56,7 +56,7 @@ def tiny(**changes) -> keras.Model:
     for weight in model.weights:  # norms and biases, which would be 1 and 0
         if weight.name in ("gamma", "beta", "bias"):
             weight.assign(weight + keras.random.normal(weight.shape, stddev=0.1, seed=1))
-    for layer in model.decoder_layers:
+    for layer in model.decoder.stack:
         kernel = layer.source_attention.output_projection.kernel
         kernel.assign(kernel * 2.0)
     matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix) * 3.0
@@ -144,7 +144,7 @@ def decided(tmp_path_factory):
     matrix[1] *= 2.0
     model.softmax_embedding.matrix.assign(matrix)
     steps = np.arange(LIMIT, dtype=np.float32)[:, None]  # EOS becomes likelier with each
-    model.targets_position.table.assign((steps - 8) * matrix[1] / np.linalg.norm(matrix[1]))
+    model.decoder.position.table.assign((steps - 8) * matrix[1] / np.linalg.norm(matrix[1]))
     return model, translator(model, tmp_path_factory.mktemp("decided"))
 
 
@@ -250,9 +250,9 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
     run = run_folder.create_run(flags, hparams, str(data_dir))
     keras.utils.set_random_seed(8)
     model = run.build_model()
-    table = keras.ops.convert_to_numpy(model.targets_position.table).copy()
+    table = keras.ops.convert_to_numpy(model.decoder.position.table).copy()
     table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
-    model.targets_position.table.assign(table)
+    model.decoder.position.table.assign(table)
     step = tf.Variable(7, dtype=tf.int64)
     tf.train.Checkpoint(model=model, step=step).write(str(run.folder / "model.ckpt-7"))
     return run

@@ -81,8 +81,8 @@ def test_the_last_layer_is_what_a_search_sees(kind, model):
 
 def test_the_first_layer_by_hand():
     model = make_model("post_norm")
-    layer = model.encoder_layers[0].attention
-    x = model.inputs_position(model.inputs_embedding(np.array([SOURCE])), np.arange(S))
+    layer = model.encoder.stack[0].attention
+    x = model.encoder.position(model.inputs_embedding(np.array([SOURCE])), np.arange(S))
     queries, keys, _ = np.split(np.array(layer.qkv(x))[0], 3, axis=-1)  # [S, H·d] each
     d = queries.shape[-1] // HEADS
     for head, found in enumerate(attention_maps(model, SOURCE, TARGET)["encoder"][0]):

@@ -37,16 +37,16 @@ def test_layers_compute_what_those_of_t2t_do(golden):
     model = ByteNet("bytenet_base", 3, 3, hidden_size=9, num_hidden_layers=2, num_block_repeat=1)
     weights = f"{UNIT}/weights/bytenet"
     for side in ("encoder", "decoder"):
-        (block,) = getattr(model, f"{side}_blocks")
+        (block,) = getattr(model, side).blocks
         assign_norm(block.norm, units, f"{weights}/{side}/repeat_0/lnorm")
         assign_chain(block.chain, units, f"{weights}/{side}/repeat_0/residual_conv")
-    assign_chain(model.decoder_start, units, f"{weights}/conv_block")
+    assign_chain(model.decoder.first, units, f"{weights}/conv_block")
 
     x, targets = (units[f"{UNIT}/{name}"][:, :, 0] for name in ("x", "targets"))
     x, targets = (np.pad(a, [(0, 0), (0, 50 - a.shape[1]), (0, 0)]) for a in (x, targets))
-    encoded = model.encoder_blocks[0](x)
-    y = model.decoder_start(ops.concatenate([encoded, shift_right(targets)], axis=-1))
-    y = model.decoder_blocks[0](y)
+    encoded = model.encoder.blocks[0](x)
+    y = model.decoder.first(ops.concatenate([encoded, shift_right(targets)], axis=-1))
+    y = model.decoder.blocks[0](y)
     wanted = units[f"{UNIT}/out"][:, :, 0]
     assert_close(y, wanted, terms_of(model, 50))
 
@@ -72,9 +72,9 @@ def test_targets_beyond_the_unfolding_see_zeros():
     encoded = np.zeros((1, 6, 16), np.float32)
     encoded[:, :2] = model.encoder.encode(features["inputs"])
     x = shift_right(model.targets_embedding(features["targets"])) + encoded
-    for block in model.decoder_blocks:
+    for block in model.decoder.blocks:
         x = block(x)
-    wanted = model.output_projection(ops.relu(model.head(x)))
+    wanted = model.output_projection(ops.relu(model.decoder.head(x)))
     assert_close(logits, wanted, terms_of(model, 6))
 
 

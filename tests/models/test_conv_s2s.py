@@ -64,15 +64,15 @@ def variables(model):
     """Our variables by fairseq's names."""
     named = {
         "encoder.embed_tokens.weight": model.inputs_embedding.matrix,
-        "encoder.embed_positions.weight": model.inputs_position.table,
+        "encoder.embed_positions.weight": model.encoder.position.table,
         "decoder.embed_tokens.weight": model.targets_embedding.matrix,
-        "decoder.embed_positions.weight": model.targets_position.table,
-        "decoder.fc3.bias": model.softmax_bias,
+        "decoder.embed_positions.weight": model.decoder.position.table,
+        "decoder.fc3.bias": model.output_projection.bias,
     }
     for side in ("encoder", "decoder"):
-        named |= dense_names(f"{side}.fc1", getattr(model, f"{side}_start"))
-        named |= dense_names(f"{side}.fc2", getattr(model, f"{side}_end"))
-        for i, layer in enumerate(getattr(model, f"{side}_layers")):
+        named |= dense_names(f"{side}.fc1", getattr(model, side).first)
+        named |= dense_names(f"{side}.fc2", getattr(model, side).end)
+        for i, layer in enumerate(getattr(model, side).stack):
             named |= dense_names(f"{side}.convolutions.{i}", layer.convolution)
             if layer.shortcut is not None:
                 named |= dense_names(f"{side}.projections.{i}", layer.shortcut)
@@ -84,7 +84,7 @@ def variables(model):
                 )
     if model.softmax_embedding is not model.targets_embedding:
         named["decoder.fc3.weight_v"] = model.softmax_embedding.matrix
-        named["decoder.fc3.weight_g"] = model.softmax_scale
+        named["decoder.fc3.weight_g"] = model.output_projection.scale
     return named
 
 
@@ -126,7 +126,7 @@ def recorded(request, golden):
 def test_logits_and_attention_are_those_of_fairseq(recorded):
     """In a batch and alone."""
     model, forward = recorded.model, recorded.forward
-    attending = sum(model.hparams.attends()) / len(model.decoder_layers)
+    attending = sum(model.hparams.attends()) / len(model.decoder.stack)
     for batch in ("a", *(f"b/{i}" for i in range(5))):
         features = {name: forward[f"{batch}/{name}"] for name in ("inputs", "targets")}
         logits, attention = with_attention(model, lambda f=features: model(f))
@@ -255,18 +255,20 @@ def test_a_published_set_has_the_parameters_of_its_layers():
 
 def test_weights_start_with_the_variance_of_the_paper():
     model = ConvS2S("conv_s2s_iwslt_de_en", 1000, 1000, dropout=0.2)
-    layer = model.decoder_layers[1]
+    layer = model.decoder.stack[1]
     for kernel, stddev in (
         (model.inputs_embedding.matrix, 0.1),
-        (model.targets_position.table, 0.1),
-        (model.decoder_start.kernel, (0.8 / 256) ** 0.5),
+        (model.decoder.position.table, 0.1),
+        (model.decoder.first.kernel, (0.8 / 256) ** 0.5),
         (layer.convolution.kernel, (4 * 0.8 / (3 * 256)) ** 0.5),
         (layer.attention.query.kernel, (1 / 256) ** 0.5),
         (model.softmax_embedding.matrix, (0.8 / 256) ** 0.5),
     ):
         assert abs(np.std(kernel) / stddev - 1) < 0.02
     lengths = np.linalg.norm(model.softmax_embedding.matrix, axis=1)
-    assert_close(model.softmax_scale, lengths, terms=model.softmax_embedding.matrix.shape[1])
+    assert_close(
+        model.output_projection.scale, lengths, terms=model.softmax_embedding.matrix.shape[1]
+    )
 
 
 def test_the_gradient_is_scaled_and_the_value_is_not():

@@ -90,8 +90,8 @@ def test_copies_are_as_narrow_as_the_model(features):
 def test_square_kernels_are_transposed():
     model = model_of("pre_norm")
     narrow = in_dtype(model, "bfloat16")
-    old = model.decoder_layers[0].source_attention.query
-    new = narrow.decoder_layers[0].source_attention.query
+    old = model.decoder.stack[0].source_attention.query
+    new = narrow.decoder.stack[0].source_attention.query
     assert old.kernel.shape == new.kernel.shape
     assert new.is_transposed
     assert not old.is_transposed
@@ -102,7 +102,7 @@ def test_square_kernels_are_transposed():
     back = empty_copy(narrow, "float32")
     copy_weights(narrow, back)
     np.testing.assert_array_equal(
-        back.decoder_layers[0].source_attention.query.kernel, ops.cast(new.matrix(), "float32")
+        back.decoder.stack[0].source_attention.query.kernel, ops.cast(new.matrix(), "float32")
     )
 
 

@@ -14,9 +14,17 @@ from t2t_lite.layers.recurrent import Recurrent
 
 def test_columns_take_turns_in_direction():
     model = make_model("deep_att", num_encoder_layers=3)
-    assert [layer.recurrent.backward for layer in model.first_column] == [False, True, False]
-    assert [layer.recurrent.backward for layer in model.second_column] == [True, False, True]
-    assert not any(layer.recurrent.backward for layer in model.decoder_layers)
+    assert [layer.recurrent.backward for layer in model.encoder.first_column] == [
+        False,
+        True,
+        False,
+    ]
+    assert [layer.recurrent.backward for layer in model.encoder.second_column] == [
+        True,
+        False,
+        True,
+    ]
+    assert not any(layer.recurrent.backward for layer in model.decoder.stack)
 
 
 def test_a_layer_is_that_of_the_formula():

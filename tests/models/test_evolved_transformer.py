@@ -42,14 +42,14 @@ def test_published_sets_have_the_published_parameters(hparams_set, published):
 
 def test_the_first_self_attention_has_up_to_16_heads():
     for heads, wide in ((2, 4), (8, 16), (16, 16)):
-        layer = make_model("evolved", num_heads=heads, num_hidden_layers=1).decoder_layers[0]
+        layer = make_model("evolved", num_heads=heads, num_hidden_layers=1).decoder.stack[0]
         assert [attention.heads for attention in layer.self_attentions] == [wide, heads]
         assert [attention.heads for attention in layer.source_attentions] == [heads, heads]
 
 
 def test_an_encoder_layer_sees_as_far_as_its_convolutions():
     """9 + 3 inputs: 5 positions to each side, before any self-attention."""
-    layer = model_of("evolved").encoder_layers[0]
+    layer = model_of("evolved").encoder.stack[0]
     x = np.random.RandomState(0).normal(size=(1, 15, 16)).astype(np.float32)
     changed = x.copy()
     changed[:, 7] += 1.0

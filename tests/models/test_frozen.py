@@ -30,8 +30,8 @@ def freeze_encoder(model):
 
 
 def freeze_stack_but_last_layer(model):
-    model.encoder_layers.trainable = False
-    model.encoder_layers[-1].trainable = True
+    model.encoder.stack.trainable = False
+    model.encoder.stack[-1].trainable = True
 
 
 def freeze_embedding(model):
@@ -39,7 +39,7 @@ def freeze_embedding(model):
 
 
 def freeze_one_weight(model):
-    model.decoder_layers[0].feed_forward.trainable_weights[0].trainable = False
+    model.decoder.stack[0].feed_forward.trainable_weights[0].trainable = False
 
 
 def freeze_everything(model):
@@ -75,7 +75,7 @@ def test_nothing_frozen_leaves_configurations_alone():
     model = make()
     freeze_everything(model)
     model.trainable = True
-    for part in (model, model.encoder, model.encoder_layers):
+    for part in (model, model.encoder, model.encoder.stack):
         assert "frozen" not in part.get_config()
     assert "trainable" not in model.get_config()
 

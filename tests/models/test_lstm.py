@@ -51,14 +51,14 @@ def test_encoder_ends_in_the_state_after_the_last_token(features):
     """Keras's masks, which stop at padding, are the oracle."""
     model = make_model("luong")
     inputs, terms = features["inputs"], terms_of(model, 7)
-    sentence, final = model.encode(inputs)
+    encoded = model.encode(inputs)
     x = model.inputs_embedding(inputs)
-    for layer, (output, cell) in zip(model.encoder_layers, final, strict=True):
+    for layer, (output, cell) in zip(model.encoder.stack, encoded.states, strict=True):
         x, last_output, last_cell = _keras_lstm(layer)(x, mask=ops.convert_to_tensor(inputs != 0))
         assert_close(output, last_output, terms)
         assert_close(cell, last_cell, terms)
     real = inputs != 0
-    assert_close(np.array(sentence.values)[real], np.array(x)[real], terms)
+    assert_close(np.array(encoded.output)[real], np.array(x)[real], terms)
 
 
 @pytest.mark.parametrize("kind", [AdditiveAttention, MultiplicativeAttention])
@@ -95,8 +95,8 @@ def test_decoder_reads_its_own_attention(features):
 
 
 def test_attention_is_chosen_by_name():
-    assert isinstance(make_model("bahdanau").attention, AdditiveAttention)
-    assert isinstance(make_model("luong").attention, MultiplicativeAttention)
+    assert isinstance(make_model("bahdanau").decoder.attention, AdditiveAttention)
+    assert isinstance(make_model("luong").decoder.attention, MultiplicativeAttention)
     with pytest.raises(UsageError, match="'dot': expected bahdanau or luong"):
         make_model("luong", attention_mechanism="dot")
 
@@ -107,8 +107,8 @@ def test_dropout_reaches_what_the_decoder_feeds_itself(features, monkeypatch):
 
     def change(layers):
         model = make_model("luong", num_hidden_layers=layers)
-        encode = model.encode
-        monkeypatch.setattr(model, "encode", lambda inputs, training: encode(inputs))
+        encode = model.encoder.encode
+        monkeypatch.setattr(model.encoder, "encode", lambda inputs, training: encode(inputs))
         difference = model.hidden(features, training=True) - model.hidden(features)
         return np.abs(difference).max(axis=(0, 2))
 

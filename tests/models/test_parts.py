@@ -151,7 +151,7 @@ def test_layers_of_a_model_in_another(model, tmp_path):
     """Their one seed generator does not bind them together."""
     inputs = ids()
     x = model.inputs_embedding(inputs)
-    for layer in model.encoder_layers:
+    for layer in model.encoder.stack:
         x = layer(x)
     other = keras.Model(inputs, x)
     assert_equal_models(other, saved_and_loaded(other, tmp_path), INPUTS)

@@ -26,13 +26,13 @@ def t2t_lstm(name, settings):
     model = registry.model(name)(hparams, *sizes)
     one_way = name == "lstm_seq2seq"
     body = f"{name}/body/{name if one_way else 'lstm_seq2seq_bid_encoder'}"
-    stacks = {f"{body}/decoder/rnn": model.decoder_cells}
+    stacks = {f"{body}/decoder/rnn": model.decoder.cells}
     if one_way:
-        stacks[f"{body}/encoder/rnn"] = [layer.cell for layer in model.encoder_layers]
+        stacks[f"{body}/encoder/rnn"] = [layer.cell for layer in model.encoder.stack]
     else:
         both = f"{body}/encoder/bidirectional_rnn"
-        stacks[f"{both}/fw"] = [layer.cell for layer in model.encoder_layers]
-        stacks[f"{both}/bw"] = [layer.cell for layer in model.backward_layers]
+        stacks[f"{both}/fw"] = [layer.cell for layer in model.encoder.stack]
+        stacks[f"{both}/bw"] = [layer.cell for layer in model.encoder.backward_stack]
 
     def gates(variable):
         def build(recorded):  # TensorFlow's order of the gates
@@ -68,25 +68,25 @@ def nvidia_gnmt(name, settings):
         shared_embedding=settings["share_embedding"],
     )
     cells = {
-        "encoder.rnn_layers.0.{}_l0_reverse": model.backward_layer.cell,
-        "encoder.rnn_layers.0.{}_l0": model.forward_layer.cell,
-        "decoder.att_rnn.rnn.{}_l0": model.decoder_cells[0],
+        "encoder.rnn_layers.0.{}_l0_reverse": model.encoder.backward_layer.cell,
+        "encoder.rnn_layers.0.{}_l0": model.encoder.forward_layer.cell,
+        "decoder.att_rnn.rnn.{}_l0": model.decoder.cells[0],
     }
-    for i, layer in enumerate(model.encoder_layers, start=1):
+    for i, layer in enumerate(model.encoder.stack, start=1):
         cells[f"encoder.rnn_layers.{i}.{{}}_l0"] = layer.cell
-    for i in range(1, len(model.decoder_cells)):
-        cells[f"decoder.rnn_layers.{i - 1}.{{}}_l0"] = model.decoder_cells[i]
+    for i in range(1, len(model.decoder.cells)):
+        cells[f"decoder.rnn_layers.{i - 1}.{{}}_l0"] = model.decoder.cells[i]
     attention = "decoder.att_rnn.attn."
     classifier = "decoder.classifier.classifier."
     made = [
         (model.inputs_embedding.matrix, lambda r: r("encoder.embedder.weight")),
         (model.softmax_embedding.matrix, lambda r: r(f"{classifier}weight")),
-        (model.softmax_bias, lambda r: r(f"{classifier}bias")),
-        (model.attention.query.kernel, lambda r: r(f"{attention}linear_q.weight").T),
-        (model.attention.key.kernel, lambda r: r(f"{attention}linear_k.weight").T),
-        (model.attention.score.kernel, lambda r: r(f"{attention}linear_att")[:, None]),
-        (model.attention.scale, lambda r: r(f"{attention}normalize_scalar")),
-        (model.attention.bias, lambda r: r(f"{attention}normalize_bias")),
+        (model.output_projection.bias, lambda r: r(f"{classifier}bias")),
+        (model.decoder.attention.query.kernel, lambda r: r(f"{attention}linear_q.weight").T),
+        (model.decoder.attention.key.kernel, lambda r: r(f"{attention}linear_k.weight").T),
+        (model.decoder.attention.score.kernel, lambda r: r(f"{attention}linear_att")[:, None]),
+        (model.decoder.attention.scale, lambda r: r(f"{attention}normalize_scalar")),
+        (model.decoder.attention.bias, lambda r: r(f"{attention}normalize_bias")),
     ]
     if not settings["share_embedding"]:
         made.append((model.targets_embedding.matrix, lambda r: r("decoder.embedder.weight")))

@@ -36,7 +36,7 @@ def test_computes_what_t2t_computes(folder, restored):
         inputs, targets = recorded[f"{batch}/inputs"], recorded[f"{batch}/targets"]
         terms = terms_of(model, max(inputs.shape[1], targets.shape[1]))
         encoder_output, padding = model.encode(inputs)
-        hidden = ops.convert_to_numpy(model.decode(targets, encoder_output, padding))
+        hidden = ops.convert_to_numpy(model.decoder(targets, (encoder_output, padding)))
         logits = ops.convert_to_numpy(model({"inputs": inputs, "targets": targets}))
         for found, name, real in (
             (ops.convert_to_numpy(encoder_output), "encoder_output", inputs != 0),

@@ -23,7 +23,7 @@ def test_computes_what_t2t_computes(t2t_folder):
     for batch in "ab":
         inputs, targets = recorded[f"{batch}/inputs"], recorded[f"{batch}/targets"]
         encoder_output, padding = model.encode(inputs)
-        hidden = model.decode(targets, encoder_output, padding)
+        hidden = model.decoder(targets, (encoder_output, padding))
         logits = ops.convert_to_numpy(model({"inputs": inputs, "targets": targets}))
 
         # T2T leaves the feed-forward network out at padding, and nobody looks there.
@@ -62,7 +62,7 @@ def test_base_model_has_the_parameters_of_the_paper():
 def test_keys_and_values_have_sizes_of_their_own(features):
     """d_k and d_v need not be hidden_size / num_heads (paper, table 3, rows B)."""
     model = make_model("post_norm", attention_key_channels=6, attention_value_channels=20)
-    layer = model.decoder_layers[0]
+    layer = model.decoder.stack[0]
     assert layer.attention.qkv.kernel.shape == (16, 6 + 6 + 20)
     assert layer.source_attention.kv.kernel.shape == (16, 6 + 20)
     assert layer.attention.output_projection.kernel.shape == (20, 16)
@@ -78,7 +78,7 @@ def test_keys_and_values_have_sizes_of_their_own(features):
 
 def test_stacks_may_differ_in_height():
     model = make_model("post_norm", num_encoder_layers=1, num_decoder_layers=3)
-    assert (len(model.encoder_layers), len(model.decoder_layers)) == (1, 3)
+    assert (len(model.encoder.stack), len(model.decoder.stack)) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_fresh_variables_are_spread_as_in_t2t(golden):
 
 def _variables_by_t2t_suffix(model):
     """Arrays of `model` by what the names of their likes in T2T end in."""
-    layers = [*model.encoder_layers, *model.decoder_layers]
+    layers = [*model.encoder.stack, *model.decoder.stack]
     own = [layer.attention for layer in layers]
-    source = [layer.source_attention for layer in model.decoder_layers]
+    source = [layer.source_attention for layer in model.decoder.stack]
     ffn = [layer.feed_forward for layer in layers]
     keys = model.hparams.key_channels
     qkv = [np.split(np.array(a.qkv.kernel), [keys, 2 * keys], axis=1) for a in own]
@@ -144,14 +144,14 @@ def _variables_by_t2t_suffix(model):
         "/conv2/bias": [f.contract.bias for f in ffn],
         "/layer_norm_scale": [norm.gamma for norm in norms],
         "/layer_norm_bias": [norm.beta for norm in norms],
-        "target_space_embedding/kernel": [model.target_space],
+        "target_space_embedding/kernel": [model.encoder.target_space],
         "/weights_": [embedding.matrix for embedding in embeddings],
     }
     if model.hparams.self_attention_type == "dot_product_relative":
         found["relative_positions_keys/embeddings"] = [a.relative_keys for a in own]
         found["relative_positions_values/embeddings"] = [a.relative_values for a in own]
     if model.hparams.pos == "emb":
-        positions = [model.inputs_position, model.targets_position]
+        positions = [model.encoder.position, model.decoder.position]
         found["positional_embedding"] = [position.table for position in positions]
     return {suffix: [np.array(v) for v in variables] for suffix, variables in found.items()}
 

@@ -36,7 +36,7 @@ def pondering_of(model, features, monkeypatch):
 
     with monkeypatch.context() as patch:
         for side in SIDES:
-            steps = getattr(model, f"{side}_steps")
+            steps = getattr(model, side).steps
             patch.setattr(steps, "ponder", watched(side, steps.ponder))
         model(features)
     return {side: [ops.convert_to_numpy(part) for part in found] for side, found in seen.items()}
@@ -157,7 +157,7 @@ def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(feature
     """More steps than any position needs change nothing."""
     few, many = (make_model("adaptive", act_max_steps=steps) for steps in (5, 9))
     for model in (few, many):
-        for steps in (model.encoder_steps, model.decoder_steps):
+        for steps in (model.encoder.steps, model.decoder.steps):
             steps.halting_bias.assign([9.0])  # all halt at the first step or the second
     for one, other in zip(few.trainable_variables, many.trainable_variables, strict=True):
         if one.name == "step_signals":
@@ -176,7 +176,7 @@ def test_accumulated_outputs_are_something_else(features):
 def test_the_attention_of_the_last_step_counts(features):
     model = model_of("universal")
     seen = []
-    layer = model.decoder_layers[0].source_attention
+    layer = model.decoder.stack[0].source_attention
     layer.attention_hook = lambda weights: seen.append(np.asarray(weights).mean(axis=1))
     model(features)
     layer.attention_hook = None

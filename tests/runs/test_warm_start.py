@@ -258,7 +258,7 @@ def test_what_is_missing_is_listed(other, caplog, layers, message):
     warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), checkpoint)
     warnings = warnings_of(caplog)
     assert len(warnings) == bool(message)
-    assert all(message in w and "encoder_layers/layer_1/" in w for w in warnings)
+    assert all(message in w and "encoder/stack/layer_1/" in w for w in warnings)
 
 
 def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
@@ -266,7 +266,7 @@ def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     hparams = registry.hparams("transformer_test").override(HPARAMS).freeze()
     vocabulary = run.encoders["inputs"].vocab_size
     warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), str(run.folder))
-    assert "exist there, but not in this model: encoder_layers/layer_1/" in caplog.text
+    assert "exist there, but not in this model: encoder/stack/layer_1/" in caplog.text
 
 
 @pytest.mark.parametrize(

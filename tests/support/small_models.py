@@ -54,7 +54,7 @@ def set_logits(model, logits):
     """Lets a model's logits be a function of its hidden features."""
 
     class Changed(OutputProjection):
-        def __call__(self, hidden, kernel=None):
+        def call(self, hidden, kernel=None):
             return logits(hidden)
 
     model.output_projection = Changed(model.softmax_embedding)

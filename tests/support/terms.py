@@ -3,7 +3,7 @@
 They are the terms of every sum on the way, one after another.
 """
 
-from t2t_lite.models.neural_gpu import NeuralGPU
+from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 from t2t_lite.models.recurrent import RecurrentSeq2Seq
 from t2t_lite.models.universal_transformer import UniversalTransformer
 
@@ -77,4 +77,4 @@ def _repeats(model, length: int) -> int:
     """How often a value passes through the same weights."""
     if isinstance(model, UniversalTransformer):
         return max(model.hparams.num_rec_steps, model.hparams.act_max_steps)
-    return length if isinstance(model, (RecurrentSeq2Seq, NeuralGPU)) else 1
+    return length if isinstance(model, (RecurrentSeq2Seq, NeuralGPU, ExtendedNeuralGPU)) else 1

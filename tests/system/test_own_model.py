@@ -31,7 +31,6 @@ OWN = """
 
     import t2t_lite as t2t
     from t2t_lite.hparams.basic import BasicHParams
-    from t2t_lite.layers.base import default_policy
     from t2t_lite.layers.dense import Projection
     from t2t_lite.models.flops import ForwardFlops
     from t2t_lite.models.seq2seq import DecodeState, shift_right
@@ -51,12 +50,9 @@ OWN = """
     class BagOfWords(t2t.Seq2Seq):
         hparams_class = BagOfWordsHParams
 
-        # As models of version 0.1 create their layers.
-        def __init__(self, hparams, inputs_vocab_size, targets_vocab_size, **kwargs):
-            super().__init__(hparams, inputs_vocab_size, targets_vocab_size, **kwargs)
-            with default_policy(self.dtype_policy):
-                size = self.hparams.hidden_size
-                self.mix = Projection(size, [size])
+        def make_layers(self):
+            size = self.hparams.hidden_size
+            self.mix = Projection(size, [size])
 
         def _mean(self, inputs):
             present = ops.cast(inputs != 0, "float32")[..., None]  # [B, S, 1]
@@ -77,7 +73,7 @@ OWN = """
             return state
 
         def decode_step(self, ids, step, state):
-            hidden = self._mixed(self._embed_step(ids, step), state.sentence)
+            hidden = self._mixed(self.targets_embedding.step(ids, step), state.sentence)
             return self.output_projection(hidden), state
 
         def forward_flops(self):

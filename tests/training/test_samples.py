@@ -55,7 +55,7 @@ def test_images_hold_the_weights_of_every_head(one_example):
             assert_close(layer[head].sum(axis=1), np.ones(T), terms=2 * S)
         assert not np.allclose(layer[0], layer[1], rtol=0, atol=1e-3)  # heads differ
     assert not np.array_equal(images[0], images[1])
-    assert all(layer.source_attention.attention_hook is None for layer in model.decoder_layers)
+    assert all(layer.source_attention.attention_hook is None for layer in model.decoder.stack)
 
 
 def test_an_lstm_has_one_image(one_example):
