@@ -23,7 +23,7 @@ from absl import flags
 
 from t2t_lite import global_flags, registry, upstream_flags
 from t2t_lite.bin import usr_dir_flags
-from t2t_lite.errors import UsageError, UserError, did_you_mean
+from t2t_lite.errors import ExitError, UsageError, UserError, did_you_mean
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
@@ -34,6 +34,7 @@ log = logging.getLogger("t2t_lite.bin")
 
 _HELP = {"-h", "-help", "--help"}
 _INTERRUPTED = 130  # the shell's 128 + SIGINT
+_PACKAGE = os.path.dirname(registry.__file__) + os.sep
 _SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptions
 # Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
@@ -312,7 +313,12 @@ class Command:
         if getattr(values, "registry_help", False):
             print(registry.registry_help())
             return
-        body(values)
+        try:
+            body(values)
+        except SystemExit as end:
+            if (error := ExitError(end)).path.startswith(_PACKAGE):
+                raise  # as t2t-serve does at SIGTERM
+            raise error from end
 
     def _unknown_flag(self, name: str, own: Iterable[str]) -> UsageError:
         if name.startswith("hp_"):

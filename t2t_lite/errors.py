@@ -6,7 +6,10 @@ any other exception is a defect of this package and shows its traceback.
 
 import difflib
 import itertools
+import os
 import re
+import sysconfig
+import traceback
 from collections.abc import Iterable
 
 # Longest value that a message quotes in full, and longest name for which similar names are sought:
@@ -29,6 +32,27 @@ class UsageError(UserError):
 
 class DataError(UserError):
     """A file has invalid contents; the message names the file and the line or record."""
+
+
+class ExitError(UserError):
+    """The user's code has called `sys.exit` where its result was needed.
+
+    Args:
+        end: what it raised.
+
+    Attributes:
+        path: the file that called it.
+    """
+
+    def __init__(self, end: SystemExit) -> None:
+        frames = traceback.extract_tb(end.__traceback__)
+        library = sysconfig.get_path("stdlib") + os.sep  # such as argparse
+        frame = [frame for frame in frames if not frame.filename.startswith(library)][-1]
+        self.path = frame.filename
+        super().__init__(
+            f"{self.path}, line {frame.lineno}: the code ended the program with code "
+            f"{quoted(end.code)}: let it raise an error, or return"
+        )
 
 
 def first_line(error: Exception) -> str:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from t2t_lite import global_flags, upstream_imports
-from t2t_lite.errors import UserError
+from t2t_lite.errors import ExitError, UserError
 from t2t_lite.files import INCOMPLETE, whole_file
 
 Job = TypeVar("Job")
@@ -237,6 +237,8 @@ def _job() -> Any:
 def _call(method: Callable[[Any, Task], Result], task: Task) -> Result:
     try:
         return _do(method, _job(), task)
+    except SystemExit as end:
+        raise UserError(str(ExitError(end))) from None
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))

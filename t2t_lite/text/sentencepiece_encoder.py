@@ -141,8 +141,10 @@ class SentencePieceEncoder(TextEncoder):
         try:
             with path.open("rb") as file:
                 self._model = file.read(_MAX_MODEL_BYTES)
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
+        except IsADirectoryError:
+            raise UserError(f"{path} is a folder: name a file") from None
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._model)
             pad, eos = self._processor.pad_id(), self._processor.eos_id()

@@ -33,6 +33,7 @@ _START = 10  # bytes
 # How files start that are not read as text whatever their names, and the programs that unpack them.
 _UNREAD = {
     "xz -d": re.compile(rb"\xfd7zXZ\0"),
+    "unlzma": re.compile(rb"\]\0\0"),
     "zstd -d": re.compile(rb"\x28\xb5\x2f\xfd"),
     "uncompress": re.compile(rb"\x1f\x9d"),
     "unzip": re.compile(rb"PK\x03\x04"),
@@ -173,8 +174,10 @@ def _guarded(
             for piece in pieces(file):
                 yield piece
                 number += piece.count(b"\n")
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         raise UserError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{name} is a folder: name a file") from None
     except DAMAGE as error:
         handle_damage(f"{name}, after line {number}", error, bad)
 

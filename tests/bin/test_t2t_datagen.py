@@ -206,6 +206,27 @@ def test_workers_know_the_encoders_of_a_usr_dir(
     assert examples == [{"inputs": [ord("A") + 2, 1], "targets": [ord("B") + 2, 1]}] * 100
 
 
+def test_code_of_a_usr_dir_that_ends_the_program_is_named(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "usr_datagen_exit"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "import argparse\n"
+        "from t2t_lite import registry\n"
+        "from t2t_lite.data import text_problems\n\n\n"
+        "@registry.register_problem\n"
+        "class UsrExit(text_problems.Text2TextProblem):\n"
+        "    def generate_samples(self, data_dir, tmp_dir, dataset_split):\n"
+        "        argparse.ArgumentParser().parse_args(['--unknown'])\n"
+    )
+    flags = [f"--t2t_usr_dir={folder}", f"--data_dir={tmp_path}"]
+    assert run("--problem=usr_exit", *flags) == 1
+    *_, line = capsys.readouterr().err.splitlines()
+    place = f"{folder}/__init__.py, line 9"
+    assert line.startswith(f"t2t-datagen: error: {place}: the code ended the program with code 2: ")
+
+
 def test_a_usr_dir_problem_is_found(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "usr_datagen_problem"
     folder.mkdir()

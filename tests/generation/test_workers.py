@@ -103,6 +103,20 @@ def refuse_elsewhere(job, task):
         raise TwoPartsError("é", task)
 
 
+def exit_elsewhere(job, task):
+    if os.getpid() != job:
+        sys.exit("not enough text")
+
+
+def test_work_that_ends_its_process_is_named(tmp_path):
+    place = rf"{__file__}, line {exit_elsewhere.__code__.co_firstlineno + 2}: the code ended"
+    with (
+        pytest.raises(UserError, match=f"^{place} the program with code 'not enough text'"),
+        Workers(os.getpid(), tmp_path, 2) as workers,
+    ):
+        list(workers.map(exit_elsewhere, ["a text"] * 3))
+
+
 def test_an_error_that_cannot_be_sent_is_named(tmp_path):
     with (
         pytest.raises(RuntimeError, match=r"^TwoPartsError: é in a text$"),

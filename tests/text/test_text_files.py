@@ -70,9 +70,11 @@ def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: pathlib.Path):
 
 
 def test_a_missing_file_or_a_folder_is_an_error(tmp_path: pathlib.Path):
-    for path in (tmp_path / "nothing", tmp_path, tmp_path / "nothing.gz"):
-        with pytest.raises(UserError, match="no such file"):
+    for path in (tmp_path / "nothing", tmp_path / "nothing.gz"):
+        with pytest.raises(UserError, match=f"{path.name}: no such file"):
             read_lines(path)
+    with pytest.raises(UserError, match=f"{tmp_path} is a folder: name a file"):
+        read_lines(tmp_path)
 
 
 def test_reading_is_lazy(tmp_path: pathlib.Path):
@@ -108,6 +110,7 @@ def tarred() -> bytes:
     ("contents", "program"),
     [
         (lzma.compress(b"one\n"), "xz -d"),
+        (lzma.compress(b"one\n", lzma.FORMAT_ALONE), "unlzma"),
         (b"\x28\xb5\x2f\xfd\x04\x58\x19\x00\x00one\n", "zstd -d"),
         (b"\x1f\x9d\x90ab\n", "uncompress"),
         (zipped(), "unzip"),
