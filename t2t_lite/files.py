@@ -33,13 +33,9 @@ def whole_file(path: str | os.PathLike[str], durable: bool = True) -> Iterator[p
 
     Yields:
         The path to write to.
-
-    Raises:
-        UserError: `path` exists and is not a regular file: the rename would replace a device such
-            as /dev/null.
     """
     final = pathlib.Path(path)
-    if final.exists() and not final.is_file():
+    if final.exists() and not final.is_file():  # the rename would replace /dev/null
         raise UserError(f"{final} is not a regular file: name another file")
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(final.name + INCOMPLETE)
@@ -70,9 +66,6 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
     Yields:
         The folder to write into.
-
-    Raises:
-        UserError: `path` already exists and is not an empty folder.
     """
     final = pathlib.Path(path)
     if final.exists() and not (final.is_dir() and not any(final.iterdir())):

@@ -152,9 +152,6 @@ class Cluster:
 
         Args:
             output_dir: the run folder, the same on all workers, which the chief writes to.
-
-        Raises:
-            UserError: another trainer is using the run folder.
         """
         if self.is_chief:
             with run_folder.exclusive(output_dir):
@@ -173,9 +170,6 @@ class Cluster:
         """Brings the contents of the run folder into `folder`, for a worker other than the chief.
 
         Files are linked, as writing replaces the link; a file that is appended to is copied.
-
-        Raises:
-            UserError: the chief's files do not appear.
         """
         if self.is_chief:
             return

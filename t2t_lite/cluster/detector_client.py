@@ -47,10 +47,6 @@ def join_cluster(cluster: Cluster, describe: Callable[[], Settings]) -> Iterator
 
     Yields:
         The client of this worker's failure detector; it does nothing if there is one worker.
-
-    Raises:
-        LostWorkerError: another worker has ended or hangs.
-        UserError: another worker does not arrive, or has different settings.
     """
     if cluster.is_alone:
         yield DetectorClient()

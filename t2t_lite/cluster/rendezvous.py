@@ -229,11 +229,7 @@ def _raise_if_ended(cluster: Cluster, message: Message) -> None:
 
 
 def _connect_to_chief(cluster: Cluster, hello: Message, deadline: float) -> Channel:
-    """Returns a connection on which the chief has answered.
-
-    Raises:
-        UserError: it does not answer before the deadline, or another program uses its port.
-    """
+    """Returns a connection on which the chief has answered."""
     stranger_since: float | None = None
     while True:
         reason = "it does not answer as a worker of this run does"
@@ -260,9 +256,6 @@ def _reach_others(cluster: Cluster, chief: Channel, deadline: float) -> None:
     """Tries the ports of the other workers, which TensorFlow will use.
 
     Gives up when the chief disconnects.
-
-    Raises:
-        UserError: one cannot be reached before the deadline, or the chief reports one lost.
     """
     for worker, host in enumerate(cluster.hosts):
         while worker not in (0, cluster.worker_id):
@@ -293,11 +286,7 @@ def _announce_failure(cluster: Cluster, reason: str) -> None:
 
 
 def _listen(cluster: Cluster) -> socket.socket:
-    """Returns a socket that listens at the worker's port.
-
-    Raises:
-        UserError: the port is in use.
-    """
+    """Returns a socket that listens at the worker's port."""
     own = cluster.hosts[cluster.worker_id]
     ipv6 = socket.has_dualstack_ipv6()  # as TensorFlow's server listens
     try:

@@ -81,11 +81,7 @@ class ExampleEncoder:
         self._sides = tuple(side for side in _SIDES if side in encoders)
 
     def encode(self, chunk: Chunk) -> list[bytes]:
-        """Returns an example for each sample, with EOS at the end of both sides.
-
-        Raises:
-            DataError: a side is empty that may not be, or contains a lone surrogate.
-        """
+        """Returns an example for each sample, with EOS at the end of both sides."""
         for number, texts in enumerate(zip(chunk.inputs, chunk.targets, strict=True), 1):
             name = f"{self._problem_name}: sample {chunk.first + number}"
             require_characters("".join(texts), name)
@@ -109,11 +105,7 @@ class ExampleEncoder:
         return [ids and ids + _EOS for ids in self.encoders[side].pack_lines(lines)]
 
     def encode_chunk(self, chunk: Chunk, shards: int) -> list[list[bytes]]:
-        """Returns a list of framed records for each shard; samples are dealt round-robin.
-
-        Raises:
-            DataError: a side is empty.
-        """
+        """Returns a list of framed records for each shard; samples are dealt round-robin."""
         groups: list[list[bytes]] = [[] for _ in range(shards)]
         for number, example in enumerate(self.encode(chunk), chunk.first):
             groups[number % shards].append(frame(example))
@@ -148,9 +140,6 @@ def ids_as_text(
         samples: ids by side.
         problem_name: the problem's name, for errors.
         sides: those that the samples have.
-
-    Raises:
-        DataError: a sample lacks a side, or a side is not a list of ids.
     """
     for number, sample in enumerate(samples, 1):
         try:
@@ -269,11 +258,7 @@ class ChunkFolder:
             yield from split_records(self._segment(chunk, shard.index))
 
     def _segment(self, chunk: str, index: int) -> bytes:
-        """Returns a shard's records in a chunk file.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """Returns a shard's records in a chunk file."""
         path = self.path / chunk
         with path.open("rb", buffering=0) as file:
             header = _read_sealed(file, self._header_size, path)
@@ -292,11 +277,7 @@ def _sealed(contents: bytes) -> bytes:
 
 
 def _read_sealed(file: IO[bytes], size: int, path: pathlib.Path) -> bytes:
-    """Reads the next bytes of a file and verifies their checksum.
-
-    Raises:
-        DataError: the checksum does not match.
-    """
+    """Reads the next bytes of a file and verifies their checksum."""
     sealed = file.read(size)
     contents = sealed[:-_CHECKSUM_SIZE]
     if len(sealed) != size or sealed != _sealed(contents):

@@ -17,9 +17,6 @@ def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
     Args:
         problem: the problem whose files are generated within the block.
         data_dir: their folder; created if missing.
-
-    Raises:
-        UserError: another process is generating them.
     """
     folder = pathlib.Path(data_dir)
     folder.mkdir(parents=True, exist_ok=True)

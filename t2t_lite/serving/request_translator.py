@@ -52,11 +52,7 @@ class RequestTranslator:
         metrics: ServerMetrics,
         limits: ServerConfig,
     ) -> "RequestTranslator":
-        """Restores a model, by default the newest of the run, and compiles its search.
-
-        Raises:
-            UserError: the checkpoint is missing or does not fit.
-        """
+        """Restores a model, by default the newest of the run, and compiles its search."""
         decoder = Decoder.from_run(run, checkpoint, hparams)
         decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)

@@ -37,12 +37,7 @@ _TICKS = 0.2  # seconds until uvicorn notices the signal and starts to wait
 
 
 def run(config: ServerConfig) -> None:
-    """Serves a trained model until SIGTERM; then answers what it has accepted, and exits.
-
-    Raises:
-        UserError: the run folder or a checkpoint cannot be read, or the address is in use.
-        UsageError: an unknown decode hparam, or more connections than the system allows.
-    """
+    """Serves a trained model until SIGTERM; then answers what it has accepted, and exits."""
     opened, checkpoint = named_model(config.checkpoint_path, config.output_dir)
     hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
     metrics = ServerMetrics()
@@ -64,10 +59,6 @@ def serve(
         metrics: the counters to update.
         config: address and limits.
         about: what /health reports besides its status.
-
-    Raises:
-        UserError: the address is in use, or the model could not be loaded.
-        UsageError: more connections than the system allows.
     """
     _allow_files(config.max_connections)
     with listen(config.host, config.port) as listener:
@@ -175,11 +166,7 @@ def _allow_files(max_connections: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, and logs its address.
-
-    Raises:
-        UserError: the address is in use or does not exist.
-    """
+    """Opens the socket, and logs its address."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family)
