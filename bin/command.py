@@ -39,7 +39,7 @@ _SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptio
 # Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
-    *("t2t_dir", "vocab_dir", "warm_start_from"),
+    *("warm_start_from"),
 }
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
@@ -122,8 +122,8 @@ class Command:
         description: what it does, about two lines, for `--help`.
         examples: complete command lines.
         groups: flags by their title in `--help`.
-        words: arguments other than flags, as shown by `--help`; "": none are allowed.
         settings: hyperparameters that `--help` lists, by title.
+        reads_with_tensorflow: whether paths of runs and data must be UTF-8.
     """
 
     def __init__(
@@ -132,15 +132,15 @@ class Command:
         description: str,
         examples: Sequence[str],
         groups: Mapping[str, Sequence[Flag]],
-        words: str = "",
         settings: Mapping[str, type[HParams]] | None = None,
+        reads_with_tensorflow: bool = True,
     ) -> None:
         self.name = name
         self.description = description
         self.examples = examples
         self.groups = groups
-        self._words = words
         self.settings = settings or {}
+        self._unicode_paths = _TENSORFLOW_PATHS if reads_with_tensorflow else set()
         self.flags = {flag.name: flag for group in groups.values() for flag in group}
 
     def run(
@@ -185,7 +185,7 @@ class Command:
         sys.exit(code)
 
     def parse(self, arguments: Sequence[str], usr_dir: str = "") -> types.SimpleNamespace:
-        """Returns the value of every flag by name, and other arguments as `words`.
+        """Returns the value of every flag by name.
 
         Args:
             arguments: those after the command's name.
@@ -220,7 +220,7 @@ class Command:
             raise self._unknown_flag(error.flagname, own) from None
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
-        if words and not self._words:
+        if words:
             raise UsageError(
                 f"unexpected argument {words[0]!r}: write --name=value, and --name or --noname "
                 "for a switch"
@@ -228,12 +228,9 @@ class Command:
         for old in accepted:
             if values[old.name].present:
                 log.warning("--%s has no effect: %s", old.name, old.note)
-        found = {
-            name: _checked_value(flag, values[name].value) for name, flag in self.flags.items()
-        }
-        if self._words:
-            found["words"] = words
-        return types.SimpleNamespace(**found)
+        return types.SimpleNamespace(
+            **{name: self._checked(flag, values[name].value) for name, flag in self.flags.items()}
+        )
 
     def _publish(self, arguments: Sequence[str]) -> str:
         """Gives the flags to the code of a user directory, before it is imported.
@@ -247,7 +244,7 @@ class Command:
         except (flags.Error, ValueError) as error:
             raise UsageError(str(error)) from None
         given = {
-            name: _checked_value(flag, values[name].value)
+            name: self._checked(flag, values[name].value)
             for name, flag in self.flags.items()
             if values[name].present
         }
@@ -255,6 +252,20 @@ class Command:
             defaults = {flag.name: flag.default for flag in self.flags.values()}
             global_flags.publish(given, usr_dir_flags.defaults(self.name, defaults))
         return usr_dir
+
+    def _checked(self, flag: Flag, value: Any) -> Any:
+        """Returns a flag's value, with `~` in paths expanded.
+
+        Raises:
+            UsageError: the value is not allowed, or is a path for TensorFlow that is not UTF-8.
+        """
+        checked = flag.checked(value, f"--{flag.name}")
+        if flag.name in self._unicode_paths and not is_utf8(value):
+            raise UsageError(
+                f"--{flag.name}={value!a} is not UTF-8, which TensorFlow cannot read: rename the "
+                "folder"
+            )
+        return checked
 
     def _defined(self) -> flags.FlagValues:
         """Returns absl's set of the command's flags."""
@@ -268,7 +279,7 @@ class Command:
         """Returns the text of `--help`."""
         parts = [
             f"{self.name}: {self.description}",
-            f"Usage: {self.name} {self._words + ' ' if self._words else ''}--flag=value ...",
+            f"Usage: {self.name} --flag=value ...",
             "\n".join(["Examples:", *(f"  {example}" for example in self.examples)]),
         ]
         for title, group in self.groups.items():
@@ -440,20 +451,6 @@ def _log_lines() -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(level)
         logger.propagate = propagate
-
-
-def _checked_value(flag: Flag, value: Any) -> Any:
-    """Returns a flag's value, with `~` in paths expanded.
-
-    Raises:
-        UsageError: the value is not allowed, or is a path for TensorFlow that is not UTF-8.
-    """
-    checked = flag.checked(value, f"--{flag.name}")
-    if flag.name in _TENSORFLOW_PATHS and not is_utf8(value):
-        raise UsageError(
-            f"--{flag.name}={value!a} is not UTF-8, which TensorFlow cannot read: rename the folder"
-        )
-    return checked
 
 
 def _describe_setting(setting: Setting) -> str:

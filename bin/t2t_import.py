@@ -12,19 +12,19 @@ COMMAND = Command(
     "to a run folder for t2t-decoder, t2t-eval, averaging and --warm_start_from. Training cannot\n"
     "resume from it.",
     [
-        "t2t-import --t2t_dir=t2t_train/base --vocab_dir=t2t_data --output_dir=runs/base",
+        "t2t-import --model_dir=t2t_train/base --data_dir=t2t_data --output_dir=runs/base",
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
     ],
     {
         "tensor2tensor's files": (
             Flag(
-                "t2t_dir",
+                "model_dir",
                 pathlib.Path,
                 "",
                 "The --output_dir of tensor2tensor: checkpoints, and hparams.json or flags.txt.",
             ),
             Flag(
-                "vocab_dir",
+                "data_dir",
                 pathlib.Path,
                 "",
                 "The --data_dir of tensor2tensor, with the vocabulary.",
@@ -33,13 +33,13 @@ COMMAND = Command(
                 "checkpoint_path",
                 pathlib.Path,
                 "",
-                "Checkpoint to convert, without .index (default: the newest in --t2t_dir).",
+                "Checkpoint to convert, without .index (default: the newest in --model_dir).",
             ),
         ),
         "Output": (
             Flag("output_dir", pathlib.Path, "", "Run folder to create. Must be new or empty."),
         ),
-        "Settings missing from --t2t_dir": (
+        "Settings missing from --model_dir": (
             Flag("problem", str, "", "Name of the problem; overrides flags.txt."),
             Flag(
                 "hparams_set",
@@ -68,12 +68,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    COMMAND.require(args, "t2t_dir", "vocab_dir", "output_dir")
+    COMMAND.require(args, "model_dir", "data_dir", "output_dir")
     with quiet_import():
         from t2t_lite.imports import checkpoint as t2t_checkpoint
     t2t_checkpoint.import_run(
-        args.t2t_dir,
-        args.vocab_dir,
+        args.model_dir,
+        args.data_dir,
         args.output_dir,
         checkpoint_path=args.checkpoint_path,
         problem=args.problem,

@@ -25,7 +25,7 @@ COMMAND = Command(
     "and head, or a picture of one layer for a paper.",
     [
         't2t-insights --output_dir=runs/base --text="The cat sleeps."',
-        't2t-insights --output_dir=runs/base --text="The cat sleeps." --format=svg \\',
+        't2t-insights --output_dir=runs/base --text="The cat sleeps." --output_format=svg \\',
         "    --attention=encoder --layer=5 --heads=1,3",
     ],
     config_flags(InsightsConfig, {"The trained model": REGISTRY_FLAGS}),
@@ -58,12 +58,12 @@ def configure(args: types.SimpleNamespace) -> InsightsConfig:
             raise UsageError(f"--{name} is not UTF-8: set the shell's locale to UTF-8")
     DecodeHParams().override(args.decode_hparams)
     for name in ("attention", "layer", "heads"):
-        if args.format == HTML and getattr(args, name):
+        if args.output_format == HTML and getattr(args, name):
             raise UsageError(
-                f"--{name} needs --format={SVG} or {PNG}: a page shows all layers and heads"
+                f"--{name} needs --output_format={SVG} or {PNG}: a page shows all layers and heads"
             )
-    if args.format != HTML:
-        extras.require(extras.PLOTS, f"--format={args.format}")
+    if args.output_format != HTML:
+        extras.require(extras.PLOTS, f"--output_format={args.output_format}")
     config = from_flags(InsightsConfig, args)
     return dataclasses.replace(config, checkpoint_path=checkpoint_name(args))
 

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, float)
 
-TABLES = ("table1", "table2", "table3", "table4", "parsing-search")
+TABLES = ("1", "2", "3", "4", "parsing-search")
 
-# Each use of the command: required flags, and optional ones; --format is for all uses.
-_TRAININGS = ("output_dir", "problem", "data_dir", "steps")
+# Each --table, without --scale and with it: required flags, and optional ones.
+_TRAININGS = ("output_dir", "problem", "data_dir", "train_steps")
 _CHANGES = ("hparams", "t2t_usr_dir")
 _SEARCHED = ("dropouts", "learning_rates", "beam_sizes")
 _USES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "table1": ((), ()),
-    "table1 --scale": (("output_dir",), ("scale",)),
-    "table2": ((), ()),
-    "table2 --scale": (
+    "--table=1": ((), ()),
+    "--table=1 --scale": (("output_dir",), ("scale",)),
+    "--table=2": ((), ()),
+    "--table=2 --scale": (
         ("output_dir", "problem", "data_dir"),
-        ("scale", "minutes", "steps", "rows", "seeds", *_CHANGES),
+        ("scale", "train_minutes", "train_steps", "rows", "seeds", *_CHANGES),
     ),
-    "table3": ((), ("params",)),
-    "table3 --scale": (_TRAININGS, ("scale", "rows", "seeds", *_CHANGES)),
-    "table4": ((), ()),
-    "parsing-search": (_TRAININGS, ("hparams_set", *_SEARCHED, *_CHANGES)),
+    "--table=3": ((), ("params",)),
+    "--table=3 --scale": (_TRAININGS, ("scale", "rows", "seeds", *_CHANGES)),
+    "--table=4": ((), ()),
+    "--table=parsing-search": (_TRAININGS, ("hparams_set", *_SEARCHED, *_CHANGES)),
 }
 
 COMMAND = Command(
@@ -41,19 +41,20 @@ COMMAND = Command(
     'prints a table of "Attention Is All You Need", each figure marked as published, computed\n'
     "or measured here, with the command that reproduces it.",
     [
-        "t2t-paper table3 --params",
-        "t2t-paper table1 --scale=full --output_dir=table1",
-        "t2t-paper table2 --problem=translate_ende_multi30k --scale=tiny --minutes=20 \\",
+        "t2t-paper --table=3 --params",
+        "t2t-paper --table=1 --scale=full --output_dir=table1",
+        "t2t-paper --table=2 --problem=translate_ende_multi30k --scale=tiny --train_minutes=20 \\",
         "    --data_dir=data --output_dir=table2",
-        "t2t-paper table3 --problem=translate_ende_multi30k --scale=tiny --steps=3000 \\",
+        "t2t-paper --table=3 --problem=translate_ende_multi30k --scale=tiny --train_steps=3000 \\",
         "    --data_dir=data --output_dir=table3 --rows=base,a1,c1 --seeds=2",
-        "t2t-paper parsing-search --problem=parsing_wsj_16k --steps=100000 \\",
+        "t2t-paper --table=parsing-search --problem=parsing_wsj_16k --train_steps=100000 \\",
         "    --data_dir=data --output_dir=search",
     ],
     {
         "Output": (
+            Flag("table", str, "", "Table to print.", choices=TABLES),
             Flag(
-                "format",
+                "output_format",
                 str,
                 "text",
                 "Format of the table.",
@@ -82,7 +83,7 @@ COMMAND = Command(
         "Training, for Tables 2 and 3 and parsing-search": (
             Flag("problem", str, "", "Name of the problem to train on."),
             Flag("data_dir", pathlib.Path, "", "Folder of t2t-datagen's files."),
-            Flag("steps", int, None, "Updates per training.", minimum=1),
+            Flag("train_steps", int, None, "Updates per training.", minimum=1),
             Flag(
                 "hparams",
                 str,
@@ -92,10 +93,10 @@ COMMAND = Command(
         ),
         "Training, for Tables 2 and 3": (
             Flag(
-                "minutes",
+                "train_minutes",
                 float,
                 0.0,
-                "Minutes of training for each system of Table 2, instead of --steps.",
+                "Minutes of training for each system of Table 2, instead of --train_steps.",
                 minimum=0,
             ),
             Flag(
@@ -128,7 +129,6 @@ COMMAND = Command(
         ),
         "Registries": REGISTRY_FLAGS,
     },
-    words="|".join(TABLES),
 )
 
 
@@ -138,32 +138,29 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
-    if len(args.words) != 1 or args.words[0] not in TABLES:
-        given = " ".join(args.words) or "nothing"
-        raise UsageError(f"which table? Write one of {', '.join(TABLES)}; got {given}")
-    name = args.words[0]
-    use = f"{name} --scale" if args.scale else name
+    COMMAND.require(args, "table")
+    use = f"--table={args.table}{' --scale' if args.scale else ''}"
     if use not in _USES:
-        raise UsageError(f"--scale has no effect on {name}: it goes with table1, table2 and table3")
-    if name == "table2" and args.scale == "full":
+        raise UsageError(f"--scale has no effect on --table={args.table}: it goes with 1, 2 or 3")
+    if args.table == "2" and args.scale == "full":
         raise UsageError(
-            "--scale=full has no effect on table2, whose systems are trained with --scale=tiny; "
+            "--scale=full has no effect on --table=2, whose systems are trained with --scale=tiny; "
             "train a published set with t2t-trainer"
         )
     _refuse_unused_flags(args, use)
     COMMAND.require(args, *_USES[use][0])
     if args.scale:
-        extras.require(extras.PLOTS, f"{name} --scale")  # for its charts
+        extras.require(extras.PLOTS, use)  # for its charts
     if args.problem:
         registry.problem(args.problem)
     makers = {
-        "table1": _table1,
-        "table2": _table2,
-        "table3": _table3,
-        "table4": _table4,
+        "1": _table1,
+        "2": _table2,
+        "3": _table3,
+        "4": _table4,
         "parsing-search": _parsing_search,
     }
-    print(makers[name](args).render(args.format))
+    print(makers[args.table](args).render(args.output_format))
 
 
 def _refuse_unused_flags(args: types.SimpleNamespace, use: str) -> None:
@@ -190,7 +187,7 @@ def _table2(args: types.SimpleNamespace) -> "Table":
     if not args.scale:
         return table2.table()
     settings = table2_training.Table2Settings(
-        args.problem, args.scale, args.minutes, args.steps or 0, args.hparams
+        args.problem, args.scale, args.train_minutes, args.train_steps or 0, args.hparams
     )
     rows = _rows(args, table2_training.SYSTEMS)
     results = table2_training.train(rows, args.seeds, settings, _folders(args))
@@ -204,7 +201,9 @@ def _table3(args: types.SimpleNamespace) -> "Table":
     if not args.scale:
         return parameter_counts.table() if args.params else table3.table()
     rows = _rows(args, TABLE_3)
-    settings = table3_training.Table3Settings(args.problem, args.scale, args.steps, args.hparams)
+    settings = table3_training.Table3Settings(
+        args.problem, args.scale, args.train_steps, args.hparams
+    )
     results = table3_training.train(rows, args.seeds, settings, _folders(args))
     return table3_training.table(results)
 
@@ -219,7 +218,7 @@ def _parsing_search(args: types.SimpleNamespace) -> "Table":
     with quiet_import():
         from t2t_lite.paper import parsing_search
     settings = parsing_search.SearchSettings(
-        args.problem, args.hparams_set, args.steps, args.hparams
+        args.problem, args.hparams_set, args.train_steps, args.hparams
     )
     grid = parsing_search.SearchGrid(
         dropouts=_numbers(args, "dropouts", float),

@@ -1,11 +1,11 @@
 """t2t-report: writes the curves of one or more runs as an HTML page."""
 
+import os
 import pathlib
 import types
 from collections.abc import Sequence
 
 from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
-from t2t_lite.errors import UsageError
 
 COMMAND = Command(
     "t2t-report",
@@ -13,16 +13,24 @@ COMMAND = Command(
     "settings in which they differ. The page needs no network and no scripts.\n"
     "Needs: pip install 't2t_lite[plots]'.",
     [
-        "t2t-report runs/base",
-        "t2t-report runs/base runs/big --output=base_and_big.html",
+        "t2t-report --output_dir=runs/base",
+        "t2t-report --output_dir=runs/base,runs/big --output_file=base_and_big.html",
     ],
     {
-        "Output": (
-            Flag("output", pathlib.Path, "", "File to write (default: OUTPUT_DIR/report.html)."),
+        "Input": (
+            Flag("output_dir", pathlib.Path, "", "Run folders, separated by commas."),
+            *REGISTRY_FLAGS,
         ),
-        "Registries": REGISTRY_FLAGS,
+        "Output": (
+            Flag(
+                "output_file",
+                pathlib.Path,
+                "",
+                "File to write (default: report.html in the first run folder).",
+            ),
+        ),
     },
-    words="OUTPUT_DIR [OTHER ...]",
+    reads_with_tensorflow=False,
 )
 
 
@@ -32,12 +40,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
+    COMMAND.require(args, "output_dir")
     from t2t_lite import files
     from t2t_lite.reporting.report import write_report
 
-    if not args.words:
-        raise UsageError("no run folder given: write t2t-report OUTPUT_DIR")
-    print(files.shown(write_report(args.words, args.output)))
+    folders = files.split_paths(args.output_dir, os.path.isdir) or [args.output_dir]
+    print(files.shown(write_report(folders, args.output_file)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from t2t_lite.errors import UserError
 
@@ -166,6 +166,24 @@ def refuse_overwriting(
                     f"writing {os.fspath(output)} would overwrite {os.fspath(path)}, an input or a "
                     "file of a run folder: name another file for the output"
                 )
+
+
+def split_paths(text: str, exists: Callable[[str], bool]) -> list[str]:
+    """Splits paths at commas, except commas in the path of something that exists.
+
+    Args:
+        text: the value of a flag; `~` at the start of a path is the home folder.
+        exists: whether a path is there.
+    """
+    paths, parts = [], text.split(",")
+    while parts:
+        for count in range(len(parts), 0, -1):  # finally, the text up to the first comma
+            path = os.path.expanduser(",".join(parts[:count]).strip())
+            if exists(path):
+                break
+        paths.append(path)
+        del parts[:count]
+    return list(filter(None, paths))
 
 
 def sync_folder(folder: pathlib.Path) -> None:

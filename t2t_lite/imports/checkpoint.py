@@ -38,8 +38,8 @@ _OF_TRAINING = re.compile(rf"{_STEP}|(training|losses_avg|train_stats)/.*")
 
 
 def import_run(
-    t2t_dir: str,
-    vocab_dir: str,
+    model_dir: str,
+    data_dir: str,
     output_dir: str,
     *,
     checkpoint_path: str = "",
@@ -54,10 +54,10 @@ def import_run(
     not imported. It appears whole or not at all.
 
     Args:
-        t2t_dir: T2T's `--output_dir`.
-        vocab_dir: holds the vocabulary: T2T's `--data_dir`.
+        model_dir: T2T's `--output_dir`.
+        data_dir: holds the vocabulary: T2T's `--data_dir`.
         output_dir: the run folder to create; must be missing or empty.
-        checkpoint_path: prefix of the checkpoint; empty: the newest in `t2t_dir`.
+        checkpoint_path: prefix of the checkpoint; empty: the newest in `model_dir`.
         problem: its name; overrides T2T's flags in the folder.
         hparams_set: its name; overrides those flags and hparams.json.
         hparams: changes to the hyperparameters, as `name=value,...`.
@@ -67,7 +67,7 @@ def import_run(
         UserError: something is missing or unknown, the model is not supported, or checkpoint,
             hyperparameters and vocabulary do not fit together.
     """
-    folder = pathlib.Path(t2t_dir)
+    folder = pathlib.Path(model_dir)
     path = checkpoint_path or _newest(folder)
     flags = t2t_settings.read_flags(folder)
     found = t2t_settings.find_problem(folder, flags, problem)
@@ -79,7 +79,7 @@ def import_run(
             f"{folder} has model {name!r}, a classifier, and problem {found.name!r} has no labels: "
             "give --problem=NAME for that of the training"
         )
-    inputs, targets = _vocabulary_sizes(found, vocab_dir, path, arrays)
+    inputs, targets = _vocabulary_sizes(found, data_dir, path, arrays)
     model = model_class(resolved, inputs, targets)
     if target_space_id is None:
         target_space_id = t2t_settings.target_space_id(found)
@@ -93,7 +93,7 @@ def import_run(
         # If no set is named, they are from that file.
         "hparams_set": hparams_set or flags.get("hparams_set") or run_folder.HPARAMS,
         "hparams": hparams,
-        "data_dir": os.path.abspath(vocab_dir),
+        "data_dir": os.path.abspath(data_dir),
         "output_dir": os.path.abspath(output_dir),
         "imported_from": os.path.abspath(path),
         # Every run has these; they mean nothing without training.
@@ -102,7 +102,7 @@ def import_run(
     }
     try:
         with files.whole_folder(output_dir) as new:
-            run_folder.write_run(new, run_flags, model.hparams, vocab_dir)
+            run_folder.write_run(new, run_flags, model.hparams, data_dir)
             _save(model, step, new)
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
@@ -116,7 +116,7 @@ def _newest(folder: pathlib.Path) -> str:
     if not paths:
         raise UserError(
             f"{folder} holds no checkpoint ({checkpoint_files.CHECKPOINT_NAME}-STEP.index): "
-            "correct --t2t_dir, or name one with --checkpoint_path"
+            "correct --model_dir, or name one with --checkpoint_path"
         )
     return paths[-1]
 
@@ -164,17 +164,17 @@ def _read(path: str) -> tuple[int, dict[str, np.ndarray]]:
 
 
 def _vocabulary_sizes(
-    problem: Problem, vocab_dir: str, path: str, arrays: Mapping[str, np.ndarray]
+    problem: Problem, data_dir: str, path: str, arrays: Mapping[str, np.ndarray]
 ) -> tuple[int, int]:
     """Returns the sizes of source and target vocabulary, which must match the checkpoint."""
     for name in problem.vocab_files():
-        if not pathlib.Path(vocab_dir, name).is_file():
+        if not pathlib.Path(data_dir, name).is_file():
             raise UserError(
-                f"{pathlib.Path(vocab_dir, name)} is missing, the vocabulary of {problem.name}: "
-                "--vocab_dir is T2T's --data_dir; if your file has another name, rename it to "
+                f"{pathlib.Path(data_dir, name)} is missing, the vocabulary of {problem.name}: "
+                "--data_dir is T2T's; if your file has another name, rename it to "
                 "this one"
             )
-    encoders = problem.get_feature_encoders(vocab_dir)
+    encoders = problem.get_feature_encoders(data_dir)
     try:
         matrices = t2t_variables.embedding_rows(arrays)
     except UserError as error:
@@ -186,22 +186,22 @@ def _vocabulary_sizes(
         size = encoder.vocab_size
         if rows != size:
             if isinstance(encoder, TokenTextEncoder):
-                _require_reserved(problem, vocab_dir, rows)
+                _require_reserved(problem, data_dir, rows)
             raise UserError(
                 f"checkpoint {path} was trained with another vocabulary: its embedding {kind} has "
-                f"{rows} rows, and that of {problem.name} in {vocab_dir} has {size} entries; "
-                "correct --vocab_dir, or --problem"
+                f"{rows} rows, and that of {problem.name} in {data_dir} has {size} entries; "
+                "correct --data_dir, or --problem"
             )
     return encoders["inputs"].vocab_size, encoders["targets"].vocab_size
 
 
-def _require_reserved(problem: Problem, vocab_dir: str, rows: int) -> None:
+def _require_reserved(problem: Problem, data_dir: str, rows: int) -> None:
     """Raises UserError if T2T took words for padding and EOS, as in its `languagemodel_ptb10k`.
 
     T2T's IDs are the lines of a list of tokens, even if it lacks these two; a model trained so
     never sees its most frequent word, and ends its texts with the next one.
     """
-    for path in (pathlib.Path(vocab_dir, name) for name in problem.vocab_files()):
+    for path in (pathlib.Path(data_dir, name) for name in problem.vocab_files()):
         with path.open("rb") as file:
             lines = [line.strip().decode("utf-8", "replace") for line in file]
         if len(lines) == rows and tuple(lines[: len(RESERVED_TOKENS)]) != RESERVED_TOKENS:

@@ -23,7 +23,7 @@ class InsightsConfig(TrainedModelConfig):
     output_file: str = setting(
         "", "File to write (default: OUTPUT_DIR/insights.FORMAT).", path=True, group="Output"
     )
-    format: str = setting(
+    output_format: str = setting(
         HTML,
         "A page with every layer and head, or a picture of one layer (svg and png need: pip "
         "install 't2t_lite[plots]').",

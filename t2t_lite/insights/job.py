@@ -40,17 +40,17 @@ def run(config: InsightsConfig) -> str:
         decode_hparams=config.decode_hparams,
     )
     decoder, trained = load_decoder(settings, find_models(settings))
-    path = config.output_file or str(trained[0].run.folder / f"insights.{config.format}")
+    path = config.output_file or str(trained[0].run.folder / f"insights.{config.output_format}")
     files.refuse_overwriting(path, trained[0].files())
     views, output = look(decoder, config.text, config.target)
     log.info("target: %s", output)
-    if config.format == HTML:
+    if config.output_format == HTML:
         about = f"{decoder.problem.name}, {pathlib.Path(trained[0].checkpoint).name}"
         files.write_text(path, page(about, config.text, output, views))
         return path
     view = _chosen(views, config.attention or "encoder_decoder")
     chosen = (config.layer, heads_of(config.heads))
-    if config.format == PNG:
+    if config.output_format == PNG:
         with files.whole_file(path) as temporary:
             temporary.write_bytes(picture.png(view, *chosen))
     else:

@@ -126,10 +126,10 @@ def _checked(path: pathlib.Path, entry: Mapping[str, Any]) -> json_files.Fields:
     return fields
 
 
-def paper_command(use: str, settings: "DataclassInstance") -> str:
+def paper_command(table: str, settings: "DataclassInstance") -> str:
     """Returns the t2t-paper command that makes a table with these settings."""
-    given = dataclasses.asdict(settings).items()
-    return " ".join(["t2t-paper", use, *(f"--{name}={value}" for name, value in given if value)])
+    given = {"table": table, **dataclasses.asdict(settings)}
+    return " ".join(["t2t-paper", *(f"--{name}={value}" for name, value in given.items() if value)])
 
 
 def trainer_flags(

@@ -87,7 +87,7 @@ def best_vocabulary(variations: Iterable[Variation] = TABLE_3) -> int:
 def table() -> Table:
     """Returns the counts of all rows, with the paper's vocabulary and the best one."""
     best, base = best_vocabulary(), count("transformer_paper_base")
-    command = "t2t-paper table3 --params"
+    command = "t2t-paper --table=3 --params"
     rows = []
     for row in TABLE_3:
         counted = count(row.hparams_set)

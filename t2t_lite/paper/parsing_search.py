@@ -33,7 +33,7 @@ class SearchSettings:
 
     problem: str
     hparams_set: str
-    steps: int  # updates of each training
+    train_steps: int  # updates of each training
     hparams: str = ""  # changes for all trainings: "name=value,..."
 
 
@@ -126,7 +126,7 @@ def trainer_flags(trial: Trial, settings: SearchSettings, folders: Folders) -> l
         *experiment_queue.trainer_flags(
             settings.problem, "transformer", *sets, folders, trial.name
         ),
-        *experiment_queue.length_flags(settings.steps),
+        *experiment_queue.length_flags(settings.train_steps),
         "--schedule=train",
         f"--random_seed={_SEED}",
     ]
@@ -246,7 +246,7 @@ def table(results: Mapping[str, Any]) -> Table:
         rows.append(["test", *_figures(tested[best], published.f1, results)])
     notes = [
         f"Published: WSJ, section 23, {published.training}. Here: {settings.problem}, "
-        f"{settings.steps:,} updates; minutes are training time.",
+        f"{settings.train_steps:,} updates; minutes are training time.",
         "F1: by EVALB's rules, which leave some sentences out; of all sentences: these count as "
         "missed. The latter decides the choice.",
     ]

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _TURNS = 5
 _SECONDS = {"full": 1.5, "tiny": 0.0}
 _COUNTED_LENGTHS = (8, 16)  # n at which sequential operations are counted
-_COMMAND = "t2t-paper table1"
+_COMMAND = "t2t-paper --table=1"
 
 # Operations that only hold, name or slice a value; they compute nothing.
 _NO_WORK = {

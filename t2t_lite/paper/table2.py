@@ -93,7 +93,7 @@ def training_cost(system: str) -> TrainingCost | None:
 
 def table() -> Table:
     """Returns Table 2 with what each system costs, by counting."""
-    command = "t2t-paper table2"
+    command = "t2t-paper --table=2"
     rows = [
         [
             row.name,

@@ -74,13 +74,13 @@ class Table2Settings:
 
     problem: str
     scale: str  # tiny
-    minutes: float = 0.0
-    steps: int = 0
+    train_minutes: float = 0.0
+    train_steps: int = 0
     hparams: str = ""  # changes for all trainings: "name=value,..."
 
     def __post_init__(self) -> None:
-        if bool(self.minutes) == bool(self.steps):
-            raise UsageError("how long? Give either --minutes or --steps")
+        if bool(self.train_minutes) == bool(self.train_steps):
+            raise UsageError("how long? Give either --train_minutes or --train_steps")
 
 
 def trainer_flags(
@@ -98,16 +98,16 @@ def trainer_flags(
     common = experiment_queue.trainer_flags(
         settings.problem, system.model, system.hparams_set, settings.hparams, folders, cell.name
     )
-    if settings.minutes:
+    if settings.train_minutes:
         length = [
             f"--train_steps={_MOST_STEPS}",
-            f"--train_minutes={settings.minutes - done}",
-            f"--save_checkpoints_secs={math.ceil(60 * settings.minutes / _CHECKPOINTS)}",
+            f"--train_minutes={settings.train_minutes - done}",
+            f"--save_checkpoints_secs={math.ceil(60 * settings.train_minutes / _CHECKPOINTS)}",
         ]
     else:
         length = [
-            f"--train_steps={settings.steps}",
-            f"--local_eval_frequency={math.ceil(settings.steps / _CHECKPOINTS)}",
+            f"--train_steps={settings.train_steps}",
+            f"--local_eval_frequency={math.ceil(settings.train_steps / _CHECKPOINTS)}",
         ]
     # A resumed training saves one more.
     keep = [f"--keep_checkpoint_max={2 * _CHECKPOINTS}", "--keep_best_max=0"]
@@ -152,7 +152,7 @@ def _train_one(cell: Cell, settings: Table2Settings, queue: Queue) -> dict[str, 
     """Trains a cell in a separate process; returns its results."""
     folder = queue.path(cell.name)
     done = run_folder.read_summary(folder).get("train_seconds", 0.0) / 60
-    if settings.steps or done < settings.minutes:
+    if settings.train_steps or done < settings.train_minutes:
         flags = trainer_flags(cell, settings, queue.folders, done)
         experiment_queue.run_command("t2t-trainer", flags, cell.name)
     cost = run_folder.read_summary(folder)
@@ -257,7 +257,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of table2.json.
     """
     settings = Table2Settings(**results["settings"])
-    command, budget = experiment_queue.paper_command("table2", settings), equal_operations(results)
+    command, budget = experiment_queue.paper_command("2", settings), equal_operations(results)
     columns = [
         Column("system"),
         Column("BLEU EN-DE", "published", "g"),
@@ -320,7 +320,11 @@ def _bleu(scores: Sequence[Mapping[str, Any]]) -> tuple[float, float, float | No
 
 
 def _notes(settings: Table2Settings) -> list[str]:
-    length = f"{settings.minutes:g} minutes" if settings.minutes else f"{settings.steps:,} updates"
+    length = (
+        f"{settings.train_minutes:g} minutes"
+        if settings.train_minutes
+        else f"{settings.train_steps:,} updates"
+    )
     return [
         f"Published: newstest2014. Here: the dev set of {settings.problem}, {length} of training "
         f"for each seed, {seeds.DECODE_HPARAMS}; figures are means over the seeds.",

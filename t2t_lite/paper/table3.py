@@ -9,7 +9,7 @@ from t2t_lite.paper.table import CellValue, Column, Table
 
 def table() -> Table:
     """Returns Table 3 with the sizes of every row's hparams set."""
-    command, best = "t2t-paper table3", best_vocabulary()
+    command, best = "t2t-paper --table=3", best_vocabulary()
     sizes = [
         Column(name, "computed", "g", command)
         for name in ("N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "ε_ls")
@@ -26,7 +26,7 @@ def table() -> Table:
         Column("hparams_set"),
     ]
     notes = [
-        "Sizes: from the hparams set. PPL and BLEU here: t2t-paper table3 --scale=full trains "
+        "Sizes: from the hparams set. PPL and BLEU here: t2t-paper --table=3 --scale=full trains "
         "all rows, t2t-trainer --hparams_set=HPARAMS_SET one of them; docs/paper.md has the "
         "full commands."
     ]

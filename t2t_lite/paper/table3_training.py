@@ -40,7 +40,7 @@ class Table3Settings:
 
     problem: str
     scale: str  # tiny or full
-    steps: int  # updates of each training
+    train_steps: int  # updates of each training
     hparams: str = ""  # changes for all trainings: "name=value,..."
 
 
@@ -64,9 +64,9 @@ def hparams_flags(row: str, settings: Table3Settings) -> tuple[str, str]:
     changes: dict[str, Any] = {name: value for name, value in theirs.items() if value != base[name]}
     if settings.scale == "tiny":
         changes = {name: _shrunk(name, value) for name, value in changes.items()}
-        warmup = max(1, settings.steps // 10)
+        warmup = max(1, settings.train_steps // 10)
         changes["learning_rate_warmup_steps"] = warmup
-        changes["learning_rate_decay_steps"] = max(1, settings.steps - warmup)
+        changes["learning_rate_decay_steps"] = max(1, settings.train_steps - warmup)
     common = [part.strip() for part in settings.hparams.split(",") if part.strip()]
     given = {part.partition("=")[0].strip() for part in common}
     own = [f"{name}={value}" for name, value in changes.items() if name not in given]
@@ -82,7 +82,7 @@ def trainer_flags(cell: Cell, settings: Table3Settings, folders: Folders) -> lis
     sets = hparams_flags(cell.row, settings)
     return [
         *experiment_queue.trainer_flags(settings.problem, "transformer", *sets, folders, cell.name),
-        *experiment_queue.length_flags(settings.steps),
+        *experiment_queue.length_flags(settings.train_steps),
         "--keep_best_max=0",
         f"--random_seed={cell.seed}",
         "--eval_steps=1000000",
@@ -147,7 +147,7 @@ def table(results: Mapping[str, Any]) -> Table:
         results: the content of table3.json.
     """
     settings = Table3Settings(**results["settings"])
-    command = experiment_queue.paper_command("table3", settings)
+    command = experiment_queue.paper_command("3", settings)
     columns = [
         Column("variation"),
         Column("PPL", "published", ".2f"),
@@ -179,7 +179,8 @@ def table(results: Mapping[str, Any]) -> Table:
         )
     notes = [
         "Published: WMT 2014 EN-DE, newstest2013. Here: the dev set of "
-        f"{settings.problem}, {settings.steps:,} updates; minutes are training time per seed.",
+        f"{settings.problem}, "
+        f"{settings.train_steps:,} updates; minutes are training time per seed.",
         "±: half the 95 % confidence interval of the mean over seeds.",
     ]
     return Table(f"Table 3, {settings.scale}", columns, rows, notes)

@@ -23,7 +23,7 @@ def _is_transformer(row: Parser) -> bool:
 
 def table() -> Table:
     """Returns Table 4, with the size of the Transformers and what trains them here."""
-    command = "t2t-paper table4"
+    command = "t2t-paper --table=4"
     rows: list[list[CellValue]] = []
     for row in TABLE_4:
         problem, hparams_set, vocabulary = (
@@ -44,7 +44,7 @@ def table() -> Table:
         "of words and another of symbols, so that three matrices take its place.",
         "F1 here: t2t-trainer --problem=PROBLEM --model=transformer --hparams_set=HPARAMS_SET, "
         "then t2t-decoder --decode_hparams=beam_size=21,alpha=0.3,extra_length=300 "
-        "--eval_use_test_set; docs/paper.md has the whole commands. t2t-paper parsing-search "
-        "chooses dropout, learning rate and beam.",
+        "--eval_use_test_set; docs/paper.md has the whole commands. t2t-paper "
+        "--table=parsing-search chooses dropout, learning rate and beam.",
     ]
     return Table("Table 4: WSJ, section 23", columns, rows, notes)

@@ -49,15 +49,11 @@ def split_checkpoints(text: str, output_dir: str = "") -> list[str]:
         text: the value of a flag; `~` at the start of a name is the home folder.
         output_dir: a run folder, in which some of the names may be; may be empty.
     """
-    names, parts = [], text.split(",")
-    while parts:
-        for count in range(len(parts), 0, -1):  # finally, the text up to the first comma
-            name = os.path.expanduser(",".join(parts[:count]).strip())
-            if is_whole(name) or is_whole(os.path.join(output_dir, name)):
-                break
-        names.append(name)
-        del parts[:count]
-    return list(filter(None, names))
+
+    def exists(name: str) -> bool:
+        return is_whole(name) or is_whole(os.path.join(output_dir, name))
+
+    return files.split_paths(text, exists)
 
 
 def step_of(path: str) -> int:

@@ -15,9 +15,9 @@ from t2t_lite.bin import t2t_insights
         (("--text=x", "--checkpoint_path=best"), "--output_dir is missing"),
         (("--text=\udcff", "--output_dir=x"), "--text is not UTF-8"),
         (("--text=x", "--target=\udcff", "--output_dir=x"), "--target is not UTF-8"),
-        (("--text=x", "--output_dir=x", "--layer=1"), "--layer needs --format=svg or png"),
-        (("--text=x", "--output_dir=x", "--heads=1"), "--heads needs --format=svg or png"),
-        (("--text=x", "--output_dir=x", "--layer=0", "--format=svg"), "layer"),
+        (("--text=x", "--output_dir=x", "--layer=1"), "--layer needs --output_format=svg or png"),
+        (("--text=x", "--output_dir=x", "--heads=1"), "--heads needs --output_format=svg or png"),
+        (("--text=x", "--output_dir=x", "--layer=0", "--output_format=svg"), "layer"),
         (("--text=x", "--output_dir=x", "--attention=all"), "attention"),
         (("--text=x", "--output_dir=x", "--decode_hparams=beam=3"), "did you mean 'beam_size'?"),
     ],
@@ -35,6 +35,6 @@ def test_a_wrong_command_line_is_refused(capsys, flags, message):
 def test_a_picture_says_what_to_install(capsys, monkeypatch, form):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as end:
-        t2t_insights.main(["--text=x", "--output_dir=x", f"--format={form}"])
+        t2t_insights.main(["--text=x", "--output_dir=x", f"--output_format={form}"])
     assert end.value.code == 1
     assert "pip install 't2t_lite[plots]'" in capsys.readouterr().err

@@ -8,14 +8,14 @@ import pytest
 from t2t_lite.bin import t2t_paper
 
 SEARCH = [
-    "parsing-search",
+    "--table=parsing-search",
     "--output_dir=x",
     "--problem=parsing_craft",
     "--data_dir=x",
-    "--steps=1",
+    "--train_steps=1",
 ]
 
-TABLE_2 = ["table2", "--output_dir=x", "--problem=translate_ende_multi30k", "--data_dir=x"]
+TABLE_2 = ["--table=2", "--output_dir=x", "--problem=translate_ende_multi30k", "--data_dir=x"]
 
 
 def run(*argv: str) -> int:
@@ -25,7 +25,7 @@ def run(*argv: str) -> int:
 
 
 def test_a_table_as_json(capsys: pytest.CaptureFixture[str]):
-    assert run("table4", "--format=json") == 0
+    assert run("--table=4", "--output_format=json") == 0
     table = json.loads(capsys.readouterr().out)
     ours = [row for row in table["rows"] if row["parser"].startswith("Transformer")]
     assert [row["F1"] for row in ours] == [91.3, 92.7]
@@ -33,7 +33,7 @@ def test_a_table_as_json(capsys: pytest.CaptureFixture[str]):
 
 
 def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
-    assert run("table1") == 0
+    assert run("--table=1") == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("Recurrent") and line.endswith("3n - 1") for line in lines)
 
@@ -43,38 +43,56 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
     [
         (
             [],
-            "which table? Write one of table1, table2, table3, table4, parsing-search; got nothing",
+            "--table is missing: Table to print",
         ),
-        (["table5"], "got table5"),
-        (["table4", "--scale=tiny"], "--scale has no effect on table4"),
-        (["table2", "--scale=tiny"], "--output_dir is missing"),
-        ([*TABLE_2, "--scale=tiny"], "how long? Give either --minutes or --steps"),
-        ([*TABLE_2, "--scale=tiny", "--minutes=2", "--steps=9"], "Give either --minutes or --ste"),
-        ([*TABLE_2, "--scale=full", "--steps=9"], "--scale=full has no effect on table2"),
-        ([*TABLE_2, "--steps=9"], "--output_dir has no effect on table2: it goes with"),
-        ([*TABLE_2, "--scale=tiny", "--steps=9", "--rows=gru"], "Table 2 has no row 'gru'"),
-        (["table1", "--scale=tiny"], "--output_dir is missing"),
-        (["table3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
+        (["--table=5"], "--table=5, expected 1, 2, 3, 4 or parsing-search"),
+        (["--table=4", "--scale=tiny"], "--scale has no effect on --table=4"),
+        (["--table=2", "--scale=tiny"], "--output_dir is missing"),
+        ([*TABLE_2, "--scale=tiny"], "how long? Give either --train_minutes or --train_steps"),
+        (
+            [*TABLE_2, "--scale=tiny", "--train_minutes=2", "--train_steps=9"],
+            "Give either --train_minutes or --t",
+        ),
+        ([*TABLE_2, "--scale=full", "--train_steps=9"], "--scale=full has no effect on --table=2"),
+        ([*TABLE_2, "--train_steps=9"], "--output_dir has no effect on --table=2: it goes with"),
+        ([*TABLE_2, "--scale=tiny", "--train_steps=9", "--rows=gru"], "Table 2 has no row 'gru'"),
+        (["--table=1", "--scale=tiny"], "--output_dir is missing"),
+        (["--table=3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
         (
             [
-                "table3",
+                "--table=3",
                 "--scale=tiny",
                 "--output_dir=x",
                 "--problem=translate_ende_multi31k",
                 "--data_dir=x",
-                "--steps=1",
+                "--train_steps=1",
             ],
             "did you mean 'translate_ende_multi30k'",
         ),
-        (["parsing-search", "--output_dir=x", "--problem=parsing_craft"], "--data_dir is missing"),
-        (["table1", "--rows=base"], "--rows has no effect on table1: it goes with table2 --scale"),
-        (["table3", "--output_dir=x"], "it goes with table1 --scale, table2 --scale, table3 --s"),
         (
-            ["table3", "--params", "--scale=full"],
-            "no effect on table3 --scale: it goes with table3",
+            ["--table=parsing-search", "--output_dir=x", "--problem=parsing_craft"],
+            "--data_dir is missing",
         ),
-        (["table4", "--beam_sizes=4"], "no effect on table4: it goes with parsing-search"),
-        (["parsing-search", "--seeds=2"], "no effect on parsing-search: it goes with table2 --sc"),
+        (
+            ["--table=1", "--rows=base"],
+            "--rows has no effect on --table=1: it goes with --table=2 --scale",
+        ),
+        (
+            ["--table=3", "--output_dir=x"],
+            "it goes with --table=1 --scale, --table=2 --scale, --table=3",
+        ),
+        (
+            ["--table=3", "--params", "--scale=full"],
+            "no effect on --table=3 --scale: it goes with --table=3",
+        ),
+        (
+            ["--table=4", "--beam_sizes=4"],
+            "no effect on --table=4: it goes with --table=parsing-search",
+        ),
+        (
+            ["--table=parsing-search", "--seeds=2"],
+            "no effect on --table=parsing-search: it goes with --table=2 --sc",
+        ),
         ([*SEARCH, "--beam_sizes=4,2.5"], "--beam_sizes=4,2.5: expected whole numbers"),
         ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers separated by commas"),
         ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not at least 0 and below 1"),
@@ -89,10 +107,10 @@ def test_mistakes_are_told_in_a_line(
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("table", ["table1", "table2", "table3"])
+@pytest.mark.parametrize("table", ["--table=1", "--table=2", "--table=3"])
 def test_a_missing_package_is_named_before_anything_is_measured(capsys, monkeypatch, table):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    flags = ["--problem=translate_ende_locale", "--data_dir=x", "--steps=1"]
-    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table != "table1" else []))
+    flags = ["--problem=translate_ende_locale", "--data_dir=x", "--train_steps=1"]
+    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table != "--table=1" else []))
     assert code == 1
     assert f"{table} --scale needs more packages: pip install" in capsys.readouterr().err

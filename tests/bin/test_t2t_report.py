@@ -14,9 +14,9 @@ import pytest
 from t2t_lite.bin import t2t_report
 
 
-def run(*argv: str) -> int:
+def run(folders: str, *argv: str) -> int:
     with pytest.raises(SystemExit) as end:
-        t2t_report.main(argv)
+        t2t_report.main([f"--output_dir={folders}", *argv])
     return end.value.code
 
 
@@ -50,9 +50,9 @@ def rows(root: ET.Element) -> dict[str, list[str]]:
 
 
 def test_two_runs_on_a_page(tmp_path, capsys):
-    one = make_run(tmp_path / "a" / "run", dropout=0.1)
+    one = make_run(tmp_path / "a,b" / "run", dropout=0.1)
     other = make_run(tmp_path / "b" / "run", steps=2, dropout=0.3, extra="<script>")
-    assert run(one, other, f"--output={tmp_path / 'page.html'}") == 0
+    assert run(f"{one},{other}", f"--output_file={tmp_path / 'page.html'}") == 0
     assert capsys.readouterr().out == f"{tmp_path / 'page.html'}\n"
     root, text = parse(tmp_path / "page.html")
     titles = [svg.attrib["aria-label"] for svg in root.iter("{http://www.w3.org/2000/svg}svg")]
@@ -71,7 +71,7 @@ def test_two_runs_on_a_page(tmp_path, capsys):
     assert table["extra"] == ["–", "<script>"]
     assert "batch_size" not in table, "runs do not differ in it"
     assert "output_dir" not in table
-    assert "a/run" in text, "names tell folders apart"
+    assert "a,b/run" in text, "names tell folders apart"
     assert not list(root.iter("script"))
     assert "http" not in text
 
@@ -115,7 +115,7 @@ def test_the_page_is_the_same_every_time(tmp_path):
     first = page.read_bytes()
     page.unlink()
     subprocess.run(
-        [sys.executable, "-m", "t2t_lite.bin.t2t_report", folder],
+        [sys.executable, "-m", "t2t_lite.bin.t2t_report", f"--output_dir={folder}"],
         env={**os.environ, "PYTHONHASHSEED": "12"},
         check=True,
     )
@@ -136,7 +136,7 @@ def test_names_that_are_not_utf8_are_escaped(tmp_path, monkeypatch):
     make_run(tmp_path / "run")
     folder = str((tmp_path / "run").rename(tmp_path / os.fsdecode(b"run\xff")))
     page = tmp_path / os.fsdecode(b"page\xff.html")
-    assert run(folder, f"--output={page}") == 0
+    assert run(folder, f"--output_file={page}") == 0
     assert stdout.buffer.getvalue().endswith(rb"/page\udcff.html" + b"\n")
     assert r"run\udcff" in parse(page)[1]
 
@@ -145,11 +145,12 @@ def test_mistakes_are_one_line(tmp_path, capsys):
     good = make_run(tmp_path / "good")
     empty = make_run(tmp_path / "empty", steps=0)
     for argv, code, message in (
-        ([], 2, "no run folder given"),
-        ([good, good + "/"], 2, "is named twice"),
+        ([""], 2, "--output_dir is missing"),
+        ([f"{good},{good}/"], 2, "is named twice"),
+        ([","], 1, "is not a run folder"),
         ([str(tmp_path)], 1, "is not a run folder"),
-        ([good, empty], 1, "holds no record yet"),
-        ([good, f"--output={good}/metrics.jsonl/x"], 1, "metrics.jsonl"),
+        ([f"{good},{empty}"], 1, "holds no record yet"),
+        ([good, f"--output_file={good}/metrics.jsonl/x"], 1, "metrics.jsonl"),
     ):
         assert run(*argv) == code
         error = capsys.readouterr().err

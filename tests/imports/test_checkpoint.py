@@ -363,7 +363,7 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"hparams": "proximity_bias=True,moe_loss=[1,2]"}, "unsupported model: proximity_bias=1"),
         ({"hparams": "hidden_size=abc"}, "hparam hidden_size='abc': expected a whole number"),
         ({"hparams": f"{SIZES},ffn_layer=parameter_attention"}, "ffn_layer=dense_relu_dense"),
-        ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --vocab_dir is"),
+        ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --data_dir is"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(t2t, capsys, flags, message):
@@ -377,7 +377,7 @@ def test_another_vocabulary_is_refused(t2t, capsys):
     t2t_files.write_tokens(folder / "data", f"vocab.{TOKENS}.tokens", VOCAB_SIZE + 1)
     line = t2t_files.refused(folder, capsys)
     assert f"shared has {VOCAB_SIZE} rows" in line
-    assert f"has {VOCAB_SIZE + 1} entries; correct --vocab_dir, or --problem" in line
+    assert f"has {VOCAB_SIZE + 1} entries; correct --data_dir, or --problem" in line
 
 
 def test_a_checkpoint_that_cannot_be_read_is_refused(t2t, capsys):

@@ -89,7 +89,7 @@ def test_the_page_is_written_into_the_run_folder(run: run_folder.RunFolder, caps
 def test_a_picture_of_what_is_asked_for(run: run_folder.RunFolder, tmp_path, capsys):
     path = tmp_path / "figure"
     common = (f"--checkpoint_path={run.folder}/model.ckpt-7", "--text=a", "--target=b")
-    picture = (f"--output_file={path}", "--format=svg", "--attention=encoder", "--layer=1")
+    picture = (f"--output_file={path}", "--output_format=svg", "--attention=encoder", "--layer=1")
     assert command(*common, *picture, "--heads=2") == 0
     text = path.read_text(encoding="utf-8")
     assert "Encoder self-attention, layer 1" in text

@@ -26,7 +26,7 @@ from t2t_lite.paper.table2_training import (
     trainer_flags,
 )
 
-TINY = Table2Settings("algorithmic_reverse_decimal40", "tiny", minutes=20.0)
+TINY = Table2Settings("algorithmic_reverse_decimal40", "tiny", train_minutes=20.0)
 BOTH = ["transformer", "transformer_prenorm"]
 
 
@@ -155,7 +155,7 @@ def test_the_table_compares_by_time_and_by_operations(commands, tmp_path: pathli
         "seeds": 2,
     }
     assert pre["BLEU at the end"] == pre["BLEU near 4.0e+12 FLOPs"] == 40.5
-    assert "--minutes=20.0" in shown.text()
+    assert "--train_minutes=20.0" in shown.text()
 
 
 def test_the_chart_has_a_curve_for_each_system(commands, tmp_path: pathlib.Path):
@@ -190,7 +190,7 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib
         f"--output_dir={tmp_path / cell.name}",
         "--t2t_usr_dir=mine",
     } <= set(flags)
-    by_steps = Table2Settings(TINY.problem, "tiny", steps=3001, hparams="batch_size=512")
+    by_steps = Table2Settings(TINY.problem, "tiny", train_steps=3001, hparams="batch_size=512")
     flags = trainer_flags(cell, by_steps, folders)
     assert {"--train_steps=3001", "--local_eval_frequency=101", "--hparams=batch_size=512"} <= set(
         flags
@@ -234,12 +234,12 @@ def test_mistakes_show_before_any_training(
 
 def test_a_folder_of_another_length_is_refused(commands, tmp_path: pathlib.Path):
     train(BOTH, 1, TINY, Folders("data", str(tmp_path)))
-    other = dataclasses.replace(TINY, minutes=30.0)
-    with pytest.raises(UsageError, match=r"made with minutes=20\.0, not 30\.0"):
+    other = dataclasses.replace(TINY, train_minutes=30.0)
+    with pytest.raises(UsageError, match=r"made with train_minutes=20\.0, not 30\.0"):
         train(BOTH, 1, other, Folders("data", str(tmp_path)))
 
 
-@pytest.mark.parametrize("length", [{}, {"minutes": 1.0, "steps": 9}])
+@pytest.mark.parametrize("length", [{}, {"train_minutes": 1.0, "train_steps": 9}])
 def test_a_length_is_needed_and_one_only(length: dict[str, float]):
-    with pytest.raises(UsageError, match="Give either --minutes or --steps"):
+    with pytest.raises(UsageError, match="Give either --train_minutes or --train_steps"):
         Table2Settings(TINY.problem, "tiny", **length)

@@ -169,7 +169,9 @@ def test_a_finished_table_is_drawn_anew(trainings, tmp_path: pathlib.Path):
 def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
     train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     other = Table3Settings(TINY.problem, "tiny", 60)
-    with pytest.raises(UsageError, match=r"made with steps=50, not 60: .*another --output_dir"):
+    with pytest.raises(
+        UsageError, match=r"made with train_steps=50, not 60: .*another --output_dir"
+    ):
         train(["base"], 1, other, Folders("data", str(tmp_path)))
 
 

@@ -79,7 +79,11 @@ def t2t_arrays(
 
 def import_run(folder: pathlib.Path, *flags: str) -> int:
     """Calls the command for the folders `t2t`, `data` and `run`; returns its exit code."""
-    places = [f"--t2t_dir={folder}/t2t", f"--vocab_dir={folder}/data", f"--output_dir={folder}/run"]
+    places = [
+        f"--model_dir={folder}/t2t",
+        f"--data_dir={folder}/data",
+        f"--output_dir={folder}/run",
+    ]
     with pytest.raises(SystemExit) as end:
         t2t_import.main([*places, *flags])
     return end.value.code or 0

@@ -43,14 +43,14 @@ def _make_problem(tmp_path: pathlib.Path) -> list[str]:
 def test_a_miniature_table_2_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
     own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
-        "table2",
+        "--table=2",
         *own,
         "--scale=tiny",
-        "--steps=40",
+        "--train_steps=40",
         "--hparams=batch_size=256,max_length=32",
         f"--output_dir={out}",
         "--rows=transformer,transformer_prenorm",
-        "--format=json",
+        "--output_format=json",
     ]
     queue = start("t2t-paper", *flags)
     path, second = out / "table2.json", out / "transformer_prenorm-seed1"
@@ -79,14 +79,14 @@ def test_a_miniature_table_2_goes_on_after_a_kill(start, tmp_path: pathlib.Path)
 def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(tmp_path: pathlib.Path):
     own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
-        "table3",
+        "--table=3",
         *own,
         "--scale=tiny",
-        "--steps=2",
+        "--train_steps=2",
         "--hparams=batch_size=256,max_length=32,num_hidden_layers=1",
         f"--output_dir={out}",
         "--rows=a1",
-        "--format=json",
+        "--output_format=json",
     ]
     table = json.loads(run_command("t2t-paper", *flags))
     (row,) = table["rows"]
@@ -112,17 +112,17 @@ def test_a_miniature_search_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
         (text / f"{split}.trees").write_text("".join(trees[:count]), "utf-8")
     generate_data(registry.problem("parsing_tmpdir_16k"), str(data), str(text))
     flags = [
-        "parsing-search",
+        "--table=parsing-search",
         "--problem=parsing_tmpdir_16k",
         "--hparams_set=transformer_test",
-        "--steps=2",
+        "--train_steps=2",
         "--hparams=batch_size=256,max_length=64",
         f"--data_dir={data}",
         f"--output_dir={out}",
         "--dropouts=0.0",
         "--learning_rates=2.0",
         "--beam_sizes=2",
-        "--format=json",
+        "--output_format=json",
     ]
     killed = start("t2t-paper", *flags)
     path = out / "parsing_search.json"

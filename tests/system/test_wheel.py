@@ -41,12 +41,12 @@ t2t-decoder --checkpoint_path=$AVERAGED --decode_from_file=text/inputs.eval.txt 
     --decode_to_file=out.txt $SEARCH
 t2t-bleu --translation=out.txt --reference=text/targets.eval.txt --paper
 t2t-eval --output_dir=run --checkpoint_path=newest,averaged $SEARCH
-t2t-report run --output=report.html
+t2t-report --output_dir=run --output_file=report.html
 t2t-insights --output_dir=run --text='line 1' --output_file=insights.html $SEARCH
 
 t2t-exporter --output_dir=run --export_dir=exports $SEARCH
-t2t-exporter --output_dir=run --export_dir=exports --format=keras
-t2t-exporter --output_dir=run --export_dir=exports --format=ctranslate2
+t2t-exporter --output_dir=run --export_dir=exports --output_format=keras
+t2t-exporter --output_dir=run --export_dir=exports --output_format=ctranslate2
 t2t-query-server --server=$SERVING --servable_name=translate --inputs_once='line 1' > answer.txt
 t2t-serve --output_dir=run --port=$PORT $SEARCH &
 ASK="curl --silent --fail --retry 300 --retry-delay 1 --retry-all-errors"
@@ -56,14 +56,15 @@ kill %1
 wait %1
 
 t2t-parseval --gold=trees.txt --test=trees.txt > parseval.txt
-t2t-import --t2t_dir=t2t --vocab_dir=t2t --output_dir=imported
+t2t-import --model_dir=t2t --data_dir=t2t --output_dir=imported
 
-t2t-paper table1
-t2t-paper table2 --format=markdown
-t2t-paper table3 --params --format=json > table3.json
-t2t-paper table3 --problem=text2text_tmpdir_bpe --data_dir=data --output_dir=table3 \
-    --scale=tiny --hparams=batch_size=512,max_length=32,num_hidden_layers=1 --steps=2 --rows=a1
-t2t-paper table4
+t2t-paper --table=1
+t2t-paper --table=2 --output_format=markdown
+t2t-paper --table=3 --params --output_format=json > table3.json
+t2t-paper --table=3 --problem=text2text_tmpdir_bpe --data_dir=data --output_dir=table3 \
+    --scale=tiny --hparams=batch_size=512,max_length=32,num_hidden_layers=1 --train_steps=2 \
+    --rows=a1
+t2t-paper --table=4
 """
 
 
