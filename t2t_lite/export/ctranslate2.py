@@ -112,7 +112,7 @@ def convert(
     if hparams.prepends_inputs:
         raise UserError(
             f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
-            "source; export a SavedModel (--format=savedmodel)"
+            "source; export a SavedModel (--output_format=savedmodel)"
         )
     if not model.has_inputs:
         raise UserError(

@@ -46,7 +46,7 @@ class TrainerConfig(Config):
     train_minutes: float = setting(
         0.0,
         "Save and stop this many minutes after the start, even if steps remain. Evaluations count; "
-        "each start of a run counts anew. 0 sets no limit.",
+        "the limit restarts with every start. 0 sets no limit.",
         minimum=0,
     )
 
