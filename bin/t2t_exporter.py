@@ -25,7 +25,7 @@ COMMAND = Command(
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",
-        "    --output_format=ctranslate2 --quantization=int8",
+        "    --format=ctranslate2 --quantization=int8",
     ],
     {
         "The trained model": (
@@ -42,7 +42,7 @@ COMMAND = Command(
                 "ctranslate2/N.",
             ),
             Flag(
-                "output_format",
+                "format",
                 str,
                 _SAVED_MODEL,
                 "Format to write.",
@@ -79,10 +79,10 @@ def _run(args: types.SimpleNamespace) -> None:
         from t2t_lite.runs.checkpoint_names import named_model
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
-    if args.output_format == _SAVED_MODEL:
+    if args.format == _SAVED_MODEL:
         hparams = DecodeHParams.of(run.problem, args.decode_hparams)
         saved_model.export(run, checkpoint, export_dir, hparams)
-    elif args.output_format == _KERAS:
+    elif args.format == _KERAS:
         keras_archive.export(run, checkpoint, export_dir)
     else:
         from t2t_lite.export import ctranslate2
@@ -95,13 +95,13 @@ def _check(args: types.SimpleNamespace) -> None:
     """Raises UsageError if a flag is missing or has no effect on this format."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
-    if args.decode_hparams and args.output_format != _SAVED_MODEL:
+    if args.decode_hparams and args.format != _SAVED_MODEL:
         raise UsageError(
-            f"--decode_hparams needs --output_format={_SAVED_MODEL}: other formats do not contain "
+            f"--decode_hparams needs --format={_SAVED_MODEL}: other formats do not contain "
             "the search"
         )
-    if args.quantization != _NOT_QUANTIZED and args.output_format != _CTRANSLATE2:
-        raise UsageError(f"--quantization needs --output_format={_CTRANSLATE2}")
+    if args.quantization != _NOT_QUANTIZED and args.format != _CTRANSLATE2:
+        raise UsageError(f"--quantization needs --format={_CTRANSLATE2}")
 
 
 if __name__ == "__main__":

@@ -107,17 +107,17 @@ def convert(
     if not (is_plain and isinstance(hparams, TransformerHParams)):
         raise UserError(
             f"model {type(model).__name__}: CTranslate2 runs only Transformers; export a "
-            "SavedModel (--output_format=savedmodel)"
+            "SavedModel (--format=savedmodel)"
         )
     if hparams.prepends_inputs:
         raise UserError(
             f"hparam prepend_mode={hparams.prepend_mode}: a decoder in CTranslate2 cannot read the "
-            "source; export a SavedModel (--output_format=savedmodel)"
+            "source; export a SavedModel (--format=savedmodel)"
         )
     if not model.has_inputs:
         raise UserError(
             "a language model: the export for CTranslate2 is for models with a source; export a "
-            "SavedModel (--output_format=savedmodel)"
+            "SavedModel (--format=savedmodel)"
         )
     _refuse_other_layers(hparams)
     spec = TransformerSpec.from_config(
@@ -145,18 +145,18 @@ def _refuse_other_layers(h: TransformerHParams) -> None:
             raise UserError(
                 f"hparam attention_{name}={getattr(h, name)}: CTranslate2 supports attention only "
                 f"over hidden_size={h.hidden_size} features; export a SavedModel "
-                "(--output_format=savedmodel)"
+                "(--format=savedmodel)"
             )
     if h.self_attention_type != "dot_product" and h.pos != "none":
         raise UserError(
             f"hparams self_attention_type={h.self_attention_type}, pos={h.pos}: CTranslate2 cannot "
-            "combine these positions; export a SavedModel (--output_format=savedmodel)"
+            "combine these positions; export a SavedModel (--format=savedmodel)"
         )
     for name, known in (("ffn_layer", "dense_relu_dense"), ("attention_neighborhood", 0)):
         if getattr(h, name) != known:
             raise UserError(
                 f"hparam {name}={getattr(h, name)}: CTranslate2 supports only {known}; export a "
-                "SavedModel (--output_format=savedmodel)"
+                "SavedModel (--format=savedmodel)"
             )
 
 
@@ -172,7 +172,7 @@ def _is_pre_norm(h: TransformerHParams) -> bool:
         raise UserError(
             f"hparams {names[0]}={getattr(h, names[0])!r}, {names[1]}={getattr(h, names[1])!r}: "
             "CTranslate2 supports only n with da, or none with dan; export a SavedModel "
-            "(--output_format=savedmodel)"
+            "(--format=savedmodel)"
         )
     return steps == _PRE_NORM
 

@@ -70,7 +70,7 @@ def decoder(run, tmp_path, *flags):
 
 def exporter(kind):
     def command(run, tmp_path, *flags):
-        exports = f"--export_dir={tmp_path}/new/exports", f"--output_format={kind}"
+        exports = f"--export_dir={tmp_path}/new/exports", f"--format={kind}"
         return t2t_exporter.main, f"--output_dir={run}", *exports, *flags
 
     return command

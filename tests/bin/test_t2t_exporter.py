@@ -17,14 +17,14 @@ def run(*argv: str) -> int:
     [
         ([], "--output_dir is missing: Run folder of t2t-trainer"),
         (["--output_dir=r", "--decode_hparams=alpa=1"], "did you mean 'alpha'?"),
-        (["--output_dir=r", "--output_format=onnx"], "--output_format"),
+        (["--output_dir=r", "--format=onnx"], "--format"),
         (
-            ["--output_dir=r", "--output_format=keras", "--decode_hparams=alpha=1"],
-            "--decode_hparams needs --output_format=savedmodel",
+            ["--output_dir=r", "--format=keras", "--decode_hparams=alpha=1"],
+            "--decode_hparams needs --format=savedmodel",
         ),
         (
             ["--output_dir=r", "--quantization=int8"],
-            "--quantization needs --output_format=ctranslate2",
+            "--quantization needs --format=ctranslate2",
         ),
     ],
 )

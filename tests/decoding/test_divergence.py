@@ -318,7 +318,7 @@ def test_the_command_fails_and_names_line_checkpoint_and_weight(tmp_path, capsys
     error = capsys.readouterr().err.splitlines()[-1]
     assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 outputs NaN" in error
     assert re.search(rf"its weight \S+/{name} is not finite", error)
-    for export in (["--output_format=keras"], []):
+    for export in (["--format=keras"], []):
         with pytest.raises(SystemExit):
             t2t_exporter.main([f"--output_dir={run.folder}", *export])
         error = capsys.readouterr().err

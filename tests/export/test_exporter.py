@@ -13,9 +13,9 @@ from t2t_lite.search.decode_hparams import DecodeHParams
     ("flags", "module", "arguments"),
     [
         ([], saved_model, ("exports",)),
-        (["--output_format=keras"], keras_archive, ("exports",)),
+        (["--format=keras"], keras_archive, ("exports",)),
         (
-            ["--output_format=ctranslate2", "--quantization=int8"],
+            ["--format=ctranslate2", "--quantization=int8"],
             ctranslate2,
             ("exports/ctranslate2/1", "int8"),
         ),

@@ -77,8 +77,8 @@ def test_every_command_works_in_folders_of_odd_names(
 
     tf.config.run_functions_eagerly(False)  # an export is a traced function
     export = (t2t_exporter, f"--output_dir={run}")
-    call(*export, "--output_format=keras")
-    call(*export, "--output_format=ctranslate2", "--checkpoint_path=averaged")
+    call(*export, "--format=keras")
+    call(*export, "--format=ctranslate2", "--checkpoint_path=averaged")
     assert sorted(path.name for path in (run / "export").iterdir()) == ["ctranslate2", "keras"]
     refused = call(*export, search, code=1)
     assert "choose another --export_dir" in refused

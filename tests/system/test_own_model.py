@@ -152,13 +152,13 @@ def test_one_file_is_enough(finish, end, eagerly, few_shards, tmp_path):
     assert pathlib.Path(finish(t2t_report, str(run)).strip()).stat().st_size > 1000
     tf.config.run_functions_eagerly(False)  # an export is a traced function
     for kind in ("savedmodel", "keras"):
-        finish(t2t_exporter, run_flag, f"--output_format={kind}", f"--export_dir={tmp_path / kind}")
+        finish(t2t_exporter, run_flag, f"--format={kind}", f"--export_dir={tmp_path / kind}")
         assert any((tmp_path / kind).rglob("*.keras" if kind == "keras" else "saved_model.pb"))
 
     for command, flags, reason in (
         (
             t2t_exporter,
-            ["--output_format=ctranslate2", f"--export_dir={tmp_path / 'c'}"],
+            ["--format=ctranslate2", f"--export_dir={tmp_path / 'c'}"],
             "Transformer",
         ),
         (t2t_insights, ["--text=1 and 7"], "no attention"),

@@ -45,8 +45,8 @@ t2t-report --output_dir=run --output_file=report.html
 t2t-insights --output_dir=run --text='line 1' --output_file=insights.html $SEARCH
 
 t2t-exporter --output_dir=run --export_dir=exports $SEARCH
-t2t-exporter --output_dir=run --export_dir=exports --output_format=keras
-t2t-exporter --output_dir=run --export_dir=exports --output_format=ctranslate2
+t2t-exporter --output_dir=run --export_dir=exports --format=keras
+t2t-exporter --output_dir=run --export_dir=exports --format=ctranslate2
 t2t-query-server --server=$SERVING --servable_name=translate --inputs_once='line 1' > answer.txt
 t2t-serve --output_dir=run --port=$PORT $SEARCH &
 ASK="curl --silent --fail --retry 300 --retry-delay 1 --retry-all-errors"
