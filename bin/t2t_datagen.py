@@ -234,7 +234,7 @@ def generate_by_beam(
                 f"--runner needs pairs of text, and {name!r} is not a Text2TextProblem"
             )
         log.info("generating %s into %s", name, data_dir)
-        beam_pipeline.generate_problem(problem, data_dir, tmp_dir, options, pipeline)
+        beam_pipeline.generate_from_samples(problem, data_dir, tmp_dir, options, pipeline)
 
 
 def inspect(names: Iterable[str], data_dir: str) -> None:

@@ -268,7 +268,7 @@ def problem(name: str) -> "Problem":
     """
     parsed = ProblemName.parse(name)
     kind = _problems[parsed.base]
-    if not hasattr(kind, "run_generate_data"):
+    if not hasattr(kind, "write_files"):
         raise UsageError(
             f"problem {name!r}: {quoted(kind)} is not a Problem: derive it from "
             "text_problems.Text2TextProblem or another class of problems"

@@ -6,7 +6,7 @@ module imports neither TensorFlow nor Keras: listing problems must stay quick.
 
 import abc
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from t2t_lite import registry
@@ -71,9 +71,6 @@ class Problem(abc.ABC):
     Attributes:
         bad_input: receives what `generate_samples` cannot read.
     """
-
-    # What `generate_data` does by default: set by data generation, which problems know nothing of.
-    default_generation: Callable[[str, str, Any], None] | None = None
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         if (was_reversed or was_copy) and not self.has_inputs:
@@ -187,29 +184,20 @@ class Problem(abc.ABC):
         """
         return self.source_files(tmp_dir, dataset_split)
 
-    def generate_data(self, data_dir: str, tmp_dir: str, options: Any = None) -> None:
-        """Generates the missing vocabulary and TFRecord files; `t2t_lite.generate_data` calls it.
+    def write_files(self, data_dir: str, tmp_dir: str, options: Any) -> None:
+        """Writes the vocabulary and the data files of a problem that does it itself.
 
-        A subclass may override it, and call this one.
+        Before or after its own work, it may call `generation.generator.generate_from_samples`.
 
         Args:
             data_dir: folder of the results.
             tmp_dir: folder of the raw files and downloads.
-            options: how to generate, a `generation.config.DatagenOptions`; None: the defaults.
-
-        Raises:
-            UsageError: called by hand; the message names what to call instead.
+            options: how to generate, a `generation.config.DatagenOptions`.
         """
-        if self.default_generation is None:
-            raise UsageError(
-                f"{type(self).__name__}.generate_data: call t2t_lite.generate_data(problem, "
-                "data_dir=..., tmp_dir=...), or run t2t-datagen"
-            )
-        self.default_generation(data_dir, tmp_dir, options)
-
-    def run_generate_data(self, data_dir: str, tmp_dir: str, options: Any) -> None:
-        """Calls `generate_data`; overridden where that has other arguments."""
-        self.generate_data(data_dir, tmp_dir, options)
+        raise UsageError(
+            f"problem {self.base_name!r}: {type(self).__qualname__} yields no samples: derive it "
+            "from Text2TextProblem, or define write_files(data_dir, tmp_dir, options)"
+        )
 
     # ---- text and ids
 

@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from t2t_lite.data.members import is_texts, require
+from t2t_lite.data import members
 from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.text.sample import Sample
@@ -244,6 +244,19 @@ class Text2TextProblem(Problem):
 
     # ---- files
 
+    def check(self) -> None:
+        """Checks the values of the members, before anything is generated.
+
+        Raises:
+            UsageError: a member has a value that it cannot have; the message names the class.
+        """
+        members.check(self)
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a subclass overrides `write_files`."""
+        return type(self).write_files is not Problem.write_files
+
     def splits_to_generate(self, tmp_dir: str) -> Sequence[dict[str, Any]]:
         """Returns the entries of `dataset_splits` to generate; override if one is optional."""
         return self.dataset_splits
@@ -376,7 +389,7 @@ class Text2ClassProblem(Text2TextProblem):
 
     def _checked_labels(self, data_dir: str) -> Sequence[str]:
         labels = self.class_labels(data_dir)
-        require(self, "class_labels", labels, is_texts(labels), "a list of texts")
+        members.require(self, "class_labels", labels, members.is_texts(labels), "a list of texts")
         return labels
 
     def numbered_source(self, number: int, sample: Any) -> str:

@@ -31,7 +31,6 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from t2t_lite.data import members
 from t2t_lite.data.records import framed_records, shuffled
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError, UserError
@@ -46,7 +45,7 @@ from t2t_lite.generation.generator import (
     chunks_of,
     example_encoder,
     order_seed,
-    prepare_data,
+    prepare,
     read_samples,
 )
 from t2t_lite.progress import progress
@@ -78,7 +77,7 @@ def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
     return options
 
 
-def generate_problem(
+def generate_from_samples(
     problem: Text2TextProblem,
     data_dir: str,
     tmp_dir: str,
@@ -101,11 +100,11 @@ def generate_problem(
             is generating it, its file system is not installed, or the pipeline failed.
         OSError: a file cannot be written.
     """
-    members.check(problem)
+    problem.check()
     _prepare_folder(data_dir, pipeline)
     with _local_view(data_dir) as view, lock.exclusive(problem, str(view)):
         with _copied_back(view, data_dir):
-            prepare_data(problem, str(view), tmp_dir, options)
+            prepare(problem, str(view), tmp_dir, options)
         incomplete = []
         for group in file_groups(problem, str(view), tmp_dir):
             if group.is_complete:

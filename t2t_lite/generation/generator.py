@@ -7,7 +7,6 @@ finished work is kept, and the next run completes it. Memory does not grow with 
 the records take twice their size until a split is finished.
 """
 
-import functools
 import itertools
 import logging
 import operator
@@ -19,7 +18,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from t2t_lite.data import members
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
@@ -54,7 +52,7 @@ def generate_data(
     """Generates the missing vocabulary and TFRecord files of a problem.
 
     Args:
-        problem: what to generate; if its class overrides `generate_data`, that is called.
+        problem: what to generate; if its class overrides `write_files`, that is called.
         data_dir: folder of the results; created if missing.
         tmp_dir: folder of the raw files and downloads.
         options: how to generate; None: the defaults.
@@ -66,31 +64,27 @@ def generate_data(
         UsageError: a member of the problem's class has a value that it cannot have.
         OSError: a file cannot be written.
     """
-    if isinstance(problem, Text2TextProblem):
-        problem.default_generation = functools.partial(_generate_text, problem)
-    try:
-        problem.run_generate_data(data_dir, tmp_dir, options or DatagenOptions())
-    finally:
-        problem.default_generation = None
-
-
-def _generate_text(
-    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions | None
-) -> None:
-    """Does what `generate_data` does for a class that does not override it."""
     options = options or DatagenOptions()
-    members.check(problem)
-    with lock.exclusive(problem, data_dir):
-        prepare_data(problem, data_dir, tmp_dir, options)
-        generate_problem(problem, data_dir, tmp_dir, options)
+    if isinstance(problem, Text2TextProblem) and not problem.writes_files:
+        generate_from_samples(problem, data_dir, tmp_dir, options)
+    else:
+        problem.write_files(data_dir, tmp_dir, options)
 
 
-def prepare_data(
+def generate_from_samples(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Does the part of `generate_data` that precedes the TFRecord files.
+    """Does what `generate_data` does for a class that does not override `write_files`."""
+    problem.check()
+    with lock.exclusive(problem, data_dir):
+        prepare(problem, data_dir, tmp_dir, options)
+        write_records(problem, data_dir, tmp_dir, options)
 
-    Downloads the raw files, builds the vocabulary, and records what the data is generated from.
+
+def prepare(
+    problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
+) -> None:
+    """Downloads the raw files, builds the vocabulary, and records what the data comes from.
 
     Raises:
         UserError: a file is not available, or existing data was generated from something else.
@@ -157,7 +151,7 @@ def seed_random(options: DatagenOptions, split: str) -> None:
     np.random.seed(list(seed.encode()))
 
 
-def generate_problem(
+def write_records(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
     """Writes the missing TFRecord files.

@@ -25,11 +25,9 @@ Ids = Mapping[str, Sequence[int]]
 
 def is_needed(problem: Problem) -> bool:
     """Whether the samples of a problem are known only from its records."""
-    if not isinstance(problem, Text2TextProblem) or problem.encodes_samples:
+    if not isinstance(problem, Text2TextProblem):
         return True
-    if getattr(problem, "writes_files", False):  # an adapted problem of T2T's
-        return True
-    return not type(problem).generate_data.__module__.startswith("t2t_lite.")
+    return problem.encodes_samples or problem.writes_files
 
 
 @contextlib.contextmanager
@@ -63,7 +61,7 @@ def groups(problem: Problem, data_dir: str) -> list[FileGroup]:
     if found := _groups(problem, data_dir):
         return found
     raise UserError(
-        f"{problem.base_name}: generate_data wrote none of the files of dataset_splits, from "
+        f"{problem.base_name} wrote none of the files of its dataset_splits, from "
         "which the report would read the samples"
     )
 

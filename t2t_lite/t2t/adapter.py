@@ -110,11 +110,6 @@ class ProblemAdapter(problem.Problem):
         """The user's `has_inputs`."""
         return bool(self.upstream.has_inputs)
 
-    @property
-    def writes_files(self) -> bool:
-        """Whether `generate_data` is the user's, who also chooses the numbers of files."""
-        return True
-
     def filepaths(self, data_dir: str, split: str) -> list[str]:
         """Returns the data files of a split; those found if `generate_data` is the user's."""
         if overrides(self.upstream, "filepattern"):
@@ -126,12 +121,15 @@ class ProblemAdapter(problem.Problem):
         return list(getattr(self.upstream, _PATHS[split])(data_dir, count, shuffled=True))
 
     def _number_of_files(self, data_dir: str, split: str) -> int:
-        """Returns how many files of a split exist, at least one."""
+        """Returns how many files a split has: as many as exist, at least one."""
+        return self._existing_files(data_dir, split) or 1
+
+    def _existing_files(self, data_dir: str, split: str) -> int:
         stem = os.path.join(data_dir, f"{self.dataset_filename()}-{SPLIT_FILE_NAMES[split]}")
         found = glob.glob(f"{glob.escape(stem)}-?????-of-?????")
-        return max((int(shard[2]) for path in found if (shard := _SHARD.search(path))), default=1)
+        return max((int(shard[2]) for path in found if (shard := _SHARD.search(path))), default=0)
 
-    def run_generate_data(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
+    def write_files(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
         """Calls T2T's `generate_data`, for `multiprocess_generate` task by task.
 
         Raises:
@@ -351,10 +349,13 @@ def needs_samples(upstream: Any, member: str) -> UserError:
 
 def overrides(upstream: Any, name: str) -> bool:
     """Whether a member is not that of a base class: the user's, or that of another data set."""
-    if name in vars(upstream):
-        return True
-    owner = next((kind for kind in type(upstream).__mro__ if name in vars(kind)), None)
-    return owner is not None and owner.__module__ not in _BASES
+    return module_of(upstream, name) not in ("", *_BASES)
+
+
+def module_of(upstream: Any, name: str) -> str:
+    """Returns the module whose class, or object, defines a member; "": none does."""
+    owners = (owner for owner in (upstream, *type(upstream).__mro__) if name in vars(owner))
+    return str(next((owner.__module__ for owner in owners), ""))
 
 
 def is_ours(member: Any) -> bool:

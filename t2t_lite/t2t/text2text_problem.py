@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from t2t_lite.data.text_problems import checked_samples
+from t2t_lite.generation import generator
 from t2t_lite.t2t import generator_utils
 from t2t_lite.t2t.adapter import adapted, needs, needs_samples
 from t2t_lite.t2t.hparam import HParams
@@ -87,7 +88,7 @@ class Text2TextProblem(Problem):
         """Generates the missing vocabulary and files."""
         del task_id
         native = adapted(self)
-        native.generate_data(data_dir, tmp_dir, native.options)
+        generator.generate_from_samples(native, data_dir, tmp_dir, native.options)
 
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str

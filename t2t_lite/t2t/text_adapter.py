@@ -9,7 +9,7 @@ from typing import Any
 from t2t_lite.data import text_problems
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.t2t import bad_lines
-from t2t_lite.t2t.adapter import ProblemAdapter, adapted, overrides
+from t2t_lite.t2t.adapter import ProblemAdapter, adapted, module_of, overrides
 from t2t_lite.text.sample import Sample
 
 log = logging.getLogger(__name__)
@@ -81,15 +81,21 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
 
     # ---- files
 
+    def check(self) -> None:
+        """Refuses, too, what this package lacks."""
+        self.require_supported()
+        super().check()
+
     @property
     def writes_files(self) -> bool:
-        """Whether `generate_data` is the user's, who also chooses the numbers of files."""
-        return overrides(self.upstream, "generate_data") and self.default_generation is None
+        """Whether `generate_data` is another than that of pairs of text."""
+        return module_of(self.upstream, "generate_data") != f"{__package__}.text2text_problem"
 
     def _number_of_files(self, data_dir: str, split: str) -> int:
-        """Returns how many files a split has."""
-        if self.writes_files:
-            return super()._number_of_files(data_dir, split)
+        """Returns how many files a split has; a user's `generate_data` may choose other numbers."""
+        is_users = overrides(self.upstream, "generate_data")
+        if is_users and (count := self._existing_files(data_dir, split)):
+            return count
         return len(text_problems.Text2TextProblem.filepaths(self, data_dir, split))
 
     def existing_filepaths(self, data_dir: str, split: str) -> list[str]:

@@ -23,10 +23,7 @@ _CALLS: list[tuple[str, str, str, DatagenOptions]] = []
 class Recorder(Problem):
     """Notes the calls instead of making data."""
 
-    def generate_data(
-        self, data_dir: str, tmp_dir: str, options: DatagenOptions | None = None
-    ) -> None:
-        assert options is not None
+    def write_files(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
         assert pathlib.Path(data_dir).is_dir()
         assert pathlib.Path(tmp_dir).is_dir()
         _CALLS.append((self.name, data_dir, tmp_dir, options))

@@ -100,7 +100,7 @@ def by_beam(problem, data_dir, tmp_dir, beam_options="", **options) -> None:
     from t2t_lite.generation import beam_pipeline
 
     pipeline = beam_pipeline.pipeline_options("DirectRunner", beam_options)
-    beam_pipeline.generate_problem(
+    beam_pipeline.generate_from_samples(
         problem, str(data_dir), str(tmp_dir), DatagenOptions(**options), pipeline
     )
 

@@ -53,7 +53,7 @@ class Dealt(Small):
 
 
 def generate(problem: Text2TextProblem, folder: pathlib.Path, **options) -> None:
-    generator.generate_problem(problem, str(folder), "", DatagenOptions(**options))
+    generator.write_records(problem, str(folder), "", DatagenOptions(**options))
 
 
 def numbers(path: pathlib.Path) -> list[int]:

@@ -38,7 +38,7 @@ class Small(AlgorithmicReverseDecimal40):
 
 
 def generate(folder: pathlib.Path, problem: Small | None = None, **options) -> None:
-    generator.generate_problem(problem or Small(), str(folder), "", DatagenOptions(**options))
+    generator.write_records(problem or Small(), str(folder), "", DatagenOptions(**options))
 
 
 _RUN = """
@@ -48,7 +48,7 @@ from t2t_lite.generation.config import DatagenOptions
 
 small = runpy.run_path(sys.argv[1])["Small"]
 generator._CHUNK = 20
-generator.generate_problem(small(), sys.argv[2], "", DatagenOptions(num_workers=2))
+generator.write_records(small(), sys.argv[2], "", DatagenOptions(num_workers=2))
 """
 
 

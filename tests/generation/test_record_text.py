@@ -46,7 +46,7 @@ class Writes(Problem):
 
     dataset_splits = three_splits(1)
 
-    def generate_data(self, data_dir, tmp_dir, options=None):
+    def write_files(self, data_dir, tmp_dir, options):
         for split in ("train", "eval", "test"):
             pairs = [pair[::-1] if split == "eval" else pair for pair in LINES]
             examples = [encoded(ByteTextEncoder(), pair) for pair in pairs]
@@ -114,8 +114,8 @@ def test_data_that_exists_is_read(kind, tmp_path: pathlib.Path, monkeypatch):
 
 def test_files_that_are_never_written(tmp_path: pathlib.Path):
     class Nothing(Writes):
-        def generate_data(self, data_dir, tmp_dir, options=None):
+        def write_files(self, data_dir, tmp_dir, options):
             pass
 
-    with pytest.raises(UserError, match="nothing: generate_data wrote none of the files"):
+    with pytest.raises(UserError, match="nothing wrote none of the files"):
         full_report(Nothing(), tmp_path, tmp_path)

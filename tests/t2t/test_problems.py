@@ -217,6 +217,29 @@ def test_an_algorithmic_problem(upstream, folders):
     assert found.space_ids == (problem.SpaceID.DIGIT_0, problem.SpaceID.DIGIT_1)
 
 
+class Noting(text_problems.Text2TextProblem):
+    """Does something of its own before the files are generated."""
+
+    vocab_type = text_problems.VocabType.CHARACTER
+    dataset_splits = ({"split": problem.DatasetSplit.TRAIN, "shards": 2},)
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return [{"inputs": "a", "targets": "b"}] * 3
+
+    def generate_data(self, data_dir, tmp_dir, task_id=-1):
+        (pathlib.Path(data_dir) / "note").touch()
+        super().generate_data(data_dir, tmp_dir, task_id)
+
+
+def test_the_generation_of_text_may_be_extended(upstream, folders):
+    registry.register_problem("usr_noting")(Noting)
+    found = generate("usr_noting", folders)
+    assert examples(found, folders, "train") == [("a", "b")] * 3
+    names = {path.name for path in pathlib.Path(folders[0]).glob("usr_noting-*")}
+    assert names == {f"usr_noting-train-0000{number}-of-00002" for number in range(2)}
+    assert pathlib.Path(folders[0], "note").is_file()
+
+
 class InTasks(problem.Problem):
     multiprocess_generate = True
     num_generate_tasks = 3
