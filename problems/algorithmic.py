@@ -120,10 +120,6 @@ class AlgorithmicProblem(Text2TextProblem):
         """Returns the encoder of the symbols."""
         return NumberTextEncoder(self.num_symbols)
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Returns the encoder of the symbols; there is nothing to build."""
-        return self.load_vocab(data_dir)
-
 
 @registry.register_problem
 class AlgorithmicIdentityBinary40(AlgorithmicProblem):

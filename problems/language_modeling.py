@@ -18,7 +18,7 @@ from t2t_lite.errors import DataError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirBpe
 from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import TextEncoder, VocabType
+from t2t_lite.text.text_encoder import VocabType
 from t2t_lite.text.text_files import iterate_lines
 
 
@@ -114,15 +114,14 @@ class _WordProblem(_ArchiveProblem):
         """Returns the archive, if it is there."""
         return self.source_files(tmp_dir, DatasetSplit.TRAIN)
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Reads the vocabulary; builds it first from the training text if it is missing."""
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes the vocabulary if it is missing: the most frequent words of training."""
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
             samples = self.generate_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)
             counts = Counter(word for sample in samples for word in sample["targets"].split())
             words = sorted(counts, key=lambda word: (-counts[word], word))[: self.most_words]
             vocabularies.write_tokens(path, [self.oov_token, *words])
-        return self.load_vocab(data_dir)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the lines of a split."""

@@ -210,8 +210,8 @@ class TreebankProblem(ParsingProblem):
         symbols = TreeSymbolEncoder(folder / self.symbols_filename, folder / self.lexicon_filename)
         return {"inputs": words, "targets": symbols}
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
-        """Builds the missing vocabularies; returns that of the words.
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes the missing vocabularies.
 
         The symbols come from every split: labels are part of a treebank's guidelines, and a rare
         one must not make a development tree unreadable. The tags of words come from training.
@@ -228,7 +228,7 @@ class TreebankProblem(ParsingProblem):
                         tag_counts.add(tree)
             files.write_text(symbols_path, "".join(f"{symbol}\n" for symbol in sorted(symbols)))
             tag_counts.write(lexicon_path)
-        return super().get_or_create_vocab(data_dir, tmp_dir)
+        super().build_vocab(data_dir, tmp_dir)
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the words of the training trees."""

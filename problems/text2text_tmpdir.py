@@ -105,8 +105,8 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         """Returns the list of tokens, if it exists."""
         return corpora.existing_files([_user_list(tmp_dir)])
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> text_encoder.TextEncoder:
-        """Reads the vocabulary; builds it first from the user's list if it is missing.
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes the vocabulary from the user's list if it is missing.
 
         Raises:
             UserError: the list is missing.
@@ -120,7 +120,6 @@ class Text2textTmpdirTokens(Text2textTmpdir):
             text_encoder.TokenTextEncoder(user_list)  # checks the list
             tokens = map(str.strip, iterate_lines(user_list))
             vocabularies.write_tokens(path, [self.oov_token, *tokens])
-        return self.load_vocab(data_dir)
 
 
 def _user_list(tmp_dir: str) -> pathlib.Path:

@@ -16,7 +16,7 @@ from t2t_lite.data.problem import DatasetSplit, three_splits
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.text import vocabularies
 from t2t_lite.text.sample import Sample
-from t2t_lite.text.text_encoder import TextEncoder, VocabType
+from t2t_lite.text.text_encoder import VocabType
 
 
 class TransductionProblem(Text2TextProblem):
@@ -68,12 +68,11 @@ class TransductionProblem(Text2TextProblem):
             inputs = draw.choices(symbols, k=self.draw_length(draw, *lengths))
             yield {"inputs": " ".join(inputs), "targets": " ".join(self.transduce(inputs))}
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Reads the list of symbols; writes it first if it is missing."""
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes the list of symbols if it is missing."""
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
             vocabularies.write_tokens(path, sorted(self.symbols))
-        return self.load_vocab(data_dir)
 
 
 class _Small(TransductionProblem):

@@ -1,7 +1,7 @@
 """Problem: a task, the source of its text, and its vocabulary.
 
-The classes keep T2T's names and members, so that T2T problems port by changing imports. This
-module imports neither TensorFlow nor Keras: listing problems must stay quick.
+Names are T2T's where the idea is. T2T's own classes run through the adapter in `t2t`. This module
+imports neither TensorFlow nor Keras: listing problems must stay quick.
 """
 
 import abc
@@ -205,17 +205,13 @@ class Problem(abc.ABC):
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Loads the encoders of `inputs` and `targets`, as named in the data files."""
 
-    def load_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
-        """Returns the result of `feature_encoders`; overridden where that needs adapting."""
-        return self.feature_encoders(data_dir)
-
     def get_feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
         """Returns the encoders of `inputs` and `targets` as the model sees them (`_rev`, `_copy`).
 
         They are loaded once per folder. Without inputs, their encoder is a `NoText`.
         """
         if data_dir not in self._loaded:
-            encoders = self.load_encoders(data_dir)
+            encoders = self.feature_encoders(data_dir)
             if not self.has_inputs:
                 encoders = {"inputs": NoText(), "targets": encoders["targets"]}
             if self._was_reversed:

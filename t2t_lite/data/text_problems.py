@@ -21,7 +21,6 @@ from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import (
-    EOS_ID,
     ClassLabelEncoder,
     TabEncoder,
     TextEncoder,
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Text2TextProblem(Problem):
-    """Pairs of lines. T2T's members keep their names and meaning."""
+    """Pairs of lines."""
 
     # ---- what a subclass provides
 
@@ -75,27 +74,16 @@ class Text2TextProblem(Problem):
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterable[Mapping[str, Sequence[int]]]:
-        """Yields the samples of a split as ids, EOS included.
+        """Yields the samples of a split as ids, EOS included, in an encoding of the subclass's own.
 
-        Data generation calls it only where a subclass overrides it, to encode in its own way, and
-        then accepts no `--clean`; otherwise it encodes in parallel, by `feature_encoders`.
+        Data generation calls it where a subclass defines it, and then accepts no `--clean`;
+        elsewhere it encodes `generate_samples` in parallel, by `feature_encoders`.
         """
-        self.get_or_create_vocab(data_dir, tmp_dir)
-        encoders = self.load_encoders(data_dir)
-        for sample in self.prefixed(self.text_samples(data_dir, tmp_dir, dataset_split)):
-            yield {
-                side: [*encoder.encode(sample[side]), EOS_ID] for side, encoder in encoders.items()
-            }
-
-    def id_samples(
-        self, data_dir: str, tmp_dir: str, dataset_split: str
-    ) -> Iterable[Mapping[str, Sequence[int]]]:
-        """Returns the samples of `generate_encoded_samples` as they are written."""
-        return self.generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+        raise NotImplementedError
 
     @property
     def encodes_samples(self) -> bool:
-        """Whether a subclass overrides `generate_encoded_samples`."""
+        """Whether a subclass defines `generate_encoded_samples`."""
         own = type(self).generate_encoded_samples
         return own is not Text2TextProblem.generate_encoded_samples
 
@@ -199,16 +187,16 @@ class Text2TextProblem(Problem):
             )
         return vocabularies.load(self.vocab_type, path, oov_token=self.oov_token)
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Reads the vocabulary; builds it first from the training text if it is missing."""
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes those `vocab_files` that are missing; here from the text of training."""
         other = self.use_vocab_from_other_problem
         if other is not None:
             other.bad_input = self.bad_input
-            return other.get_or_create_vocab(data_dir, tmp_dir)
-        path = pathlib.Path(data_dir) / self.vocab_filename
-        if self.vocab_type not in (VocabType.CHARACTER, VocabType.TOKEN) and not path.is_file():
-            self._build_vocab(path, self.generate_text_for_vocab(data_dir, tmp_dir))
-        return self.load_vocab(data_dir)
+            other.build_vocab(data_dir, tmp_dir)
+        elif self.vocab_files() and self.vocab_type != VocabType.TOKEN:
+            path = pathlib.Path(data_dir) / self.vocab_filename
+            if not path.is_file():
+                self._build_vocab(path, self.generate_text_for_vocab(data_dir, tmp_dir))
 
     def _build_vocab(self, path: pathlib.Path, lines: Iterable[str]) -> None:
         from t2t_lite.text import vocabularies
@@ -496,11 +484,10 @@ class TwoVocabularies(Text2TextProblem):
         """Returns the encoder of the targets."""
         return self.feature_encoders(data_dir)["targets"]
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> TextEncoder:
-        """Builds the missing vocabularies; returns that of the targets."""
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Writes the missing vocabularies, each from its side of the text."""
         for side, name in zip(("inputs", "targets"), self.vocab_files(), strict=True):
             path = pathlib.Path(data_dir) / name
             if not path.is_file():
                 samples = self.samples_for_vocab(data_dir, tmp_dir)
                 self._build_vocab(path, (sample[side] for sample in samples))
-        return self.load_vocab(data_dir)

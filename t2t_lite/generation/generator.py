@@ -100,7 +100,7 @@ def prepare(
     has_vocab = all((pathlib.Path(data_dir) / name).is_file() for name in problem.vocab_files())
     seed_random(options, DatasetSplit.TRAIN)
     if not problem.encodes_samples:
-        problem.get_or_create_vocab(data_dir, tmp_dir)
+        problem.build_vocab(data_dir, tmp_dir)
     elif not has_vocab:  # the first sample needs it
         next(iter(problem.generate_encoded_samples(data_dir, tmp_dir, DatasetSplit.TRAIN)), None)
     if not has_vocab:
@@ -119,7 +119,7 @@ def read_samples(
     seed_random(options, split)
     check_cleaning(problem, options)
     if problem.encodes_samples:
-        encoded = problem.id_samples(data_dir, tmp_dir, split)
+        encoded = problem.generate_encoded_samples(data_dir, tmp_dir, split)
         return ids_as_text(encoded, problem.base_name, problem.sides)
     samples: Iterable[Sample] = problem.text_samples(data_dir, tmp_dir, split)
     if split == DatasetSplit.TRAIN:
@@ -187,7 +187,7 @@ def example_encoder(problem: Text2TextProblem, data_dir: str) -> ExampleEncoder:
     """Returns the encoder of what `read_samples` yields."""
     if problem.encodes_samples:
         return IdExampleEncoder(problem.base_name, problem.sides)
-    return ExampleEncoder(problem.base_name, problem.load_encoders(data_dir))
+    return ExampleEncoder(problem.base_name, problem.feature_encoders(data_dir))
 
 
 def _generate(

@@ -88,7 +88,7 @@ def _report_on_text(
 ) -> Iterator[str]:
     files = [pathlib.Path(data_dir, name) for name in problem.vocab_files()]
     missing = [path for path in files if not path.is_file()]
-    encoders = {} if missing else problem.load_encoders(data_dir)
+    encoders = {} if missing else problem.feature_encoders(data_dir)
     if missing:
         yield (
             f"{missing[0]} is missing: tokens, unknown characters, vocabulary coverage and batches "
@@ -116,7 +116,7 @@ def _report_on_text(
 def _report_on_records(
     problem: Problem, data_dir: str, tmp_dir: str, hparams: BasicHParams | None
 ) -> Iterator[str]:
-    encoders = problem.load_encoders(data_dir)
+    encoders = problem.feature_encoders(data_dir)
     findings = Findings(problem, data_dir, tmp_dir, encoders)
     for group in record_text.groups(problem, data_dir):
         statistics = TextStatistics(encoders, problem.sides)

@@ -187,7 +187,7 @@ class ProblemAdapter(problem.Problem):
 
     # ---- text and ids
 
-    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
+    def _users_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders."""
         self.upstream._encoders = self.upstream._hparams = None  # of another folder
         found = self.upstream.get_feature_encoders(data_dir)
@@ -196,7 +196,7 @@ class ProblemAdapter(problem.Problem):
         require(self, "feature_encoders", found, is_complete, expected)
         return dict(found)
 
-    def load_encoders(self, data_dir: str) -> dict[str, Any]:
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted, with the vocabulary sizes of `hparams`.
 
         Raises:
@@ -204,13 +204,13 @@ class ProblemAdapter(problem.Problem):
         """
         self.require_supported()
         try:
-            encoders = self.feature_encoders(data_dir)
+            encoders = self._users_encoders(data_dir)
         except Exception:
-            copied = vocabulary_files.copy_missing(self.feature_encoders, data_dir)
+            copied = vocabulary_files.copy_missing(self._users_encoders, data_dir)
             if not copied:
                 raise
             self._files_read += copied
-            encoders = self.feature_encoders(data_dir)
+            encoders = self._users_encoders(data_dir)
         sizes = self._vocab_sizes(data_dir)
         return {
             side: _adapted_encoder(encoders[side], sizes.get(side), f"{self.base_name}: {side}")
@@ -254,7 +254,7 @@ class ProblemAdapter(problem.Problem):
         upstream = self.upstream
         loaded = upstream._encoders, upstream._hparams
         try:
-            return vocabulary_files.read_by(self.feature_encoders)
+            return vocabulary_files.read_by(self._users_encoders)
         finally:
             upstream._encoders, upstream._hparams = loaded
 

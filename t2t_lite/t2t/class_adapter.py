@@ -40,9 +40,9 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         named = (name for name in super().metrics if name not in ("bleu", "accuracy"))
         return list(dict.fromkeys([self.metric, *named]))
 
-    def load_encoders(self, data_dir: str) -> dict[str, Any]:
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted; labels get the ids after padding and EOS."""
-        encoders = super().load_encoders(data_dir)
+        encoders = super().feature_encoders(data_dir)
         labels = self.upstream.get_feature_encoders(data_dir)["targets"]
         if isinstance(labels, ClassLabelEncoder):
             encoders["targets"] = text_encoder.ClassLabelEncoder(labels.class_labels)
@@ -69,25 +69,27 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
         """Yields the samples of a split as T2T's ids."""
-        self.get_or_create_vocab(data_dir, tmp_dir)
-        encoder = self.load_encoders(data_dir)["inputs"]
+        self.build_vocab(data_dir, tmp_dir)
+        encoder = self.feature_encoders(data_dir)["inputs"]
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
         for number, sample in enumerate(samples, 1):
             ids = encoder.encode(self.numbered_source(number, sample))
             yield {"inputs": [*ids, EOS_ID], "targets": [sample["label"]]}
 
-    def id_samples(
+    def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the samples of `generate_encoded_samples` as they are written.
+        """Yields the user's samples of ids, those of labels as they are here, and EOS.
 
         Raises:
             DataError: a label is out of range.
         """
-        samples: Any = self.generate_encoded_samples(data_dir, tmp_dir, dataset_split)
+        samples: Any = super().generate_encoded_samples(data_dir, tmp_dir, dataset_split)
         encoder = None
         for number, sample in enumerate(samples, 1):
-            encoder = encoder or self.load_encoders(data_dir)["targets"]  # which samples may need
+            encoder = (
+                encoder or self.feature_encoders(data_dir)["targets"]
+            )  # which samples may need
             # T2T's label k is k, or k + 2 from an encoder that has reserved ids.
             is_list = isinstance(encoder, text_encoder.ClassLabelEncoder)
             try:
@@ -111,8 +113,8 @@ class ConcatAdapter(ClassAdapter, text_problems.TextConcat2ClassProblem):
         """Returns the texts of a line."""
         return line.split("\t")
 
-    def load_encoders(self, data_dir: str) -> dict[str, Any]:
+    def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the encoders of tab-separated texts and of labels."""
-        encoders = super().load_encoders(data_dir)
+        encoders = super().feature_encoders(data_dir)
         concat = self.upstream.CONCAT_TOKEN
         return {**encoders, "inputs": TabEncoder(encoders["inputs"], concat)}

@@ -11,6 +11,7 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.t2t import bad_lines
 from t2t_lite.t2t.adapter import ProblemAdapter, adapted, module_of, overrides
 from t2t_lite.text.sample import Sample
+from t2t_lite.text.text_encoder import EOS_ID
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +63,12 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[Mapping[str, Sequence[int]]]:
         """Yields what T2T's own `generate_encoded_samples` does."""
-        yield from text_problems.Text2TextProblem.generate_encoded_samples(
-            self, data_dir, tmp_dir, dataset_split
-        )
+        self.build_vocab(data_dir, tmp_dir)
+        encoders = self.feature_encoders(data_dir)
+        for sample in self.prefixed(self.text_samples(data_dir, tmp_dir, dataset_split)):
+            yield {
+                side: [*encoder.encode(sample[side]), EOS_ID] for side, encoder in encoders.items()
+            }
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Drops training pairs of which one side is empty."""
@@ -118,13 +122,13 @@ class TextAdapter(ProblemAdapter, text_problems.Text2TextProblem):
         """Returns the user's text."""
         return iter(self.upstream.generate_text_for_vocab(data_dir, tmp_dir))
 
-    def get_or_create_vocab(self, data_dir: str, tmp_dir: str) -> Any:
-        """Returns the user's vocabulary."""
+    def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
+        """Lets the user's class write its vocabulary."""
         bad_lines.receive(self.bad_input)
-        return self.upstream.get_or_create_vocab(data_dir, tmp_dir)
+        self.upstream.get_or_create_vocab(data_dir, tmp_dir)
 
     def other_vocab(self, data_dir: str, tmp_dir: str, force_get: bool) -> Any:
         """Returns a vocabulary of a kind that T2T does not have."""
-        if force_get:
-            return self.load_vocab(data_dir)
-        return text_problems.Text2TextProblem.get_or_create_vocab(self, data_dir, tmp_dir)
+        if not force_get:
+            text_problems.Text2TextProblem.build_vocab(self, data_dir, tmp_dir)
+        return self.load_vocab(data_dir)

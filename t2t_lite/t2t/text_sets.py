@@ -48,7 +48,7 @@ def _to_derive_from(problem: type[native.Text2TextProblem], base: type[Text2Text
     ) -> Iterable[Sample]:
         path = os.path.join(data_dir, self.vocab_filename)
         if self.vocab_type == VocabType.TOKEN and not os.path.exists(path):
-            reader(self).get_or_create_vocab(data_dir, tmp_dir)
+            reader(self).build_vocab(data_dir, tmp_dir)
         return reader(self).generate_samples(data_dir, tmp_dir, dataset_split)
 
     def source_files(self: Any, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:

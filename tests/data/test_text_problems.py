@@ -66,8 +66,9 @@ def test_a_vocabulary_is_built_from_the_first_samples(most, count, monkeypatch):
 
 def test_a_vocabulary_of_tokens_is_never_built(monkeypatch, tmp_path):
     monkeypatch.setattr(Pairs, "vocab_type", VocabType.TOKEN)
+    Pairs().build_vocab(str(tmp_path), "")
     with pytest.raises(UserError, match="put your tokens, one per line, into"):
-        Pairs().get_or_create_vocab(str(tmp_path), "")
+        Pairs().feature_encoders(str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 

@@ -239,7 +239,7 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
     """A run folder with one checkpoint, whose outputs are four subwords long."""
     folder = tmp_path_factory.mktemp("run")
     data_dir = folder / "data"
-    registry.problem("export_test_pieces").get_or_create_vocab(str(data_dir), "")
+    registry.problem("export_test_pieces").build_vocab(str(data_dir), "")
     flags = {
         "output_dir": str(folder / "run"),
         "problem": "export_test_pieces",

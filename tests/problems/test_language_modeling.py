@@ -58,7 +58,7 @@ def test_words_of_equal_counts_are_listed_in_order(tmp_path):
     texts = {f"{data}.{split}.txt": "zebra ant mole\nmole bee\n" for split in ("train", "valid")}
     write_tar(tmp_path / "simple-examples.tgz", texts)
     problem = registry.problem("languagemodel_ptb10k")
-    problem.get_or_create_vocab(str(tmp_path), str(tmp_path))
+    problem.build_vocab(str(tmp_path), str(tmp_path))
     words = (tmp_path / "vocab.lmptb.10000").read_text().split()
     assert words[2:] == ["<unk>", "mole", "ant", "bee", "zebra"]
 

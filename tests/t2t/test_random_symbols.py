@@ -44,7 +44,7 @@ class LongerSort(algorithmic.AlgorithmicSortProblem):
 def test_a_subclass_changes_the_symbols_and_lengths(tmp_path):
     found = adapted(OctalReverse())
     generate_data(found, data_dir=tmp_path, tmp_dir=tmp_path)
-    assert found.load_encoders(str(tmp_path))["inputs"].vocab_size == 10
+    assert found.feature_encoders(str(tmp_path))["inputs"].vocab_size == 10
     cases = list(OctalReverse().generator(8, 5, 200))
     assert {symbol for case in cases for symbol in case["inputs"]} == set(range(8))
     assert max(len(case["inputs"]) for case in cases) == 5
@@ -128,7 +128,7 @@ def test_transduction_of_ones_own(tmp_path):
     generate_data(found, data_dir=tmp_path, tmp_dir=tmp_path)
     vocabulary = (tmp_path / found.vocab_filename).read_text().split()
     assert vocabulary == ["<pad>", "<EOS>", *sorted(f"sym_{n}" for n in range(1, 13))]
-    assert found.load_encoders(str(tmp_path))["inputs"].vocab_size == 14
+    assert found.feature_encoders(str(tmp_path))["inputs"].vocab_size == 14
     assert len(list(tmp_path.glob("doubling-*-of-*"))) == 3
 
 
