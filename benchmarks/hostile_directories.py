@@ -13,11 +13,11 @@ from unittest import mock
 
 from hostile_readers import ENGLISH, GERMAN, WORDS, Reader, all_of, lines_of
 
-from t2t_lite import registry, upstream_imports
+from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.t2t import bad_lines
+from t2t_lite.t2t import bad_lines, user_imports
 from t2t_lite.text.bad_input import STRICT
 
 _MODULES = {
@@ -294,9 +294,9 @@ def imported(folder: pathlib.Path) -> Iterator[None]:
         sys.path[:] = path
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None) or ""
-            if file.startswith(str(folder)) or name.partition(".")[0] == upstream_imports.ROOT:
+            if file.startswith(str(folder)) or name.partition(".")[0] == user_imports.ROOT:
                 del sys.modules[name]
-        upstream_imports.uninstall()
+        user_imports.uninstall()
         registry._refused_models.clear()
         bad_lines.receive(STRICT)
         for kind, before in zip(kinds, entries, strict=True):

@@ -29,8 +29,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from t2t_lite import global_flags, upstream_imports
+from t2t_lite import global_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
+from t2t_lite.t2t import user_imports
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
@@ -409,7 +410,7 @@ def import_usr_dir(usr_dir: str) -> None:
     """Imports a user's folder as a package, so that its registrations are found (`--t2t_usr_dir`).
 
     The folder's `__init__.py` must import the modules that register something, as in T2T. It may
-    import `tensor2tensor`, even if that is not installed: see `upstream_imports`.
+    import `tensor2tensor`, even if that is not installed: see `user_imports`.
 
     Raises:
         UserError: the folder is missing, has no `__init__.py`, or its import fails.
@@ -435,7 +436,7 @@ def import_usr_dir(usr_dir: str) -> None:
     spec = importlib.util.spec_from_file_location(
         name,
         init,
-        loader=upstream_imports.UserLoader(name, str(init)),
+        loader=user_imports.UserLoader(name, str(init)),
         submodule_search_locations=[str(folder)],
     )
     assert spec is not None
@@ -444,7 +445,7 @@ def import_usr_dir(usr_dir: str) -> None:
     for own in (_problems, _models, _hparams, _metrics):
         own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
-    upstream_imports.install([name])
+    user_imports.install([name])
     global_flags.define()
     parent = str(folder.parent)
     sys.path.insert(0, parent)

@@ -22,9 +22,10 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from t2t_lite import global_flags, upstream_imports
+from t2t_lite import global_flags
 from t2t_lite.errors import ExitError, UserError
 from t2t_lite.files import INCOMPLETE, whole_file
+from t2t_lite.t2t import user_imports
 
 Job = TypeVar("Job")
 Task = TypeVar("Task")
@@ -135,7 +136,7 @@ class Workers(Generic[Job]):
     def _started_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             try:
-                flags = global_flags.given() if upstream_imports.packages() else {}
+                flags = global_flags.given() if user_imports.packages() else {}
                 pickled = pickle.dumps(flags) + pickle.dumps(self._job)
             except (AttributeError, TypeError, pickle.PicklingError) as error:
                 raise UserError(
@@ -151,7 +152,7 @@ class Workers(Generic[Job]):
                 self._num_workers - 1,
                 multiprocessing.get_context("spawn"),
                 initializer=_start,
-                initargs=(self._path, upstream_imports.packages()),
+                initargs=(self._path, user_imports.packages()),
             )
         return self._pool
 
@@ -211,7 +212,7 @@ def _start(job_path: pathlib.Path, user_packages: list[str]) -> None:
     global _job_path
     _job_path = job_path
     if user_packages:  # whose modules may import tensor2tensor, and define the job's classes
-        upstream_imports.install(user_packages)
+        user_imports.install(user_packages)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends the others
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -229,7 +230,7 @@ def _job() -> Any:
     """Loads the job at the first task, not at the start, so that errors reach the caller."""
     with _job_path.open("rb") as file:
         flags = pickle.load(file)
-        if upstream_imports.packages():  # whose modules, loaded with the job, may read the flags
+        if user_imports.packages():  # whose modules, loaded with the job, may read the flags
             global_flags.publish(flags)
         return pickle.load(file)
 

@@ -11,7 +11,7 @@ from t2t_lite.registry import list_hparams, list_refused_hparams
 from t2t_lite.t2t import tensorflow1
 from t2t_lite.t2t.hparam import HParams
 from t2t_lite.t2t.names import missing
-from t2t_lite.upstream_imports import ROOT
+from t2t_lite.t2t.user_imports import ROOT
 
 
 def lstm_attention_base() -> HParams:

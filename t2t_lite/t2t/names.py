@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 from t2t_lite.registry import snake_case
 from t2t_lite.t2t.placeholders import MissingNameError, Placeholder, placeholder
-from t2t_lite.upstream_imports import ROOT, is_executing
+from t2t_lite.t2t.user_imports import ROOT, is_executing
 
 _PAGE = "docs/t2t-names.md"
 _MODEL = "port the model: docs/extending.md#a-model"

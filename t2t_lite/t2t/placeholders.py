@@ -8,8 +8,8 @@ import abc
 import inspect
 from typing import Any, NoReturn
 
-from t2t_lite import upstream_imports
 from t2t_lite.errors import UsageError
+from t2t_lite.t2t import user_imports
 
 
 class MissingNameError(UsageError, ImportError):
@@ -47,7 +47,7 @@ class Placeholder(abc.ABCMeta):
         Raises:
             MissingNameError: any other call.
         """
-        if not upstream_imports.is_executing():
+        if not user_imports.is_executing():
             cls.refuse()
         if len(args) == 1 and not kwargs and _is_defined_here(args[0]):
             return args[0]
@@ -60,7 +60,7 @@ class Placeholder(abc.ABCMeta):
     def refuse(cls) -> NoReturn:
         """Raises MissingNameError, with the user's line that used the name, if there is one."""
         frame = inspect.currentframe()
-        while frame is not None and not upstream_imports.is_users(frame.f_globals["__name__"]):
+        while frame is not None and not user_imports.is_users(frame.f_globals["__name__"]):
             frame = frame.f_back
         line = f" (used in {frame.f_code.co_filename}, line {frame.f_lineno})" if frame else ""
         raise MissingNameError(f"{cls.message}{line}", name=cls.full_name)

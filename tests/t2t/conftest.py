@@ -8,9 +8,9 @@ import pytest
 from absl import flags
 
 from support.usr_archives import write_archives
-from t2t_lite import global_flags, registry, upstream_imports
+from t2t_lite import global_flags, registry
 from t2t_lite.hparams import basic
-from t2t_lite.t2t import bad_lines
+from t2t_lite.t2t import bad_lines, user_imports
 from t2t_lite.t2t.hparam import warn_once
 from t2t_lite.text.bad_input import STRICT
 
@@ -26,14 +26,14 @@ def upstream() -> Iterator[None]:
         known.names()
     entries = [dict(known._entries) for known in registries]
     defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(global_flags._ours)
-    upstream_imports.install([])
+    user_imports.install([])
     warn_once.cache_clear()
     basic._warn_of_optimizer.cache_clear()
     yield
     bad_lines.receive(STRICT)
     added = set(sys.modules) - modules
-    users = {name for name in added if upstream_imports.is_users(name)}
-    upstream_imports.uninstall()
+    users = {name for name in added if user_imports.is_users(name)}
+    user_imports.uninstall()
     registry._refused_models.clear()
     sys.path[:] = path
     for name in added:

@@ -337,7 +337,7 @@ def test_workers_get_the_values(tmp_path, monkeypatch):
     global_flags.publish({"problem": "one"})
     with workers.Workers(_Reader(), tmp_path, 2) as some:
         monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *args, **kwargs: None)
-        monkeypatch.setattr(workers.upstream_imports, "packages", lambda: ["usr_any"])
+        monkeypatch.setattr(workers.user_imports, "packages", lambda: ["usr_any"])
         some._started_pool()
         monkeypatch.setattr(workers, "_job_path", some._path)
         global_flags.publish({})

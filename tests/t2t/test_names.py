@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from t2t_lite import registry, upstream_imports
+from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.t2t import names
+from t2t_lite.t2t import names, user_imports
 
 
 def test_modules_are_those_of_this_package(upstream):
@@ -89,7 +89,7 @@ def test_a_user_directory_may_have_copies_of_modules(upstream, tmp_path):
     (folder / "cipher.py").write_text(
         "from tensor2tensor.data_generators import wiki_lm\nSIZE = wiki_lm.SIZE + 1\n"
     )
-    upstream_imports.install(["usr_failed"])  # is not loaded
+    user_imports.install(["usr_failed"])  # is not loaded
     registry.import_usr_dir(str(folder))
     assert sys.modules["usr_copies.cipher"].SIZE == 8
 
@@ -115,9 +115,9 @@ def loaded(package):
 from t2t_lite import registry
 registry.import_usr_dir({str(folder)!r})
 registry.list_problems()
-print(loaded("t2t_lite.t2t"))
+print(loaded("t2t_lite.t2t.names"))
 import tensor2tensor.data_generators.text_problems, tensor2tensor.models.transformer
-print(loaded("t2t_lite.t2t"), loaded("tensorflow"))
+print(loaded("t2t_lite.t2t.names"), loaded("tensorflow"))
 """
     printed = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert printed.split() == ["False", "True", "False"]

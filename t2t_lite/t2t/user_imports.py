@@ -1,10 +1,11 @@
 """Imports of `tensor2tensor` and TensorFlow 1 in user directories.
 
-`t2t` answers those of `tensor2tensor`. Its finder comes after Python's own: an
-installed tensor2tensor is not hidden. What answers is imported only when it is asked for.
+`names` answers those of `tensor2tensor`. Its finder comes after Python's own: an installed
+tensor2tensor is not hidden. What answers is imported only when it is asked for, and this module
+imports nothing of this package, so that the registry can use it.
 
 In the modules of a user directory, and in those beside it, `tensorflow` also has the names of
-TensorFlow 1 (`t2t.tensorflow1`). No other module sees them.
+TensorFlow 1 (`tensorflow1`). No other module sees them.
 """
 
 import builtins
@@ -25,7 +26,7 @@ ROOT = "tensor2tensor"
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds `tensor2tensor` and its modules in `t2t.names`.
+    """Finds `tensor2tensor` and its modules in `names`.
 
     Attributes:
         packages: the user directories, whose copies of T2T's modules are found, too.
@@ -47,7 +48,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         """
         if fullname.partition(".")[0] != ROOT:
             return None
-        names = importlib.import_module("t2t_lite.t2t.names")
+        names = importlib.import_module(f"{__package__}.names")
         if fullname == ROOT:
             log.info(
                 "tensor2tensor is not installed: t2t_lite answers its imports "
@@ -174,5 +175,5 @@ def _import(
     """Is `__import__` in users' modules."""
     if level or name.partition(".")[0] != "tensorflow":
         return builtins.__import__(name, globals, locals, fromlist, level)
-    tensorflow1 = importlib.import_module("t2t_lite.t2t.tensorflow1")
+    tensorflow1 = importlib.import_module(f"{__package__}.tensorflow1")
     return tensorflow1.imported(name, bool(fromlist))
