@@ -17,7 +17,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.t2t import bad_lines, user_imports
+from t2t_lite.t2t import text_iterators, user_imports
 from t2t_lite.text.bad_input import STRICT
 
 _MODULES = {
@@ -298,7 +298,7 @@ def imported(folder: pathlib.Path) -> Iterator[None]:
                 del sys.modules[name]
         user_imports.uninstall()
         registry._refused_models.clear()
-        bad_lines.receive(STRICT)
+        text_iterators.receive(STRICT)
         for kind, before in zip(kinds, entries, strict=True):
             kind._entries.clear()
             kind._entries.update(before)

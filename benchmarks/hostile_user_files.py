@@ -29,7 +29,6 @@ from hostile_readers import (
 
 import t2t_lite
 from t2t_lite.t2t import (
-    bad_lines,
     datasets,
     generator_utils,
     text_encoder,
@@ -181,11 +180,11 @@ def read_t2t_texts(folder: pathlib.Path, bad: BadInput) -> Iterator[object]:
     ]
     with tempfile.TemporaryDirectory() as new:
         iterators += [lambda: _write_t2t_files(folder, new)]
-        bad_lines.receive(bad)
+        text_iterators.receive(bad)
         try:
             all_of(*(functools.partial(lambda read: list(read()), read) for read in iterators))
         finally:
-            bad_lines.receive(STRICT)
+            text_iterators.receive(STRICT)
     return iter(())
 
 

@@ -10,11 +10,11 @@ from t2t_lite.bin.commands_page import all_commands
 from t2t_lite.hparams import refused_sets
 from t2t_lite.t2t import (
     adapter,
-    class_adapter,
+    hparam,
     metrics,
     names,
-    t2t_fields,
     tensorflow1,
+    text_adapter,
     text_problems,
     translate,
 )
@@ -105,12 +105,12 @@ def _fields() -> Iterator[str]:
     yield "\n## Fields of hparams sets\n"
     yield "The fields of a set itself have an effect. Of T2T's fields that a set lacks, these"
     yield "change nothing, as a warning says if your function sets one:"
-    yield f"{_code(sorted(t2t_fields.NO_EFFECT))}."
+    yield f"{_code(sorted(hparam.NO_EFFECT))}."
     yield "\nThese have one value; another one is an error:"
     yield ""
     rows = [
-        (f"`{name}`", f"`{value!r}`", _text(t2t_fields.INSTEAD.get(name, "")))
-        for name, value in sorted(t2t_fields.ONLY.items())
+        (f"`{name}`", f"`{value!r}`", _text(hparam.INSTEAD.get(name, "")))
+        for name, value in sorted(hparam.ONLY.items())
     ]
     yield from _table(("Field", "Value", "Instead of another one"), rows)
 
@@ -150,7 +150,7 @@ def _metrics_and_modalities() -> Iterator[str]:
     without = (name for name, value in members.items() if value not in known)
     yield f"\nThe others are left out, with a warning: {_code(without)}."
     yield "\n## Modalities\n"
-    read = class_adapter.ClassAdapter.modalities
+    read = text_adapter.ClassAdapter.modalities
     shown = {name: value in read for name, value in _constants(ModalityType).items()}
     yield f"Problems can use these members of `ModalityType`: {_code(n for n in shown if shown[n])}"
     yield "(`CLASS_LABEL` in classification alone). Choosing another one is an error:"

@@ -19,7 +19,7 @@ from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import seed_random
-from t2t_lite.t2t import bad_lines, metrics, vocabulary_files
+from t2t_lite.t2t import metrics, text_iterators, vocabulary_files
 from t2t_lite.t2t.hparam import HParams, warn_once
 from t2t_lite.t2t.modalities import ModalityType, declared
 from t2t_lite.t2t.text_encoder import AdaptedEncoder
@@ -45,10 +45,7 @@ REFUSED_MEMBERS: Mapping[str, str] = {
 # The modules of T2T's base classes.
 _BASES = [
     f"{__package__}.{name}"
-    for name in (
-        *("algorithmic", "class_problems", "problem", "text2text_problem", "text_problems"),
-        "translate",
-    )
+    for name in ("problem", "text2text_problem", "text_problems", "translate")
 ]
 IGNORED_MEMBERS = (
     "decode_hooks",
@@ -138,7 +135,7 @@ class ProblemAdapter(problem.Problem):
         self.require_supported()
         self.options = options
         self.bad_input = BadInput(skip=options.skip_bad)
-        bad_lines.receive(self.bad_input)
+        text_iterators.receive(self.bad_input)
         os.makedirs(data_dir, exist_ok=True)
         os.makedirs(tmp_dir, exist_ok=True)
         seed_random(options, DatasetSplit.TRAIN)

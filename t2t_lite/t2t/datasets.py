@@ -31,8 +31,8 @@ from t2t_lite.corpora.corpora import (
     spread_sample,
 )
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
-from t2t_lite.t2t.bad_lines import receiver
 from t2t_lite.t2t.cleaner_en_xx import clean_en_xx_pairs
+from t2t_lite.t2t.text_iterators import receiver
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_files import decoded_lines, raw_lines
 

@@ -17,9 +17,8 @@ from t2t_lite.data.records import frame, framed_records, serialize, shuffled
 from t2t_lite.errors import DataError, UserError, quoted
 from t2t_lite.protocol_buffers import int64
 from t2t_lite.t2t import datasets
-from t2t_lite.t2t.bad_lines import receiver
 from t2t_lite.t2t.text_encoder import SubwordTextEncoder
-from t2t_lite.t2t.text_iterators import txt_line_iterator
+from t2t_lite.t2t.text_iterators import receiver, txt_line_iterator
 from t2t_lite.text.text_files import raw_pieces
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from t2t_lite.t2t.hparam import HParams
-from t2t_lite.t2t.placeholders import placeholder
+from t2t_lite.t2t.names import placeholder
 
 _ROOT = "tensorflow"
 _V1 = "compat.v1"

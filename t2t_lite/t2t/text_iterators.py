@@ -1,4 +1,8 @@
-"""T2T's iterators over text files."""
+"""T2T's iterators over text files, and where they report what they cannot read (`--skip_bad`).
+
+T2T's readers are functions without such an argument, and generators: they read when their results
+are asked for. Hence there is one receiver at a time, that of the problem that is generated.
+"""
 
 import glob
 import re
@@ -7,7 +11,7 @@ from typing import Any
 
 from t2t_lite.corpora.corpora import aligned
 from t2t_lite.errors import DataError, quoted
-from t2t_lite.t2t.bad_lines import receiver
+from t2t_lite.text.bad_input import STRICT, BadInput
 from t2t_lite.text.text_encoder import EOS_ID
 from t2t_lite.text.text_files import iterate_lines
 
@@ -137,3 +141,17 @@ def text2text_generate_encoded(
         text = targets_prefix + sample["targets"]
         encoded["targets"] = [*(targets_vocab or vocab).encode(text), EOS_ID]
         yield encoded
+
+
+_receiver = STRICT
+
+
+def receive(receiver: BadInput) -> None:
+    """Chooses what receives unreadable lines from here on."""
+    global _receiver
+    _receiver = receiver
+
+
+def receiver() -> BadInput:
+    """Returns what receives unreadable lines."""
+    return _receiver

@@ -10,9 +10,8 @@ from typing import Any
 
 from t2t_lite.data import text_problems as native
 from t2t_lite.problems import cnn_dailymail, language_modeling, sentiment
-from t2t_lite.t2t.bad_lines import receiver
-from t2t_lite.t2t.class_problems import Text2ClassProblem
-from t2t_lite.t2t.text_problems import Text2SelfProblem, Text2TextProblem
+from t2t_lite.t2t.text_iterators import receiver
+from t2t_lite.t2t.text_problems import Text2ClassProblem, Text2SelfProblem, Text2TextProblem
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 

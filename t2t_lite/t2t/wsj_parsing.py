@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.problems import parsing as native
-from t2t_lite.t2t.bad_lines import receiver
+from t2t_lite.t2t.text_iterators import receiver
 from t2t_lite.t2t.text_problems import Text2TextProblem
 from t2t_lite.text import trees
 from t2t_lite.text.sample import Sample

@@ -10,7 +10,7 @@ from absl import flags
 from support.usr_archives import write_archives
 from t2t_lite import global_flags, registry
 from t2t_lite.hparams import basic
-from t2t_lite.t2t import bad_lines, user_imports
+from t2t_lite.t2t import text_iterators, user_imports
 from t2t_lite.t2t.hparam import warn_once
 from t2t_lite.text.bad_input import STRICT
 
@@ -30,7 +30,7 @@ def upstream() -> Iterator[None]:
     warn_once.cache_clear()
     basic._warn_of_optimizer.cache_clear()
     yield
-    bad_lines.receive(STRICT)
+    text_iterators.receive(STRICT)
     added = set(sys.modules) - modules
     users = {name for name in added if user_imports.is_users(name)}
     user_imports.uninstall()

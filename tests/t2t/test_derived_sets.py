@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from t2t_lite import generate_data, registry
-from t2t_lite.t2t import bad_lines, datasets
+from t2t_lite.t2t import datasets, text_iterators
 from t2t_lite.t2t.adapter import adapted
 from t2t_lite.text.bad_input import BadInput
 
@@ -167,7 +167,7 @@ def test_text_that_is_not_utf8_can_be_skipped(upstream, tmp_path):
     members = {"aclImdb/train/neg/1_1.txt": b"\xff", "aclImdb/train/pos/1_9.txt": b"Good."}
     tar(tmp_path / "aclImdb_v1.tar.gz", members)
     problem = imdb.SentimentIMDB()
-    bad_lines.receive(BadInput(skip=True))  # as t2t-datagen does with --skip_bad
+    text_iterators.receive(BadInput(skip=True))  # as t2t-datagen does with --skip_bad
     samples = problem.generate_samples("", str(tmp_path), "train")
     assert list(samples) == [{"inputs": "Good.", "label": 1}]
 

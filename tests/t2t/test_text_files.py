@@ -12,10 +12,10 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.t2t import (
-    bad_lines,
     cleaner_en_xx,
     datasets,
     problem,
+    text_iterators,
     text_problems,
     translate,
     wmt,
@@ -75,12 +75,12 @@ def test_skipped_lines_keep_the_numbers_of_the_others(tmp_path, read):
     texts, labels = (str(tmp_path / name) for name in ("texts", "labels"))
     pathlib.Path(texts).write_bytes(b"\xff\nb\tExtra_Label: 1\nc\n")
     pathlib.Path(labels).write_text("0\n1\nx\n")
-    bad_lines.receive(BadInput(skip=True))
+    text_iterators.receive(BadInput(skip=True))
     try:
         with pytest.raises(DataError, match="line 3: expected"):
             list(read(texts, labels))
     finally:
-        bad_lines.receive(STRICT)
+        text_iterators.receive(STRICT)
 
 
 @pytest.mark.parametrize("entries", [["own.en", "own.de"], ["ab"], [None], [("", "own.en")]])
@@ -235,7 +235,7 @@ def test_only_the_broken_units_of_a_memory_are_dropped(upstream, tmp_path, caplo
     entries = [["", ("tmx", "m.tmx.gz")]]
     with pytest.raises(DataError, match=r"m\.tmx\.gz, line 2: not well-formed"):
         list(datasets.pairs(entries, str(tmp_path)))
-    bad_lines.receive(BadInput(skip=True))
+    text_iterators.receive(BadInput(skip=True))
     found = datasets.pairs(entries, str(tmp_path))
     assert [pair["inputs"] for pair in found] == [f"{number} cats" for number in (0, 2, 3, 5)]
     assert "m.tmx.gz: skipped 2 bad lines" in caplog.text
