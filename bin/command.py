@@ -65,10 +65,10 @@ class Flag(Setting):
         text = self.help
         if self.default is not None and self.default is not False and self.default != "":
             text = f"{text.removesuffix('.')} (default: {format_default(self.default)})."
-        return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **_INDENT)
+        return head + "\n" + textwrap.fill(text, 92, initial_indent=" " * 8, **INDENT)
 
 
-_INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
+INDENT: dict[str, Any] = {"subsequent_indent": " " * 8, "break_on_hyphens": False}
 
 
 def config_flags(
@@ -456,7 +456,7 @@ def _log_lines() -> Iterator[None]:
 def _describe_setting(setting: Setting) -> str:
     head = f"  {setting.name}={format_default(setting.default)}"
     return textwrap.fill(
-        f"{head:27} {setting.help}", 100, **(_INDENT | {"subsequent_indent": " " * 28})
+        f"{head:27} {setting.help}", 100, **(INDENT | {"subsequent_indent": " " * 28})
     )
 
 

@@ -33,22 +33,26 @@ def _lines() -> Iterator[str]:
         yield from command.examples
         yield "```"
         for title, group in command.groups.items():
-            yield from _table(title, "flag", group, "--")
+            yield from table(title, "flag", group, "--")
         for title, hparams in command.settings.items():
-            yield from _table(title, "setting", settings_of(hparams).values(), "")
+            yield from table(title, "setting", settings_of(hparams).values())
 
 
-def _table(title: str, what: str, group: Iterable[Setting], prefix: str) -> Iterator[str]:
+def table(title: str, what: str, group: Iterable[Setting], prefix: str = "") -> Iterator[str]:
+    """Yields the lines of a table of settings."""
     yield f"\n**{title}**\n"
     yield f"| {what} | default | meaning |"
     yield "|---|---|---|"
     for setting in group:
         default = "" if setting.default in ("", None) else f"`{format_default(setting.default)}`"
-        choices = (
-            f" One of {', '.join(f'`{c}`' for c in setting.choices)}." if setting.choices else ""
-        )
-        meaning = setting.help.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
-        yield f"| `{prefix}{setting.name}` | {default} | {meaning}{choices} |"
+        yield f"| `{prefix}{setting.name}` | {default} | {escaped(setting.meaning)} |"
+
+
+def escaped(text: str) -> str:
+    """Returns a text as a cell of a table; what is between backticks stays as it is."""
+    parts = text.replace("|", "\\|").split("`")
+    parts[::2] = [part.replace("*", "\\*").replace("_", "\\_") for part in parts[::2]]
+    return "`".join(parts)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import types
 from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.bin import t2t_datagen
+from t2t_lite.bin import hparams_page, t2t_datagen
 from t2t_lite.bin.command import (
     REGISTRY_FLAGS,
     Command,
@@ -34,7 +34,15 @@ COMMAND = Command(
     config_flags(
         TrainerConfig,
         {
-            "What to train": REGISTRY_FLAGS,
+            "What to train": (
+                *REGISTRY_FLAGS,
+                Flag(
+                    "help_hparams",
+                    bool,
+                    False,
+                    "Print the values of --hparams_set with their meanings, and exit.",
+                ),
+            ),
             "Where": (
                 Flag("generate_data", bool, False, "Run t2t-datagen for the problem first."),
                 Flag(
@@ -71,6 +79,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: types.SimpleNamespace) -> None:
+    if args.help_hparams:
+        COMMAND.require(args, "hparams_set")
+        print(hparams_page.describe(args.hparams_set, args.hparams))
+        return
     config = configure(args)
     if args.generate_data:
         COMMAND.require(args, "tmp_dir")

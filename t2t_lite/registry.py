@@ -19,8 +19,10 @@ import Keras.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -137,6 +139,8 @@ _models: Registry["type[Seq2Seq] | str"] = Registry("model", "t2t_lite.models")
 _refused_models: dict[str, str] = {}
 _hparams: Registry["Callable[[], HParams]"] = Registry("hparams set", "t2t_lite.hparams")
 _refused_hparams: dict[str, str] = {}
+_being_made: list[str] = []  # hparams sets, each made by the function of the one before
+_parents: dict[str, str] = {}  # by hparams set: the first that its function makes
 
 
 class _MetricRegistry(Registry["type[Metric]"]):
@@ -225,7 +229,32 @@ def register_hparams(name: Registered) -> Registered: ...
 def register_hparams(name: str | None = None) -> Callable[[Registered], Registered]: ...
 def register_hparams(name: Any = None) -> Any:
     """Registers a function without arguments that returns a fresh `HParams` object."""
-    return _hparams.decorator(name)
+    if callable(name):
+        return register_hparams()(name)
+
+    def register(function: Any) -> Any:
+        chosen = name or snake_case(function.__name__)
+        noted = _noting_parent(chosen, function) if inspect.isfunction(function) else function
+        _hparams.add(chosen, noted)
+        return noted
+
+    return register
+
+
+def _noting_parent(name: str, function: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the function of a hparams set, which also notes which set another one changes."""
+
+    @functools.wraps(function)
+    def made() -> Any:
+        if _being_made:
+            _parents.setdefault(_being_made[-1], name)
+        _being_made.append(name)
+        try:
+            return function()
+        finally:
+            _being_made.pop()
+
+    return made
 
 
 @overload
@@ -331,6 +360,13 @@ def hparams(name: str) -> "HParams":
             "needs a `return hparams`"
         )
     return made
+
+
+def hparams_origin(name: str) -> tuple[str, str]:
+    """Returns the first line about a hparams set, and the set that it changes; "" if none."""
+    hparams(name)
+    about = inspect.getdoc(_hparams[name]) or ""
+    return about.partition("\n")[0], _parents.get(name, "")
 
 
 def refuse_hparams(name: str, message: str) -> None:

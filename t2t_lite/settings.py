@@ -82,6 +82,12 @@ class Setting:
         }
         return " and ".join(f"{word} {bound}" for word, bound in words.items() if bound is not None)
 
+    @property
+    def meaning(self) -> str:
+        """The help with the bounds."""
+        bounds = f"One of {self.bounds}" if self.choices else self.bounds.capitalize()
+        return f"{self.help} {bounds}." if bounds else self.help
+
     def checked(self, value: Any, label: str = "") -> Any:
         """Returns a value as Python's own type, and a path with `~` as the home folder.
 
