@@ -38,7 +38,7 @@ def describe(name: str, changes: str = "") -> str:
                 mark, was = "*", f" ({format_default(differing[setting.name])})"
             value = format_default(getattr(hparams, setting.name))
             lines.append(f"{mark} {setting.name}={value}{was}")
-            lines.append(textwrap.fill(setting.meaning, 92, initial_indent=" " * 8, **INDENT))
+            lines += textwrap.wrap(setting.meaning, 92, initial_indent=" " * 8, **INDENT)
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ COMMAND = Command(
         ),
         "How": (
             Flag("beam_size", int, 4, "Beams of the search.", minimum=1),
-            Flag("alpha", float, 0.6, "Length penalty of the search."),
+            Flag("alpha", float, 0.6, "Length penalty of the search.", minimum=-10, maximum=10),
         ),
         "Result": (
             Flag(

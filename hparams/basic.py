@@ -92,9 +92,7 @@ class BasicHParams(HParams):
     hidden_size: int = setting(
         512, "D: features per position between layers (paper: d_model).", minimum=1, group="Size"
     )
-    num_hidden_layers: int = setting(
-        6, "Layers in each of encoder and decoder (paper: N).", minimum=0
-    )
+    num_hidden_layers: int = setting(6, "N: layers in each of encoder and decoder.", minimum=0)
 
     shared_embedding_and_softmax_weights: bool = setting(
         False, "One matrix for sources, targets and softmax.", group="Embeddings"
@@ -130,9 +128,7 @@ class BasicHParams(HParams):
         "R-Drop: weight of the divergence of two passes with different dropout; 0: one pass.",
         minimum=0,
     )
-    clip_grad_norm: float = setting(
-        2.0, "Maximum global norm of the gradient; 0: no clipping.", minimum=0
-    )
+    clip_grad_norm: float = setting(2.0, "Maximum norm of the gradient; 0: no clipping.", minimum=0)
 
     dtype: str = setting(
         "float32",
@@ -153,9 +149,7 @@ class BasicHParams(HParams):
         choices=("adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd"),
         group="Optimizer",
     )
-    optimizer_adam_beta1: float = setting(
-        0.9, "Decay rate of the mean gradient.", minimum=0, below=1
-    )
+    optimizer_adam_beta1: float = setting(0.9, "Decay of the mean gradient.", minimum=0, below=1)
     optimizer_adam_beta2: float = setting(
         0.999, "Decay rate of the mean squared gradient.", minimum=0, below=1
     )
@@ -174,9 +168,7 @@ class BasicHParams(HParams):
     optimizer_adafactor_clipping_threshold: float = setting(
         1.0, "Maximum root mean square of an update.", above=0
     )
-    optimizer_momentum_momentum: float = setting(
-        0.9, "Decay rate of the velocity.", minimum=0, below=1
-    )
+    optimizer_momentum_momentum: float = setting(0.9, "Decay of the velocity.", minimum=0, below=1)
     optimizer_momentum_nesterov: bool = setting(False, "Use Nesterov momentum.")
     weight_decay: float = setting(
         0.0, "adam_w: weights shrink by this times the learning rate.", minimum=0

@@ -22,9 +22,7 @@ class ByteNetHParams(BasicHParams):
         choices=("bottleneck", "chain"),
         group="ByteNet",
     )
-    num_block_repeat: int = setting(
-        6, "Repetitions of the dilations in each of the two stacks.", minimum=1
-    )
+    num_block_repeat: int = setting(6, "Repetitions of the dilations in each stack.", minimum=1)
     kernel_height: int = setting(3, "k: positions that a convolution sees.", minimum=1)
     unfolding: float = setting(
         1.2, "Encoder positions per source token, to hundredths (paper: a).", minimum=1

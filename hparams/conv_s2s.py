@@ -43,9 +43,7 @@ class ConvS2SHParams(BasicHParams):
     decoder_attention: str = setting(
         "", "1 (attention) or 0 for each decoder layer, joined by +; empty: all have attention."
     )
-    decoder_out_embed_dim: int = setting(
-        0, "Features before the softmax; 0: hidden_size.", minimum=0
-    )
+    decoder_out_embed_dim: int = setting(0, "Features before softmax; 0: hidden_size.", minimum=0)
     share_input_output_embed: bool = setting(False, "One matrix for targets and softmax.")
     dropout: float = setting(
         0.1, "Dropout of embeddings, and of inputs of convolutions and softmax.", minimum=0, below=1

@@ -17,9 +17,7 @@ class DeepAttHParams(BasicHParams):
 
     lstm_size: int = setting(512, "Features of each LSTM.", minimum=1, group="Deep-Att")
     fast_forward_size: int = setting(2048, "Features of f, the path around the LSTMs.", minimum=1)
-    attention_size: int = setting(
-        1280, "Features of the source that the decoder attends to.", minimum=1
-    )
+    attention_size: int = setting(1280, "Source features that the decoder attends to.", minimum=1)
     num_encoder_layers: int = setting(9, "Layers in each of the encoder's two columns.", minimum=1)
     num_decoder_layers: int = setting(7, "Layers of the decoder.", minimum=1)
     dropout: float = setting(0.1, "Dropout of every LSTM's inputs.", minimum=0, below=1)

@@ -28,14 +28,10 @@ class GNMTHParams(BasicHParams):
         "the step before (paper).",
         choices=("gnmt_v2", "gnmt"),
     )
-    input_feeding: bool = setting(
-        True, "The first decoder layer reads the context of the step before."
-    )
+    input_feeding: bool = setting(True, "The first decoder layer reads the previous context.")
     pass_hidden_state: bool = setting(True, "The decoder starts from the encoder's final states.")
     forget_bias: float = setting(1.0, "Added to the forget gates.", minimum=-100, maximum=100)
-    second_bias: bool = setting(
-        False, "Two biases in each LSTM, as in cuDNN; only their sum matters."
-    )
+    second_bias: bool = setting(False, "Two biases in each LSTM, as in cuDNN; their sum matters.")
     softmax_bias: bool = setting(False, "Add a bias to the logits.")
     start_id: int = setting(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
 

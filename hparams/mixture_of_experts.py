@@ -14,9 +14,7 @@ class MixtureOfExpertsHParams(BasicHParams):
         16, "E: experts of each mixture.", minimum=1, group="Mixture of experts"
     )
     moe_k: int = setting(2, "k: experts for each subword.", minimum=1)
-    moe_hidden_sizes: str = setting(
-        "2048", "Features inside an expert; T2T's list, of one layer here."
-    )
+    moe_hidden_sizes: str = setting("2048", "Features inside an expert; T2T's list of one layer.")
     moe_loss_coef: float = setting(
         1e-3, "Weight of the losses of unequal importance and load.", minimum=0
     )

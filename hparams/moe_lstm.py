@@ -18,9 +18,7 @@ class MoELSTMHParams(MixtureOfExpertsHParams):
     lstm_cells: int = setting(
         2048, "Features of an LSTM's cell; its output has hidden_size.", minimum=1, group="MoE LSTM"
     )
-    dropout: float = setting(
-        0.4, "Dropout of outputs of embeddings, LSTMs and mixtures.", minimum=0, below=1
-    )
+    dropout: float = setting(0.4, "Dropout of embeddings, LSTMs and mixtures.", minimum=0, below=1)
 
 
 @registry.register_hparams

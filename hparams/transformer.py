@@ -25,9 +25,7 @@ class TransformerHParams(MixtureOfExpertsHParams):
         "head; local_moe: a mixture of experts (moe_...).",
         choices=("dense_relu_dense", "parameter_attention", "local_moe"),
     )
-    filter_size: int = setting(
-        2048, "Features inside the feed-forward layer (paper: d_ff).", minimum=1
-    )
+    filter_size: int = setting(2048, "d_ff: features inside the feed-forward layer.", minimum=1)
     attention_key_channels: int = setting(
         0, "Features of the keys, all heads together; 0: hidden_size.", minimum=0
     )
@@ -53,9 +51,7 @@ class TransformerHParams(MixtureOfExpertsHParams):
         "before than after; 0: all.",
         minimum=0,
     )
-    use_target_space_embedding: bool = setting(
-        False, "Add a learned vector to all encoder inputs, as T2T."
-    )
+    use_target_space_embedding: bool = setting(False, "Add a learned vector to all encoder inputs.")
     prepend_mode: str = setting(
         "none",
         "prepend_inputs_masked_attention (T2T's): the decoder reads the source before the target, "
@@ -83,9 +79,7 @@ class TransformerHParams(MixtureOfExpertsHParams):
         0.1, "Dropout of embeddings and sub-layer outputs (paper: P_drop).", minimum=0, below=1
     )
     attention_dropout: float = setting(0.0, "Dropout of attention weights.", minimum=0, below=1)
-    relu_dropout: float = setting(
-        0.0, "Dropout of the feed-forward layer's hidden features.", minimum=0, below=1
-    )
+    relu_dropout: float = setting(0.0, "Dropout inside the feed-forward layer.", minimum=0, below=1)
     norm_epsilon: float = setting(1e-6, "Added to the variance in layer normalization.", above=0)
     recompute_activations: bool = setting(
         False,

@@ -102,15 +102,21 @@ class Registry(Generic[Value]):
             )
         return self._entries[name]
 
-    def decorator(self, name: Any) -> Any:
-        """Implements `@register`, `@register()` and `@register("name")`."""
+    def decorator(self, name: Any, prepare: Callable[[str, Any], Any] = lambda _, v: v) -> Any:
+        """Implements `@register`, `@register()` and `@register("name")`.
+
+        Args:
+            name: the name, nothing or what is registered.
+            prepare: returns what to register in place of a value, from its name and itself.
+        """
         if callable(name):
-            self.add(snake_case(name.__name__), name)
-            return name
+            return self.decorator(None, prepare)(name)
 
         def register(value: Any) -> Any:
-            self.add(name or snake_case(value.__name__), value)
-            return value
+            chosen = name or snake_case(value.__name__)
+            prepared = prepare(chosen, value)
+            self.add(chosen, prepared)
+            return prepared
 
         return register
 
@@ -229,20 +235,13 @@ def register_hparams(name: Registered) -> Registered: ...
 def register_hparams(name: str | None = None) -> Callable[[Registered], Registered]: ...
 def register_hparams(name: Any = None) -> Any:
     """Registers a function without arguments that returns a fresh `HParams` object."""
-    if callable(name):
-        return register_hparams()(name)
-
-    def register(function: Any) -> Any:
-        chosen = name or snake_case(function.__name__)
-        noted = _noting_parent(chosen, function) if inspect.isfunction(function) else function
-        _hparams.add(chosen, noted)
-        return noted
-
-    return register
+    return _hparams.decorator(name, _noting_parent)
 
 
-def _noting_parent(name: str, function: Callable[[], Any]) -> Callable[[], Any]:
+def _noting_parent(name: str, function: Any) -> Any:
     """Returns the function of a hparams set, which also notes which set another one changes."""
+    if not inspect.isfunction(function):
+        return function
 
     @functools.wraps(function)
     def made() -> Any:

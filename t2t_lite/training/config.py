@@ -17,7 +17,9 @@ class TrainerConfig(Config):
     )
     model: str = setting(REQUIRED, "Name of the model.")
     hparams_set: str = setting(REQUIRED, "Name of the hyperparameter set.")
-    hparams: str = setting("", "Changes to the hyperparameter set: NAME=VALUE,...")
+    hparams: str = setting(
+        "", "Changes to the hyperparameter set: NAME=VALUE,... (--help_hparams lists them)."
+    )
 
     data_dir: str = setting(REQUIRED, "Folder of t2t-datagen's files.", path=True, group="Where")
     accept_changed_data: bool = setting(

@@ -140,4 +140,5 @@ def test_help_is_tidy(module: str):
         assert flag.help.endswith((".", "=VALUE,...", '"')), flag
         if flag.default not in (None, "", False):
             assert "(default:" not in flag.help, flag
+        assert flag.bounds or flag.kind not in (int, float), flag
         assert " if not given" not in flag.help.replace("Must agree", ""), flag
