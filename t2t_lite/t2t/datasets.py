@@ -1,4 +1,4 @@
-"""T2T's lists of data sets, as corpora of this package.
+"""T2T's lists of data sets, as corpora of this package, and its cleaning of their pairs.
 
 An entry is a list of an address and what it holds, one of
 
@@ -31,10 +31,12 @@ from t2t_lite.corpora.corpora import (
     spread_sample,
 )
 from t2t_lite.errors import DataError, UsageError, UserError, quoted
-from t2t_lite.t2t.cleaner_en_xx import clean_en_xx_pairs
 from t2t_lite.t2t.text_iterators import receiver
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_files import decoded_lines, raw_lines
+
+__all__ = ["clean_en_xx_pairs"]
+
 
 Entry = Sequence[Any]
 
@@ -165,7 +167,7 @@ def pairs(entries: Iterable[Entry], tmp_dir: str, clean: Collection[str] = ()) -
     Args:
         entries: the data sets.
         tmp_dir: folder of the files.
-        clean: kinds of data set whose pairs are cleaned by `cleaner_en_xx`.
+        clean: kinds of data set whose pairs are cleaned by `clean_en_xx_pairs`.
     """
     for entry in listed(entries):
         for corpus in corpora(entry, tmp_dir):
@@ -256,3 +258,52 @@ def _languages(memory: Text, tmp_dir: str) -> tuple[str, str]:
     if len(found) < 2:
         raise DataError(f"{memory.name(tmp_dir)}: expected text in two languages, got {found}")
     return found[0], found[1]
+
+
+# ---- cleaning of pairs whose sources are English (`datatypes_to_clean`)
+
+# A pair is kept if its source looks like whole sentences of prose. Where a full stop, question or
+# exclamation mark is followed by a capital on both sides equally often, the pair is cut there.
+_DOUBLE = '["“”]'
+# What a sentence must look like.
+_WANTED = (
+    re.compile(rf"^{_DOUBLE}?[A-Z]"),  # begins with a capital
+    re.compile(r'\w[.?!]["”]?$'),  # ends as a sentence
+)
+# What it must not contain.
+_UNWANTED = (
+    re.compile(r"^\w+\.?( \w+)?: "),  # a label, as of a speaker
+    re.compile(r"\d +\d"),  # numbers side by side
+    re.compile(rf"^[^\"“”]*{_DOUBLE}[^\"“”]*$"),  # a single quotation mark
+    re.compile(rf"^{_DOUBLE}.*{_DOUBLE}$"),  # nothing but a quotation
+    re.compile(rf"({_DOUBLE}.*){{3,}}"),  # three quotation marks or more
+    re.compile(r"(['‘’][^st].*){3,}"),  # three apostrophes that are not 's or 't
+    re.compile(r"[\"“”'‘’]\s*[\"“”'‘’]"),  # marks side by side
+    re.compile(r"\s[\"“”'‘’,:;]\s"),  # punctuation between spaces
+    re.compile(r"©|^Copyright|^\(C\)"),
+    re.compile(r"[(][^)]*$"),  # an open bracket
+    re.compile(r"^[^(]*[)]"),  # a closing one without
+    re.compile(r"^[A-Z]{2,}(\s+[A-Z]+)*\s+-"),  # the place of a news item
+    re.compile(r"^[A-Z]+[a-z]*_"),  # an identifier
+)
+_ENGLISH_BREAK = re.compile(r"(?:(?<=\w[A-Z][.!?])|(?<=[0-9a-z][.!?])) (?=[A-Z])")
+_OTHER_BREAK = re.compile(r"(?<=[^0-9][.!?]) (?=[A-Z])")
+
+
+def clean_en_xx_pairs(en_xx_pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yields the clean pairs, cut into sentences; T2T stops with an error where it cuts one."""
+    for source, target in en_xx_pairs:
+        if not _is_clean(source):
+            continue
+        sources, targets = _ENGLISH_BREAK.split(source), _OTHER_BREAK.split(target)
+        if len(sources) == 1 == len(targets):
+            yield source, target
+        elif len(sources) == len(targets):
+            kept = zip(sources, targets, strict=True)
+            yield from ((one, other) for one, other in kept if _is_clean(one))
+
+
+def _is_clean(sentence: str) -> bool:
+    return all(pattern.search(sentence) for pattern in _WANTED) and not any(
+        pattern.search(sentence) for pattern in _UNWANTED
+    )

@@ -222,10 +222,20 @@ class _Loader(importlib.abc.Loader):
         fullname = module.__name__
         name = fullname.removeprefix(ROOT).removeprefix(".")
         if self._target:
-            other = sys.modules[fullname] = importlib.import_module(self._target)
-            look_up = functools.partial(_missing_name, name, tuple(getattr(other, "__all__", ())))
+            other = importlib.import_module(self._target)
+            if list(MODULES.values()).count(MODULES.get(name, "")) > 1:
+                # Several modules of T2T's in one file: each says under its own name what it lacks.
+                vars(module).update(
+                    (key, value)
+                    for key, value in vars(other).items()
+                    if key in ("__all__", "__getattr__") or not key.startswith("__")
+                )
+            else:
+                module = sys.modules[fullname] = other
             if name in MODULES:
-                vars(other).setdefault("__getattr__", look_up)
+                known = tuple(getattr(module, "__all__", ()))
+                look_up = functools.partial(_missing_name, name, known)
+                vars(module).setdefault("__getattr__", look_up)
         elif name in _PACKAGES:
             vars(module)["__getattr__"] = functools.partial(_submodule, fullname)
         else:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from t2t_lite.data import text_problems as native
-from t2t_lite.problems import cnn_dailymail, language_modeling, sentiment
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.problems import cnn_dailymail, language_modeling, parsing, sentiment
 from t2t_lite.t2t.text_iterators import receiver
 from t2t_lite.t2t.text_problems import Text2ClassProblem, Text2SelfProblem, Text2TextProblem
+from t2t_lite.text import trees
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
@@ -22,7 +24,10 @@ __all__ = [
     "SentimentIMDB",
     "SentimentIMDBCharacters",
     "SummarizeCnnDailymail32k",
+    "WsjParsing",
+    "words_and_tags_from_wsj_tree",
 ]
+
 
 # T2T's settings that a class takes over from the registered one, where that one has them.
 _SETTINGS = (
@@ -79,3 +84,37 @@ LanguagemodelWikitext103 = _to_derive_from(
 SentimentIMDB = _to_derive_from(sentiment.SentimentIMDB, Text2ClassProblem)
 SentimentIMDBCharacters = _to_derive_from(sentiment.SentimentIMDBCharacters, Text2ClassProblem)
 SummarizeCnnDailymail32k = _to_derive_from(cnn_dailymail.SummarizeCnnDailymail32k, Text2TextProblem)
+
+
+class WsjParsing(Text2TextProblem):
+    """Sentences and the symbols of their trees, which are text to this class, as in T2T.
+
+    Attributes:
+        TRAIN_FILES_TREE: the file of training trees in `tmp_dir`, one tree on a line.
+        EVAL_FILES_TREE: that of evaluation trees.
+    """
+
+    TRAIN_FILES_TREE = parsing.WsjParsing.FILES[DatasetSplit.TRAIN]
+    EVAL_FILES_TREE = parsing.WsjParsing.FILES[DatasetSplit.EVAL]
+
+    @property
+    def max_samples_for_vocab(self) -> int:
+        """Number of pairs the vocabulary is built from."""
+        return parsing.WsjParsing().max_samples_for_vocab
+
+    def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
+        """Yields the pairs of a split, as the registered problem does."""
+        files = {
+            DatasetSplit.TRAIN: self.TRAIN_FILES_TREE,
+            DatasetSplit.EVAL: self.EVAL_FILES_TREE,
+        }
+        ours = type("WsjParsing", (parsing.WsjParsing,), {"FILES": files})()
+        ours.bad_input = receiver()
+        samples: Iterable[Sample] = ours.generate_samples(data_dir, tmp_dir, dataset_split)
+        return samples
+
+
+def words_and_tags_from_wsj_tree(tree_string: str) -> tuple[str, str]:
+    """Returns the words of a tree, and its symbols without the outermost bracket."""
+    words, symbols = trees.linearize(trees.parse_full_tree(tree_string))
+    return " ".join(words), " ".join(symbols)

@@ -56,7 +56,7 @@ class TranslateProblem(Text2TextProblem):
 
     @property
     def datatypes_to_clean(self) -> Collection[str] | None:
-        """Kinds of training data, of "txt", "tsv" and "tmx", to clean by `cleaner_en_xx`."""
+        """Kinds of training data, of "txt", "tsv" and "tmx", to clean by `clean_en_xx_pairs`."""
         return None
 
     @property

@@ -1,30 +1,39 @@
-"""The classes of T2T's other `translate_...` modules that this package has, to derive from.
+"""The classes of T2T's `translate_...` modules that this package has, to derive from.
 
-They read the corpora of `problems.translate` and `translate_low_resource`; themselves they are
-registered there.
+They read the corpora of `problems.wmt`, `translate` and `translate_low_resource`; themselves they
+are registered there.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from t2t_lite.corpora.corpora import AlignedCorpus, Corpus, TsvArchive
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.problems import translate, translate_low_resource
+from t2t_lite.problems import translate, translate_low_resource, wmt
 from t2t_lite.t2t import datasets, generator_utils
 from t2t_lite.t2t.text_encoder import SubwordTextEncoder
 from t2t_lite.t2t.text_iterators import text2text_generate_encoded
 from t2t_lite.t2t.translate import TranslateProblem
-from t2t_lite.t2t.wmt import entries, entry, to_derive_from
 from t2t_lite.text.text_encoder import EOS_ID
 
 __all__ = [
     "TranslateEncsWmt32k",
     "TranslateEncsWmtCharacters",
+    "TranslateEndeWmt8k",
+    "TranslateEndeWmt32k",
+    "TranslateEndeWmtCharacters",
     "TranslateEnesWmt8k",
     "TranslateEnesWmt32k",
     "TranslateEnesWmtCharacters",
     "TranslateEnetWmt32k",
     "TranslateEnetWmtCharacters",
+    "TranslateEnfrWmt8k",
+    "TranslateEnfrWmt32k",
+    "TranslateEnfrWmtCharacters",
+    "TranslateEnfrWmtSmall8k",
+    "TranslateEnfrWmtSmall32k",
+    "TranslateEnfrWmtSmallCharacters",
     "TranslateEnidIwslt32k",
     "TranslateEnmkSetimes32k",
     "TranslateEnmkSetimesCharacters",
@@ -37,6 +46,65 @@ __all__ = [
     "TranslateEnzhWmt32k",
     "get_filename",
 ]
+
+
+def to_derive_from(problem: type[wmt.WmtProblem]) -> Any:
+    """Returns T2T's class for a registered problem."""
+    ours = problem()
+
+    def source_data_files(self: TranslateProblem, dataset_split: str) -> Sequence[datasets.Entry]:
+        training = dataset_split == DatasetSplit.TRAIN
+        return [
+            *entries(problem, dataset_split),
+            *(self.additional_training_datasets if training else ()),
+        ]
+
+    members: dict[str, Any] = {
+        "__doc__": problem.__doc__,
+        "__module__": __name__,
+        "approx_vocab_size": ours.approx_vocab_size,
+        "source_data_files": source_data_files,
+        "vocab_type": ours.vocab_type,
+    }
+    if isinstance(getattr(problem, "vocab_filename", None), str):
+        members["vocab_filename"] = problem.vocab_filename
+    return type(problem.__name__, (TranslateProblem,), members)
+
+
+def entries(
+    problem: type[wmt.WmtProblem], dataset_split: str = DatasetSplit.TRAIN
+) -> list[datasets.Entry]:
+    """Returns T2T's list of the data sets of a registered problem."""
+    return [entry(corpus) for corpus in problem().corpora(dataset_split)]
+
+
+def entry(corpus: Corpus) -> datasets.Entry:
+    """Returns a corpus as T2T's data set."""
+    if isinstance(corpus, TsvArchive):
+        return [corpus.file.url, ("tsv", *corpus.columns, f"*{corpus.suffix}")]
+    assert isinstance(corpus, AlignedCorpus)
+    sides = corpus.inputs, corpus.targets
+    return [corpus.inputs.file.url, tuple(side.member for side in sides)]
+
+
+TranslateEndeWmt8k = to_derive_from(wmt.TranslateEndeWmt8k)
+TranslateEndeWmt32k = to_derive_from(wmt.TranslateEndeWmt32k)
+TranslateEndeWmtCharacters = to_derive_from(wmt.TranslateEndeWmtCharacters)
+TranslateEnfrWmt8k = to_derive_from(wmt.TranslateEnfrWmt8k)
+TranslateEnfrWmt32k = to_derive_from(wmt.TranslateEnfrWmt32k)
+TranslateEnfrWmtCharacters = to_derive_from(wmt.TranslateEnfrWmtCharacters)
+TranslateEnfrWmtSmall8k = to_derive_from(wmt.TranslateEnfrWmtSmall8k)
+TranslateEnfrWmtSmall32k = to_derive_from(wmt.TranslateEnfrWmtSmall32k)
+TranslateEnfrWmtSmallCharacters = to_derive_from(wmt.TranslateEnfrWmtSmallCharacters)
+
+EOS = EOS_ID
+_ENDE_TRAIN_DATASETS = entries(wmt.TranslateEndeWmt32k)
+_ENDE_EVAL_DATASETS = entries(wmt.TranslateEndeWmt32k, DatasetSplit.EVAL)
+_ENFR_TRAIN_SMALL_DATA = entries(wmt.TranslateEnfrWmtSmall32k)
+_ENFR_TEST_SMALL_DATA = entries(wmt.TranslateEnfrWmtSmall32k, DatasetSplit.EVAL)
+_ENFR_TRAIN_LARGE_DATA = entries(wmt.TranslateEnfrWmt32k)
+_ENFR_TEST_LARGE_DATA = entries(wmt.TranslateEnfrWmt32k, DatasetSplit.EVAL)
+
 
 TranslateEncsWmt32k = to_derive_from(translate.TranslateEncsWmt32k)
 TranslateEncsWmtCharacters = to_derive_from(translate.TranslateEncsWmtCharacters)
@@ -56,7 +124,6 @@ TranslateEnroWmtCharacters = to_derive_from(translate.TranslateEnroWmtCharacters
 TranslateEntnRma = to_derive_from(translate_low_resource.TranslateEntnRma)
 TranslateEnviIwslt32k = to_derive_from(translate_low_resource.TranslateEnviIwslt32k)
 
-EOS = EOS_ID
 _EVAL = DatasetSplit.EVAL
 _ENCS_TRAIN_DATASETS = entries(translate.TranslateEncsWmt32k)
 _ENCS_TEST_DATASETS = entries(translate.TranslateEncsWmt32k, _EVAL)

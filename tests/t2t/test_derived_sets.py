@@ -15,7 +15,7 @@ from t2t_lite.text.bad_input import BadInput
 
 _CLASSES = [
     (module, name)
-    for module in ("wmt", "translations", "text_sets", "wsj_parsing")
+    for module in ("translations", "text_sets")
     for name in importlib.import_module(f"t2t_lite.t2t.{module}").__all__
     if name[0].isupper()
 ]

@@ -55,9 +55,9 @@ def test_all_that_is_offered_can_be_imported(upstream):
             "copy its definition",
         ),
         (
-            "from tensor2tensor.data_generators import algorithmic as a\n"
+            "from tensor2tensor.data_generators import cipher, algorithmic as a\n"
             "a.AlgorithmicMultiplicationDecimal40()",
-            "problem algorithmic_multiplication_decimal40",
+            r"generators\.algorithmic\.A.* problem algorithmic_multiplication_decimal40",
         ),
         ("from tensor2tensor.data_generators.problem import Problm; Problm()", "mean 'Problem'"),
         (

@@ -15,10 +15,10 @@ from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.t2t import (
-    algorithmic,
     generator_utils,
     metrics,
     problem,
+    random_symbols,
     text_encoder,
     text_problems,
     translate,
@@ -193,7 +193,7 @@ def test_encoded_samples_of_the_base_class_may_be_filtered(upstream, folders):
 # ---- problems that write their files
 
 
-class Doubling(algorithmic.AlgorithmicProblem):
+class Doubling(random_symbols.AlgorithmicProblem):
     num_symbols = 3
     train_size, dev_size, train_length, dev_length, num_shards = 6, 2, 4, 8, 2
 

@@ -6,13 +6,12 @@ import pytest
 
 from t2t_lite import generate_data, registry
 from t2t_lite.errors import UserError
-from t2t_lite.t2t import algorithmic, cipher, transduction_problems
+from t2t_lite.t2t import random_symbols
 from t2t_lite.t2t.adapter import adapted
 
 _CLASSES = [
-    getattr(module, name)
-    for module in (algorithmic, cipher)
-    for name in module.__all__
+    getattr(random_symbols, name)
+    for name in random_symbols.__all__
     if name.startswith("Algorithmic") and name != "AlgorithmicProblem"
 ]
 
@@ -30,14 +29,14 @@ def test_samples_are_those_of_the_registered_problem(cls):
         assert all(0 <= symbol < theirs.num_symbols for symbol in case["inputs"])
 
 
-class OctalReverse(algorithmic.AlgorithmicReverseBinary40):
+class OctalReverse(random_symbols.AlgorithmicReverseBinary40):
     num_symbols = 8
     train_length = 5
     train_size = 50
     dev_size = 5
 
 
-class LongerSort(algorithmic.AlgorithmicSortProblem):
+class LongerSort(random_symbols.AlgorithmicSortProblem):
     train_length = 30
 
 
@@ -56,7 +55,7 @@ def test_cases_differ_from_call_to_call():
     assert calls[0] != calls[1]
 
 
-class Caesar(cipher.AlgorithmicCipherShift5):
+class Caesar(random_symbols.AlgorithmicCipherShift5):
     num_symbols = 26
     shift = -3
 
@@ -65,7 +64,7 @@ class Caesar(cipher.AlgorithmicCipherShift5):
         return [1 / 26] * 26
 
 
-class Keyed(cipher.AlgorithmicCipherVigenere200):
+class Keyed(random_symbols.AlgorithmicCipherVigenere200):
     num_symbols = 30
     key = (2, 0, 29)
 
@@ -83,17 +82,17 @@ def test_ciphers_of_ones_own():
 
 
 def test_text_is_enciphered():
-    assert cipher.encipher_shift(["abc", "cab"], "abc", 1) == [list("cab"), list("bca")]
-    assert cipher.encipher_vigenere(["aaaa"], "abcd", [1, 3]) == [list("dbdb")]
-    assert cipher.generate_plaintext_random("xyz", [0, 0, 1], 2, 4) == [[2] * 4] * 2
+    assert random_symbols.encipher_shift(["abc", "cab"], "abc", 1) == [list("cab"), list("bca")]
+    assert random_symbols.encipher_vigenere(["aaaa"], "abcd", [1, 3]) == [list("dbdb")]
+    assert random_symbols.generate_plaintext_random("xyz", [0, 0, 1], 2, 4) == [[2] * 4] * 2
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in transduction_problems.__all__ if name.endswith(("Sequence", "Small"))]
+    "name", [name for name in random_symbols.__all__ if name.endswith(("Sequence", "Small"))]
 )
 @pytest.mark.parametrize("split", ["train", "eval", "test"])
 def test_transduction_is_that_of_the_registered_problem(name, split):
-    theirs = getattr(transduction_problems, name)()
+    theirs = getattr(random_symbols, name)()
     ours = registry.problem(registry.snake_case(name))
     lengths = theirs.min_sequence_length(split), theirs.max_sequence_length(split)
     assert lengths == (ours.train_lengths if split == "train" else ours.dev_lengths)
@@ -106,7 +105,7 @@ def test_transduction_is_that_of_the_registered_problem(name, split):
         assert len(symbols) % 2 == 0 or name != "FlipBiGramSequence"
 
 
-class Doubling(transduction_problems.TransductionProblem):
+class Doubling(random_symbols.TransductionProblem):
     num_symbols = 12
     dataset_splits = ({"split": "train", "shards": 2}, {"split": "eval", "shards": 1})
 
@@ -132,7 +131,7 @@ def test_transduction_of_ones_own(tmp_path):
     assert len(list(tmp_path.glob("doubling-*-of-*"))) == 3
 
 
-class Nothing(transduction_problems.TransductionProblem):
+class Nothing(random_symbols.TransductionProblem):
     pass
 
 

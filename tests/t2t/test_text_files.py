@@ -12,13 +12,12 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.t2t import (
-    cleaner_en_xx,
     datasets,
     problem,
     text_iterators,
     text_problems,
     translate,
-    wmt,
+    translations,
 )
 from t2t_lite.text.bad_input import STRICT, BadInput
 
@@ -161,7 +160,7 @@ def test_addresses_that_are_known_are_checked():
 
 
 def test_classes_of_wmt_can_be_derived_from():
-    class Larger(wmt.TranslateEndeWmt32k):
+    class Larger(translations.TranslateEndeWmt32k):
         additional_training_datasets: ClassVar = [["http://no.such.host/a.tgz", ("a", "b")]]
 
     train = Larger().source_data_files(problem.DatasetSplit.TRAIN)
@@ -172,9 +171,9 @@ def test_classes_of_wmt_can_be_derived_from():
         "a.tgz",
     ]
     assert train[1][1] == ("commoncrawl.de-en.en", "commoncrawl.de-en.de")
-    vocabulary = wmt.TranslateEndeWmt32k().vocab_filename
+    vocabulary = translations.TranslateEndeWmt32k().vocab_filename
     assert vocabulary == "vocab.translate_ende_wmt32k.32768.subwords"
-    assert wmt.TranslateEnfrWmtCharacters().vocab_type == "character"
+    assert translations.TranslateEnfrWmtCharacters().vocab_type == "character"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +193,7 @@ def test_classes_of_wmt_can_be_derived_from():
     ],
 )
 def test_cleaning_of_english(source, target, kept):
-    assert list(cleaner_en_xx.clean_en_xx_pairs([(source, target)])) == kept
+    assert list(datasets.clean_en_xx_pairs([(source, target)])) == kept
 
 
 # ---- addresses, and translation memories
