@@ -36,11 +36,7 @@ class NumberTextEncoder(TextEncoder):
         return len(self._ids) + len(RESERVED_TOKENS)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of numbers separated by white space.
-
-        Raises:
-            DataError: a word is not one of the symbols.
-        """
+        """Returns the ids of numbers separated by white space."""
         try:
             return [self._ids[word] for word in text.split()]
         except KeyError as error:

@@ -36,21 +36,12 @@ class Text2selfTmpdir(Text2textTmpdir):
         return False
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the file of a split.
-
-        Raises:
-            UserError: it is missing.
-        """
+        """Returns the file of a split."""
         (path,) = self._text_files(tmp_dir, dataset_split)
         return [require_file(path, "it should contain the text, one per line")]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the lines of a split.
-
-        Raises:
-            UserError: the file is missing.
-            DataError: it has no text, or an unreadable line.
-        """
+        """Yields the lines of a split."""
         (path,) = self.fetch_sources(tmp_dir, dataset_split)
         lines = self.bad_input.counted(iterate_lines(path, self.bad_input), str(path))
         return _with_text((line for line in lines if self.bad_input.is_usable(line)), str(path))
@@ -77,11 +68,7 @@ class _ArchiveProblem(Text2SelfProblem):
         return existing_files([self.archive.path(tmp_dir)])
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads the archive if it is missing.
-
-        Raises:
-            UserError: it cannot be downloaded; the message says where to put it.
-        """
+        """Downloads the archive if it is missing."""
         return [self.archive.fetch(tmp_dir)]
 
 
@@ -190,11 +177,7 @@ class LanguagemodelLm1b32k(_ArchiveProblem):
         return existing_files([self.archive.path(tmp_dir), self.words.path(tmp_dir)])
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads the archive and the list of words, if they are missing.
-
-        Raises:
-            UserError: one cannot be downloaded; the message says where to put it.
-        """
+        """Downloads the archive and the list of words, if they are missing."""
         return [self.archive.fetch(tmp_dir), self.words.fetch(tmp_dir)]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
@@ -211,11 +194,7 @@ class LanguagemodelLm1b32k(_ArchiveProblem):
 
 
 def _with_text(lines: Iterable[str], name: str) -> Iterator[Sample]:
-    """Strips lines, and yields those with text.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Strips lines, and yields those with text."""
     found = False
     for line in lines:
         if text := line.strip():

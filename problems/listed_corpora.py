@@ -35,12 +35,7 @@ class ListedCorpora(Text2TextProblem):
         return list(dict.fromkeys(files))
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Downloads the archives of a split, then returns an iterator over its pairs.
-
-        Raises:
-            UserError: an archive is missing and cannot be downloaded.
-            DataError: an archive has invalid contents; the message names member and line.
-        """
+        """Downloads the archives of a split, then returns an iterator over its pairs."""
         return chained(self.corpora_in(tmp_dir, dataset_split), tmp_dir, self.bad_input)
 
     def samples_by_corpus(

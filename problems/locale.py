@@ -111,9 +111,6 @@ def corpus(language: str, edition: int = 1) -> dict[str, list[Pair]]:
     Returns:
         The pairs of English sentence and translation of each `DatasetSplit`; no English sentence
         occurs twice.
-
-    Raises:
-        UserError: Babel is not installed.
     """
     try:
         import babel
@@ -168,11 +165,7 @@ class _LocaleProblem(text_problems.TranslateProblem):
     def generate_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[text_problems.Sample]:
-        """Yields the generated pairs of a split, without reading or writing files.
-
-        Raises:
-            UserError: Babel is not installed.
-        """
+        """Yields the generated pairs of a split, without reading or writing files."""
         for english, translation in corpus(self.language, self.edition)[dataset_split]:
             yield {"inputs": english, "targets": translation}
 

@@ -70,11 +70,7 @@ class TranslateMulti30k(TranslateProblem):
         return [f"{_FILES[dataset_split]}.{language}" for language in ("en", self.targets_language)]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the pairs of a split.
-
-        Raises:
-            UserError: a file is missing and cannot be downloaded.
-        """
+        """Yields the pairs of a split."""
         inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
 

@@ -28,12 +28,7 @@ class ParsingProblem(Text2TextProblem):
 
     @abc.abstractmethod
     def trees(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
-        """Yields the trees of a split in the form to be learned.
-
-        Raises:
-            UserError: a file is missing; the message says which file to put where.
-            DataError: a tree is malformed or a file unreadable, and `bad_input` does not skip it.
-        """
+        """Yields the trees of a split in the form to be learned."""
 
     def examples(self, tmp_dir: str, dataset_split: str) -> Iterator[Tree]:
         """Yields the trees of the samples: `trees`, to which a subclass may add others."""
@@ -47,19 +42,11 @@ class ParsingProblem(Text2TextProblem):
             yield {"inputs": " ".join(words), "targets": " ".join(symbols)}
 
     def normalise(self, tree: Tree) -> Tree:
-        """Converts a treebank's tree to the form of `trees`, with the outermost bracket `TOP`.
-
-        Raises:
-            DataError: no words are left.
-        """
+        """Converts a treebank's tree to the form of `trees`, with the outermost bracket `TOP`."""
         return trees.normalise(tree)
 
     def learned(self, tree: Tree) -> Tree:
-        """Normalises a treebank's tree, which must then come back from its words and symbols.
-
-        Raises:
-            DataError: no words are left, or another tree would come back.
-        """
+        """Normalises a treebank's tree, which must then come back from its words and symbols."""
         normal = self.normalise(tree)
         found, repairs = trees.delinearize(*trees.linearize(normal))
         if repairs or found != normal:
@@ -104,11 +91,7 @@ class ParsingProblem(Text2TextProblem):
         return Output(str(tree), repairs)
 
     def reference(self, source: str, line: str) -> str:
-        """Parses a treebank's tree; only a sentence without words may lack one.
-
-        Raises:
-            DataError: the tree is malformed, or its words are not those of the source.
-        """
+        """Parses a treebank's tree; only a sentence without words may lack one."""
         words = trees.split_words(self.source(source))
         if not self._writes_trees or not (words or trees.split_words(line)):
             return super().reference(source, line)

@@ -56,21 +56,13 @@ class SentimentIMDB(Text2ClassProblem):
         return existing_files([ARCHIVE.path(tmp_dir)])
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Downloads the archive if it is missing.
-
-        Raises:
-            UserError: it cannot be downloaded; the message says where to put it.
-        """
+        """Downloads the archive if it is missing."""
         return [ARCHIVE.fetch(tmp_dir)]
 
     def generate_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the reviews of a split, in the order of the archive.
-
-        Raises:
-            DataError: the archive has none.
-        """
+        """Yields the reviews of a split, in the order of the archive."""
         (archive,) = self.fetch_sources(tmp_dir, dataset_split)
         folder = _FOLDERS[dataset_split]
         # There are reviews without label, too.

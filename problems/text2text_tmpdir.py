@@ -43,11 +43,7 @@ class Text2textTmpdir(Text2TextProblem):
         return corpora.existing_files(self._text_files(tmp_dir, dataset_split))
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
-        """Returns the files of both sides.
-
-        Raises:
-            UserError: a file is missing.
-        """
+        """Returns the files of both sides."""
         inputs, targets = self._text_files(tmp_dir, dataset_split)
         return [
             corpora.require_file(inputs, "it should contain the sources, one sentence per line"),
@@ -55,12 +51,7 @@ class Text2textTmpdir(Text2TextProblem):
         ]
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the pairs of a split.
-
-        Raises:
-            UserError: a file is missing.
-            DataError: different numbers of lines, no pair at all, or an unreadable line.
-        """
+        """Yields the pairs of a split."""
         inputs, targets = self.fetch_sources(tmp_dir, dataset_split)
         return corpora.aligned_pairs(inputs, targets, self.bad_input)
 
@@ -106,12 +97,7 @@ class Text2textTmpdirTokens(Text2textTmpdir):
         return corpora.existing_files([_user_list(tmp_dir)])
 
     def build_vocab(self, data_dir: str, tmp_dir: str) -> None:
-        """Writes the vocabulary from the user's list if it is missing.
-
-        Raises:
-            UserError: the list is missing.
-            DataError: a line of the list does not contain one token, or a repeated one.
-        """
+        """Writes the vocabulary from the user's list if it is missing."""
         path = pathlib.Path(data_dir) / self.vocab_filename
         if not path.is_file():
             user_list = corpora.require_file(

@@ -383,11 +383,7 @@ def _tmpdir_file(tmp_dir: str, split: str) -> pathlib.Path:
 
 
 def _wsj_files(tmp_dir: str) -> list[pathlib.Path]:
-    """Returns the files of trees in a folder and below, also in folders that it links to.
-
-    Raises:
-        OSError: a folder cannot be read.
-    """
+    """Returns the files of trees in a folder and below, also in folders that it links to."""
     found: list[pathlib.Path] = []
     seen = {os.path.realpath(tmp_dir)}
     for folder, below, names in os.walk(tmp_dir, onerror=_refuse_unreadable, followlinks=True):

@@ -78,11 +78,7 @@ _MEMBERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check(problem: Problem) -> None:
-    """Checks what a text problem declares.
-
-    Raises:
-        UsageError: a member has a value that it cannot have; the message names the class.
-    """
+    """Checks what a text problem declares."""
     for member, (is_valid, expected) in _MEMBERS.items():
         try:
             value = getattr(problem, member)

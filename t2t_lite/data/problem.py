@@ -35,11 +35,7 @@ RANDOM_SEED = 429459
 
 
 def shard_paths(data_dir: str, name: str, split: str, shards: int) -> list[str]:
-    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`.
-
-    Raises:
-        UserError: there is no such split.
-    """
+    """Returns T2T's file names: `{data_dir}/{name}-{train|dev|test}-00000-of-00100`."""
     if split not in SPLIT_FILE_NAMES:
         known = ", ".join(map(repr, SPLIT_FILE_NAMES))
         raise UserError(f"{name}: unknown split {split!r}; write one of {known} in dataset_splits")
@@ -140,11 +136,7 @@ class Problem(abc.ABC):
         ]
 
     def filepaths(self, data_dir: str, split: str) -> list[str]:
-        """Returns the data files of a split, whether they exist or not.
-
-        Raises:
-            UserError: the problem has no such split.
-        """
+        """Returns the data files of a split, whether they exist or not."""
         for entry in self.dataset_splits:
             if entry["split"] == split:
                 return shard_paths(data_dir, self.dataset_filename(), split, entry["shards"])

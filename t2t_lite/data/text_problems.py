@@ -57,11 +57,7 @@ class Text2TextProblem(Problem):
         """
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
-        """Yields the samples of `generate_samples`, both sides as text.
-
-        Raises:
-            DataError: a sample lacks a side, or a side is not text.
-        """
+        """Yields the samples of `generate_samples`, both sides as text."""
         samples = self.generate_samples(data_dir, tmp_dir, dataset_split)
         return checked_samples(samples, self.base_name, self.sides)
 
@@ -164,11 +160,7 @@ class Text2TextProblem(Problem):
         return dict.fromkeys(self.sides, encoder)
 
     def load_vocab(self, data_dir: str) -> TextEncoder:
-        """Reads the vocabulary.
-
-        Raises:
-            UserError: the file is missing.
-        """
+        """Reads the vocabulary."""
         from t2t_lite.text import text_encoder
 
         if self.vocab_type == VocabType.CHARACTER:
@@ -233,11 +225,7 @@ class Text2TextProblem(Problem):
     # ---- files
 
     def check(self) -> None:
-        """Checks the values of the members, before anything is generated.
-
-        Raises:
-            UsageError: a member has a value that it cannot have; the message names the class.
-        """
+        """Checks the values of the members, before anything is generated."""
         members.check(self)
 
     @property
@@ -269,9 +257,6 @@ def checked_samples(samples: Iterable[Any], name: str, sides: Sequence[str]) -> 
         samples: what the problem's method returned.
         name: the problem's name, for errors.
         sides: those that a sample has.
-
-    Raises:
-        DataError: a sample lacks a side, or a side is not text.
     """
     for number, sample in _numbered(samples, name):
         try:
@@ -355,11 +340,7 @@ class Text2ClassProblem(Text2TextProblem):
         return not self.has_labels and super().can_split_sources
 
     def text_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
-        """Yields the samples with their labels as text.
-
-        Raises:
-            DataError: a label is not a number from 0 to `num_classes` - 1.
-        """
+        """Yields the samples with their labels as text."""
         labels: dict[Hashable, str] = {}
         samples: Iterable[Any] = self.generate_samples(data_dir, tmp_dir, dataset_split)
         for number, sample in _numbered(samples, self.base_name):
@@ -381,11 +362,7 @@ class Text2ClassProblem(Text2TextProblem):
         return labels
 
     def numbered_source(self, number: int, sample: Any) -> str:
-        """Returns the inputs of a sample as one text.
-
-        Raises:
-            DataError: it has no inputs, or these are not text; the message says its number.
-        """
+        """Returns the inputs of a sample as one text."""
         try:
             return self.source_line(sample["inputs"])
         except (KeyError, TypeError):
@@ -407,11 +384,7 @@ class Text2ClassProblem(Text2TextProblem):
         return (sample["inputs"] for sample in self.samples_for_vocab(data_dir, tmp_dir))
 
     def feature_encoders(self, data_dir: str) -> dict[str, TextEncoder]:
-        """Returns the encoder of text, and that of labels.
-
-        Raises:
-            UsageError: `class_labels` are not `num_classes` different texts.
-        """
+        """Returns the encoder of text, and that of labels."""
         labels = ClassLabelEncoder(self._checked_labels(data_dir))
         if len(labels.labels) != self.num_classes:
             raise UsageError(

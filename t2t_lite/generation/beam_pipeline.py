@@ -35,7 +35,7 @@ from t2t_lite.data.records import framed_records, shuffled
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.files import INCOMPLETE
-from t2t_lite.generation import fingerprint, lock
+from t2t_lite.generation import fingerprint
 from t2t_lite.generation.chunks import Chunk, ExampleEncoder
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
@@ -44,6 +44,7 @@ from t2t_lite.generation.generator import (
     check_count,
     chunks_of,
     example_encoder,
+    exclusive,
     order_seed,
     prepare,
     read_samples,
@@ -59,9 +60,6 @@ def pipeline_options(runner: str, arguments: str = "") -> PipelineOptions:
     Args:
         runner: Beam's name of the runner, such as "DirectRunner".
         arguments: Beam's own options, as a command line.
-
-    Raises:
-        UsageError: the runner is unknown or not installed, or a required option is missing.
     """
     given = f"--runner={runner} --beam_options={arguments!r}"
     complaint = io.StringIO()
@@ -92,17 +90,10 @@ def generate_from_samples(
         tmp_dir: folder of the raw files, on this machine.
         options: how to generate; Beam decides the number of workers.
         pipeline: the result of `pipeline_options`.
-
-    Raises:
-        DataError: the raw data is unusable or has no samples.
-        UsageError: a member of the problem's class has a value that it cannot have.
-        UserError: data_dir has data generated from something else, another process on this machine
-            is generating it, its file system is not installed, or the pipeline failed.
-        OSError: a file cannot be written.
     """
     problem.check()
     _prepare_folder(data_dir, pipeline)
-    with _local_view(data_dir) as view, lock.exclusive(problem, str(view)):
+    with _local_view(data_dir) as view, exclusive(problem, str(view)):
         with _copied_back(view, data_dir):
             prepare(problem, str(view), tmp_dir, options)
         incomplete = []

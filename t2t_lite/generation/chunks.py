@@ -203,12 +203,7 @@ class ChunkFolder:
     shards: int
 
     def write_chunk(self, chunk: Chunk) -> ChunkFile:
-        """Encodes a chunk into its file, unless one exists that is whole and encoded alike.
-
-        Raises:
-            DataError: a side of a sample is empty.
-            OSError: writing failed, for example because the disk is full; no file is left.
-        """
+        """Encodes a chunk into its file, unless one exists that is whole and encoded alike."""
         name, count = chunk.name(self.shards), len(chunk)
         path = self.path / name
         if path.is_file():
@@ -240,12 +235,7 @@ class ChunkFolder:
         )
 
     def write_shard(self, shard: Shard) -> None:
-        """Writes a shard from its records in all chunks.
-
-        Raises:
-            DataError: a chunk file is damaged.
-            OSError: writing failed, for example because the disk is full; no file is left.
-        """
+        """Writes a shard from its records in all chunks."""
         with whole_file(shard.path) as temporary, temporary.open("wb") as out:
             if shard.seed is None:
                 out.writelines(self._segment(chunk, shard.index) for chunk in shard.chunks)

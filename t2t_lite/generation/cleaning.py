@@ -60,9 +60,6 @@ class CleaningRules:
         script: script codes of sources and targets, such as "Latn-Cyrl"; None: any.
         duplicates: drop a pair that occurred before.
         unit: the unit of lengths: "word" or "char".
-
-    Raises:
-        UsageError: a rule has an invalid value.
     """
 
     empty: bool = False
@@ -85,11 +82,7 @@ class CleaningRules:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`.
-
-        Raises:
-            UsageError: an unknown or repeated rule, or a bad value.
-        """
+        """Parses a flag such as `"identical,max_ratio=3,script=Latn-Latn,duplicates"`."""
         rules: dict[str, Any] = {}
         names = [field.name for field in dataclasses.fields(cls)]
         for item in filter(None, map(str.strip, text.split(","))):
@@ -188,9 +181,6 @@ def clean(samples: Iterable[Sample], rules: CleaningRules, name: str) -> Iterato
         samples: pairs of text.
         rules: which pairs to drop.
         name: the name of the data, for messages.
-
-    Raises:
-        DataError: no pair is left.
     """
     if not rules.active:
         yield from samples

@@ -22,7 +22,7 @@ from t2t_lite import files, json_files
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem, TranslateProblem
 from t2t_lite.errors import UserError, quoted
-from t2t_lite.generation import places, text_checks
+from t2t_lite.generation import text_checks
 from t2t_lite.generation.chunks import Chunk
 from t2t_lite.generation.file_groups import FileGroup
 from t2t_lite.generation.text_checks import Directions, Pair
@@ -323,7 +323,7 @@ class Findings:
         """Returns where a sample stands: file and line if they are found, or else its number."""
         source = self._sources[split]
         paths = self._problem.source_files(self._tmp_dir, source)
-        return places.find(paths, pair.inputs, pair.targets) or (
+        return text_checks.find_place(paths, pair.inputs, pair.targets) or (
             f"sample {pair.number:,} of {SPLIT_FILE_NAMES[source]}"
         )
 
@@ -354,11 +354,7 @@ def vocabulary_faults(path: pathlib.Path, text_is_nfc: bool) -> Iterator[str]:
 
 
 def of_data(problem: Problem, data_dir: str) -> list[str]:
-    """Returns the findings that data generation has left beside the data.
-
-    Raises:
-        UserError: their file is damaged.
-    """
+    """Returns the findings that data generation has left beside the data."""
     return [line for found in _read(_path(problem, data_dir)).values() for line in found]
 
 

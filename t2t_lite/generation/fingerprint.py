@@ -192,9 +192,6 @@ def training_digest(problem: Problem, data_dir: str) -> str:
     """Returns a digest of what the training files were generated from; "" without a fingerprint.
 
     It changes only if they do: it ignores the times of their sources and the other splits.
-
-    Raises:
-        UserError: the fingerprint cannot be read.
     """
     entries = _read(_path(problem.dataset_filename(), data_dir))
     entry = entries.get(SPLIT_FILE_NAMES[DatasetSplit.TRAIN]) or entries.get(ALL_SPLITS)

@@ -7,6 +7,7 @@ finished work is kept, and the next run completes it. Memory does not grow with 
 the records take twice their size until a split is finished.
 """
 
+import contextlib
 import itertools
 import logging
 import operator
@@ -22,7 +23,7 @@ from t2t_lite.data.problem import SPLIT_FILE_NAMES, DatasetSplit, Problem
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.files import INCOMPLETE
-from t2t_lite.generation import fingerprint, lock
+from t2t_lite.generation import fingerprint
 from t2t_lite.generation.chunks import (
     Chunk,
     ChunkFolder,
@@ -36,6 +37,7 @@ from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.workers import Workers, garbage_collector_paused
+from t2t_lite.lock import locked
 from t2t_lite.progress import progress
 from t2t_lite.text.bad_input import BadInput
 from t2t_lite.text.sample import Sample
@@ -76,19 +78,38 @@ def generate_from_samples(
 ) -> None:
     """Does what `generate_data` does for a class that does not override `write_files`."""
     problem.check()
-    with lock.exclusive(problem, data_dir):
+    with exclusive(problem, data_dir):
         prepare(problem, data_dir, tmp_dir, options)
         write_records(problem, data_dir, tmp_dir, options)
+
+
+@contextlib.contextmanager
+def exclusive(problem: Text2TextProblem, data_dir: str) -> Iterator[None]:
+    """Keeps other processes from generating a problem, and one whose vocabulary it uses.
+
+    On a file system without locks, a warning is logged.
+
+    Args:
+        problem: the problem whose files are generated within the block.
+        data_dir: their folder; created if missing.
+    """
+    folder = pathlib.Path(data_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [problem.dataset_filename()]
+    while other := problem.use_vocab_from_other_problem:
+        problem = other
+        names.append(problem.dataset_filename())
+    with contextlib.ExitStack() as locks:
+        for name in dict.fromkeys(names):
+            doing = f"is generating {name} in {folder}"
+            locks.enter_context(locked(folder / f".{name}.lock", "t2t-datagen", doing))
+        yield
 
 
 def prepare(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, options: DatagenOptions
 ) -> None:
-    """Downloads the raw files, builds the vocabulary, and records what the data comes from.
-
-    Raises:
-        UserError: a file is not available, or existing data was generated from something else.
-    """
+    """Downloads the raw files, builds the vocabulary, and records what the data comes from."""
     problem.bad_input = BadInput(skip=options.skip_bad)
     for entry in problem.splits_to_generate(tmp_dir):
         paths = problem.filepaths(data_dir, entry["split"])
@@ -110,12 +131,7 @@ def prepare(
 def read_samples(
     problem: Text2TextProblem, data_dir: str, tmp_dir: str, split: str, options: DatagenOptions
 ) -> Iterator[Sample]:
-    """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed.
-
-    Raises:
-        UsageError: samples that the problem itself encodes cannot be cleaned, nor labels by
-            their length.
-    """
+    """Yields the samples of a split ready to be encoded: cleaned for training, and prefixed."""
     seed_random(options, split)
     check_cleaning(problem, options)
     if problem.encodes_samples:
@@ -161,12 +177,6 @@ def write_records(
         data_dir: folder of the results.
         tmp_dir: folder of the raw files.
         options: how to generate.
-
-    Raises:
-        DataError: the raw data is unusable, has no samples or one with an empty side, except
-            in other splits than training.
-        UserError: a worker process died, or some files were generated from other samples.
-        OSError: a file cannot be written.
     """
     encoder = example_encoder(problem, data_dir)
     findings = Findings(problem, data_dir, tmp_dir, encoder.encoders)

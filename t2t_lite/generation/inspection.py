@@ -81,9 +81,6 @@ def inspect(problem: Problem, data_dir: str) -> Iterator[tuple[str, SplitInspect
 
     Yields:
         The name of a split in file names, and its contents; splits without files are omitted.
-
-    Raises:
-        UserError: the vocabulary is missing or damaged, or no data file exists.
     """
     encoders = problem.get_feature_encoders(data_dir)
     reader = ExampleReader.of_whole(problem)
@@ -146,11 +143,7 @@ def _add_file(
 
 
 def _chunks(path: str, reader: ExampleReader) -> Iterator[dict[str, tf.RaggedTensor]]:
-    """Yields the ids `[n, (length)]` of the examples of a file.
-
-    Raises:
-        DataError: the file is damaged or truncated; names file and record.
-    """
+    """Yields the ids `[n, (length)]` of the examples of a file."""
     with naming_bad_file([path]):
         for records in record_chunks(path):
             yield reader.parse(records)

@@ -53,11 +53,7 @@ def folder(problem: Problem, data_dir: str, tmp_dir: str, options: DatagenOption
 
 
 def groups(problem: Problem, data_dir: str) -> list[FileGroup]:
-    """Returns the splits that have files.
-
-    Raises:
-        UserError: none has.
-    """
+    """Returns the splits that have files."""
     if found := _groups(problem, data_dir):
         return found
     raise UserError(

@@ -61,12 +61,6 @@ def report(
         tmp_dir: folder of the raw files and downloads.
         options: how the data would be generated.
         hparams: determine the batches of training; None: omit them.
-
-    Raises:
-        UsageError: the hparams contradict each other, or the rules of cleaning do not suit the
-            problem.
-        UserError: a raw file is missing and cannot be downloaded.
-        DataError: the raw text or the vocabulary is unusable.
     """
     if isinstance(problem, Text2TextProblem):
         check_cleaning(problem, options)
@@ -295,9 +289,6 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
     Args:
         tokens: the pairs by their lengths in tokens.
         hparams: determine the batches; one replica is assumed.
-
-    Raises:
-        UsageError: the hparams contradict each other.
     """
     scheme = BatchingScheme.from_hparams(hparams, training=True)
     lengths, pairs = _arrays(tokens)

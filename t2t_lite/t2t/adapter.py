@@ -127,11 +127,7 @@ class ProblemAdapter(problem.Problem):
         return max((int(shard[2]) for path in found if (shard := _SHARD.search(path))), default=0)
 
     def write_files(self, data_dir: str, tmp_dir: str, options: DatagenOptions) -> None:
-        """Calls T2T's `generate_data`, for `multiprocess_generate` task by task.
-
-        Raises:
-            UserError: this package lacks something that the problem needs.
-        """
+        """Calls T2T's `generate_data`, for `multiprocess_generate` task by task."""
         self.require_supported()
         self.options = options
         self.bad_input = BadInput(skip=options.skip_bad)
@@ -194,11 +190,7 @@ class ProblemAdapter(problem.Problem):
         return dict(found)
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
-        """Returns the user's encoders, adapted, with the vocabulary sizes of `hparams`.
-
-        Raises:
-            UserError: this package lacks something that the problem needs.
-        """
+        """Returns the user's encoders, adapted, with the vocabulary sizes of `hparams`."""
         self.require_supported()
         try:
             encoders = self._users_encoders(data_dir)
@@ -224,11 +216,7 @@ class ProblemAdapter(problem.Problem):
         return found.input_space_id, found.target_space_id
 
     def _vocab_sizes(self, data_dir: str) -> dict[str, int]:
-        """Returns the vocabulary sizes that `hparams` sets.
-
-        Raises:
-            UserError: a feature is not a sequence of symbols.
-        """
+        """Returns the vocabulary sizes that `hparams` sets."""
         model_hparams = default_model_hparams()
         model_hparams.data_dir = data_dir
         found = self.upstream.get_hparams(model_hparams)
@@ -265,9 +253,6 @@ class ProblemAdapter(problem.Problem):
         Args:
             hparams: of the model.
             split: what the examples are read for, training or evaluation; None: for decoding.
-
-        Raises:
-            UserError: it does something else.
         """
         if not overrides(self.upstream, "preprocess_example"):
             return None
@@ -313,11 +298,7 @@ def adapter_class(upstream_class: Any) -> Any:
 
 
 def _made(upstream_class: Any, **forms: bool) -> Any:
-    """Returns a user's object, made with keywords, as T2T makes it.
-
-    Raises:
-        UserError: `__init__` does not take them.
-    """
+    """Returns a user's object, made with keywords, as T2T makes it."""
     try:
         inspect.signature(upstream_class).bind(**forms)
     except TypeError as error:
@@ -361,11 +342,7 @@ def is_ours(member: Any) -> bool:
 
 
 def _adapted_encoder(encoder: Any, size: int | None, name: str) -> Any:
-    """Returns an encoder of this package with a vocabulary size.
-
-    Raises:
-        UserError: the size is unknown.
-    """
+    """Returns an encoder of this package with a vocabulary size."""
     own: int | None = None
     with contextlib.suppress(AttributeError, NotImplementedError, UserError):
         own = encoder.vocab_size

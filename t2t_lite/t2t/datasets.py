@@ -53,11 +53,7 @@ class LocalFile(RemoteFile):
         return pathlib.Path(tmp_dir) / self.url
 
     def fetch(self, tmp_dir: str) -> pathlib.Path:
-        """Returns the path.
-
-        Raises:
-            UserError: the file is missing.
-        """
+        """Returns the path."""
         path = self.path(tmp_dir)
         if not path.is_file():
             raise UserError(
@@ -107,11 +103,7 @@ def text(url: str, member: str, tmp_dir: str) -> Text:
 
 
 def kind_of(entry: Entry) -> str:
-    """Returns "tsv", "tmx" or "txt".
-
-    Raises:
-        UsageError: the entry has another form.
-    """
+    """Returns "tsv", "tmx" or "txt"."""
     match entry:
         case [str(), ["tmx", str()]]:
             return _MEMORY
@@ -126,11 +118,7 @@ def kind_of(entry: Entry) -> str:
 
 
 def listed(entries: Any) -> list[Entry]:
-    """Returns the data sets that a problem's method returned, as a list.
-
-    Raises:
-        UsageError: it returned something else.
-    """
+    """Returns the data sets that a problem's method returned, as a list."""
     if not isinstance(entries, Iterable) or isinstance(entries, str | bytes):
         raise UsageError(
             f"source_data_files or vocab_data_files returned {quoted(entries)}: expected a list of "

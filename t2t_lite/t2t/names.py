@@ -144,9 +144,6 @@ def spec(fullname: str, packages: Iterable[str] = ()) -> importlib.machinery.Mod
 
     Returns:
         The spec; a module that is not here has placeholders for names.
-
-    Raises:
-        MissingNameError: the name is a misspelt one of a module that is here.
     """
     name = fullname.removeprefix(ROOT).removeprefix(".")
     folder, _, module = name.rpartition(".")

@@ -23,9 +23,6 @@ def change_of_examples(problem: Any, settings: Settings, split: str | None) -> C
         problem: the adapter of the user's problem.
         settings: of the model.
         split: what the examples are read for; None: decoding.
-
-    Raises:
-        UserError: the method cannot be called, or changes more than the ids of each side.
     """
     spec = {side: tf.TensorSpec([None], tf.int64) for side in problem.sides}
     hparams = HParams.of(settings)
@@ -51,11 +48,7 @@ def change_of_examples(problem: Any, settings: Settings, split: str | None) -> C
 
 
 def _checked(problem: Any, example: dict[str, tf.Tensor], returned: Any) -> dict[str, tf.Tensor]:
-    """Returns the ids of each side.
-
-    Raises:
-        UserError: the user's method returned something else.
-    """
+    """Returns the ids of each side."""
     sides: Sequence[str] = problem.sides
     if not isinstance(returned, dict):
         raise _refusal(f"returns {type(returned).__name__}")

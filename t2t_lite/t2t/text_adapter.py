@@ -204,11 +204,7 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
     def generate_encoded_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
     ) -> Iterator[dict[str, Any]]:
-        """Yields the user's samples of ids, those of labels as they are here, and EOS.
-
-        Raises:
-            DataError: a label is out of range.
-        """
+        """Yields the user's samples of ids, those of labels as they are here, and EOS."""
         samples: Any = super().generate_encoded_samples(data_dir, tmp_dir, dataset_split)
         encoder = None
         for number, sample in enumerate(samples, 1):

@@ -14,7 +14,7 @@ from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.generation import generator, lock
+from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.text.text_encoder import VocabType
@@ -197,7 +197,7 @@ def test_completes_no_files_from_other_samples(tmp_path, monkeypatch, made):
 
 def test_two_runs_at_once_do_not_make_the_same(tmp_path):
     with (
-        lock.exclusive(Small(), str(tmp_path)),
+        generator.exclusive(Small(), str(tmp_path)),
         pytest.raises(UserError, match="another t2t-datagen is generating small"),
     ):
         by_beam(Small(), tmp_path, tmp_path)

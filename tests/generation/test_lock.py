@@ -9,9 +9,8 @@ import pytest
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
-from t2t_lite.generation import lock
 from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.generation.generator import generate_data
+from t2t_lite.generation.generator import exclusive, generate_data
 from t2t_lite.text.text_encoder import VocabType
 
 
@@ -37,7 +36,7 @@ class Other(Small):
 
 def assert_locked(problem: Text2TextProblem, folder: pathlib.Path, name: str) -> None:
     message = f"another t2t-datagen is generating {name} in {folder}; wait for it"
-    with pytest.raises(UserError, match=message), lock.exclusive(problem, str(folder)):
+    with pytest.raises(UserError, match=message), exclusive(problem, str(folder)):
         pass
 
 
@@ -53,13 +52,13 @@ def test_two_runs_at_once_do_not_make_the_same(tmp_path):
 
 
 def test_a_vocabulary_is_made_by_one_run_at_a_time(tmp_path):
-    with lock.exclusive(Small(), str(tmp_path)):
+    with exclusive(Small(), str(tmp_path)):
         assert_locked(Borrowing(), tmp_path, "small")
-        with lock.exclusive(Other(), str(tmp_path)):
+        with exclusive(Other(), str(tmp_path)):
             pass
-    with lock.exclusive(Borrowing(), str(tmp_path)):
+    with exclusive(Borrowing(), str(tmp_path)):
         assert_locked(Small(), tmp_path, "small")
-    with lock.exclusive(Small(), str(tmp_path)), lock.exclusive(Small(), str(tmp_path / "b")):
+    with exclusive(Small(), str(tmp_path)), exclusive(Small(), str(tmp_path / "b")):
         pass
 
 
@@ -70,7 +69,7 @@ def test_what_a_killed_run_leaves_blocks_nobody(tmp_path):
     )
     subprocess.run([sys.executable, "-c", script, tmp_path / ".small.lock"])
     assert os.listdir(tmp_path) == [".small.lock"]
-    with lock.exclusive(Small(), str(tmp_path)):
+    with exclusive(Small(), str(tmp_path)):
         pass
     assert os.listdir(tmp_path) == []
 
@@ -93,8 +92,8 @@ def test_a_lock_file_that_its_holder_has_just_removed_does_not_count(
 
 def test_where_nothing_can_be_locked_a_warning_is_all(tmp_path, monkeypatch, caplog):
     (tmp_path / ".small.lock").mkdir()  # cannot be opened
-    with lock.exclusive(Small(), str(tmp_path)):
+    with exclusive(Small(), str(tmp_path)):
         assert "cannot lock" in caplog.text
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with lock.exclusive(Other(), str(tmp_path)):
+    with exclusive(Other(), str(tmp_path)):
         assert "do not start a second t2t-datagen there" in caplog.messages[1]
