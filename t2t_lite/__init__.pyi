@@ -22,15 +22,24 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
 from t2t_lite.models.universal_transformer import UniversalTransformer
-from t2t_lite.registry import register_hparams, register_metric, register_model, register_problem
+from t2t_lite.registry import (
+    register_hparams,
+    register_metric,
+    register_model,
+    register_problem,
+    register_search,
+)
 from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.version import __version__
 
 __all__ = [
     "GNMT",
     "BeamSearch",
     "ByteNet",
+    "Constraint",
     "ConvS2S",
     "DeepAtt",
     "EvolvedTransformer",
@@ -43,7 +52,9 @@ __all__ = [
     "NeuralGPU",
     "OutputMetric",
     "Penalty",
+    "RandomSearch",
     "Run",
+    "Sampler",
     "Seq2Seq",
     "Transformer",
     "TransformerDecoder",
@@ -61,6 +72,7 @@ __all__ = [
     "register_metric",
     "register_model",
     "register_problem",
+    "register_search",
     "registry",
     "train",
 ]

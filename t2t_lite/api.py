@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from t2t_lite.decoding.translator import Translator
     from t2t_lite.models.seq2seq import Seq2Seq
+    from t2t_lite.search.parts import SearchPart
 
 _SPLITS = {name: split for split, name in SPLIT_FILE_NAMES.items()} | {"eval": DatasetSplit.EVAL}
 
@@ -64,12 +65,17 @@ class Run(run_folder.RunFolder):
         return self.load_model(self.checkpoint(checkpoint)).model
 
     def translator(
-        self, checkpoint: CheckpointName = "newest", **decode_hparams: Any
+        self,
+        checkpoint: CheckpointName = "newest",
+        search: "str | Sequence[SearchPart]" = "",
+        **decode_hparams: Any,
     ) -> "Translator":
         """Returns a function from text to text.
 
         Args:
             checkpoint: the checkpoint with the weights.
+            search: constraints, and at most one penalty or sampler, of your own: as objects, or
+                their registered names joined by +.
             **decode_hparams: changes to the problem's search settings, such as `beam_size=8`;
                 the names are those of `--decode_hparams`.
 
@@ -80,8 +86,14 @@ class Run(run_folder.RunFolder):
         from t2t_lite.decoding.decoder import Decoder
         from t2t_lite.decoding.translator import Translator
 
+        parts: Sequence[SearchPart] = ()
+        if isinstance(search, str):
+            decode_hparams |= {"search": search} if search else {}
+        else:
+            parts = search
         hparams = DecodeHParams.of(self.problem).copy(**decode_hparams)
-        return Translator(Decoder.from_run(self, self.checkpoint(checkpoint), hparams))
+        decoder = Decoder.from_run(self, self.checkpoint(checkpoint), hparams, parts=parts)
+        return Translator(decoder)
 
 
 def open_run(output_dir: str | pathlib.Path) -> Run:

@@ -1,4 +1,4 @@
-"""Registries: from names on the command line to problems, models, hparams sets and metrics.
+"""Registries: from names on the command line to problems, models, hparams sets, metrics and more.
 
 Registering is a decorator, bare or with a name:
 
@@ -10,6 +10,9 @@ Registering is a decorator, bare or with a name:
 
     @registry.register_metric
     class LengthRatio(OutputMetric): ...   # length_ratio
+
+    @registry.register_search
+    class NoDigits(Constraint): ...   # no_digits
 
 As in T2T, every problem is also available under its name with `_rev` (sources and targets
 exchanged) and `_copy` (targets are the sources). The package's own registrations are imported at
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
     from t2t_lite.metrics.base import Metric
     from t2t_lite.models.seq2seq import Seq2Seq
+    from t2t_lite.search.parts import SearchPart
     from t2t_lite.settings import HParams
 
 Value = TypeVar("Value")
@@ -186,6 +190,7 @@ def _check_field(name: str) -> None:
 
 
 _metrics = _MetricRegistry("metric", "t2t_lite.metrics")
+_searches: Registry["type[SearchPart]"] = Registry("search part", "t2t_lite.search")
 
 
 def release(kind: str, name: str) -> bool:
@@ -265,6 +270,15 @@ def register_metric(name: Any = None) -> Any:
     if isinstance(name, str):
         _check_field(name)
     return _metrics.decorator(name)
+
+
+@overload
+def register_search(name: Registered) -> Registered: ...
+@overload
+def register_search(name: str | None = None) -> Callable[[Registered], Registered]: ...
+def register_search(name: Any = None) -> Any:
+    """Registers a `Constraint`, `Penalty` or `Sampler` class for the decode hparam `search`."""
+    return _searches.decorator(name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -394,6 +408,22 @@ def metrics() -> "dict[str, type[Metric]]":
     return _metrics.items()
 
 
+def search_part(name: str) -> "type[SearchPart]":
+    """Returns the class of a search part with this name.
+
+    Raises:
+        UsageError: the name is not registered (the message suggests the closest one), or not that
+            of a search part.
+    """
+    kind = _searches[name]
+    if not hasattr(kind, "from_hparams"):
+        raise UsageError(
+            f"search part {name!r}: {quoted(kind)} is not a class derived from t2t_lite's "
+            "Constraint, Penalty or Sampler"
+        )
+    return kind
+
+
 def list_problems() -> list[str]:
     """Returns the names of all problems, without `_rev` and `_copy`."""
     return _problems.names()
@@ -421,9 +451,12 @@ def registry_help() -> str:
         "Models": list_models(),
         "HParams": list_hparams(),
         "Metrics": list_metrics(),
+        "Search parts": _searches.names(),
     }
     lines = ["Registry contents:"]
     for title, names in sections.items():
+        if not names:
+            continue
         lines += ["", f"  {title}:"]
         lines += [f"    {line}" for line in _grouped(names)]
     if _refused_models:
@@ -460,7 +493,8 @@ def import_usr_dir(usr_dir: str) -> None:
         line = f"from . import {', '.join(modules or ['MODULE'])}"
         raise UserError(
             f"--t2t_usr_dir={usr_dir}: {init} is missing; write it, with the line {line!r}, since "
-            "it must import the modules that register your problems, models, hparams or metrics"
+            "it must import the modules that register your problems, models, hparams, metrics or "
+            "search parts"
         )
     name = folder.name
     loaded = sys.modules.get(name)
@@ -477,7 +511,7 @@ def import_usr_dir(usr_dir: str) -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    for own in (_problems, _models, _hparams, _metrics):
+    for own in (_problems, _models, _hparams, _metrics, _searches):
         own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
     user_imports.install([name])

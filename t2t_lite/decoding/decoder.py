@@ -34,9 +34,10 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.factory import make_search, penalty_of
+from t2t_lite.search.factory import make_search
+from t2t_lite.search.parts import DEAD, SearchPart
 from t2t_lite.search.penalties import NO_PENALTY
-from t2t_lite.search.search_loop import DEAD, SearchLoop
+from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Decoder:
         long_input: what `decode` does with sources that are too long: "split" or "truncate".
         with_details: whether hypotheses include their `details`, which takes another pass.
         names: what messages call the models.
+        parts: constraints, and at most one penalty or sampler, for the search.
 
     Raises:
         UsageError: the hparams ask for XLA, which cannot use these devices, or to replace unknown
@@ -100,6 +102,7 @@ class Decoder:
         long_input: str = "split",
         with_details: bool = False,
         names: Sequence[str] = (),
+        parts: Sequence[SearchPart] = (),
     ) -> None:
         models = [model] if isinstance(model, Seq2Seq) else model
         self._models = models
@@ -110,6 +113,7 @@ class Decoder:
         self._devices = devices
         self._long_input = long_input
         self._with_details = with_details
+        self._parts = parts
         self.encoders = encoders
         self.max_input_size = hparams.source_limit(m.hparams.max_length for m in models)
         self.text = TextCodec(problem, encoders, self.max_input_size, long_input)
@@ -170,6 +174,7 @@ class Decoder:
             self._long_input,
             with_details,
             self.names,
+            self._parts,
         )
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -357,9 +362,9 @@ class Decoder:
 
     def _compile(self, models: Sequence[Seq2Seq]) -> _Compiled:
         model = models[0] if len(models) == 1 else Ensemble(models)
-        search = make_search(model, self.encoders, self.hparams)
+        search = make_search(model, self.encoders, self.hparams, self._parts)
         # A language model's score is a log-probability: perplexities are computed from it.
-        penalty = penalty_of(self.hparams) if self.problem.has_inputs else NO_PENALTY
+        penalty = search.penalty if self.problem.has_inputs else NO_PENALTY
         return _Compiled(search, Scorer(model, penalty))
 
     def _search(self, compiled: _Compiled, sources: Sequence[Source]) -> list[list[Hypothesis]]:

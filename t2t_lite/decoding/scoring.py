@@ -62,7 +62,7 @@ def total_score(
     Args:
         model: any model.
         features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
-        penalty: see `penalty_of`.
+        penalty: that of the search.
 
     Raises:
         UsageError: the penalty is for coverage, and the model has no attention to the source.
@@ -78,7 +78,7 @@ def total_score(
     total = tf.reduce_sum(log_probs, axis=1)
     lengths = tf.math.count_nonzero(targets, axis=1)
     ended = tf.reduce_any(tf.equal(targets, EOS_ID), axis=1)
-    return tf.where(ended, penalty.score(total, lengths, coverage), total)
+    return tf.where(ended, penalty.score(total, lengths, coverage, targets), total)
 
 
 class Scorer:

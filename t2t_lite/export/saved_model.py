@@ -4,6 +4,7 @@ Both need only TensorFlow; for a SentencePiece vocabulary, `translate` also need
 `import tensorflow_text` before loading. Outputs equal those of `t2t-decoder --long_input=truncate`.
 """
 
+import itertools
 import logging
 from typing import Any
 
@@ -25,6 +26,7 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
+from t2t_lite.search.parts import SearchPart
 from t2t_lite.search.search_loop import Hypotheses, SearchLoop
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
@@ -32,6 +34,8 @@ from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 log = logging.getLogger(__name__)
 
 TRANSLATE, IDS = "translate", "ids"
+
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # operations that call this process
 
 _README = """\
 # {problem} for TensorFlow and TensorFlow Serving: `{kind}`
@@ -96,7 +100,7 @@ class IdsModule(tf.Module):
         self.max_input_size = max_input_size(model, hparams)
         # A SavedModel stores what it finds in its module's attributes.
         self._weights = [weight.value for weight in model.weights]
-        self._tables = _tables(search)
+        self._resources = _resources(search)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")])
     def __call__(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -214,7 +218,7 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
     Raises:
         UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could
             not load a SavedModel from a folder of this name.
-        UsageError: the search samples, or asks for XLA.
+        UsageError: the search samples, asks for XLA, or has a part that no graph can hold.
     """
     if hparams.sampling_method == "random":
         raise UsageError(
@@ -238,6 +242,8 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
     model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
     require_finite_weights(model, checkpoint)
     modules = _modules(run, model, hparams)
+    if hparams.search:
+        _require_graph(modules[IDS], hparams)
     limit = max_input_size(model, hparams)
     with new_folders(export_dir, list(modules)) as folders:
         for kind, module in modules.items():
@@ -287,13 +293,26 @@ def needs_tensorflow_text(run: RunFolder) -> bool:
     return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())
 
 
-def _tables(part: Any) -> list[tf.lookup.StaticHashTable]:
-    """Returns the lookup tables of a search and all its parts."""
-    if isinstance(part, tf.lookup.StaticHashTable):
+def _resources(part: Any) -> list[Any]:
+    """Returns the lookup tables and variables of a search and all its parts."""
+    if isinstance(part, tf.lookup.StaticHashTable | tf.Variable):
         return [part]
-    if not type(part).__module__.startswith(search.__name__):
-        return []
-    return [table for inner in vars(part).values() for table in _tables(inner)]
+    if isinstance(part, list | tuple):
+        return [found for inner in part for found in _resources(inner)]
+    is_ours = type(part).__module__.startswith(search.__name__) or isinstance(part, SearchPart)
+    return _resources([*vars(part).values()]) if is_ours else []
+
+
+def _require_graph(module: tf.Module, hparams: DecodeHParams) -> None:
+    """Raises UsageError if a part of the search runs Python code, which no graph can hold."""
+    graph = module.__call__.get_concrete_function().graph.as_graph_def()
+    nodes = (graph.node, *(function.node_def for function in graph.library.function))
+    if any(node.op in _PYTHON for node in itertools.chain(*nodes)):
+        raise UsageError(
+            f"decode hparam search={hparams.search}: it runs Python code (tf.py_function or "
+            "tf.numpy_function), which no SavedModel can hold; write it with TensorFlow's "
+            "operations, or leave it out"
+        )
 
 
 def _with_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:

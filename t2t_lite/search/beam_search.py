@@ -6,6 +6,7 @@ others stay alive. (At most K of the 2K end, so that K always stay alive.) Finis
 scored by a `Penalty`; alive ones, all of the same length, by their log-probability.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -13,17 +14,10 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, CoverageTracker, Penalty
-from t2t_lite.search.search_loop import (
-    DEAD,
-    Hypotheses,
-    SearchLoop,
-    Sentences,
-    StepModel,
-    hypotheses,
-    reorder,
-)
+from t2t_lite.search.constraints import Constraint
+from t2t_lite.search.parts import DEAD, Sentences, StepModel
+from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Penalty, coverage_so_far
+from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses, reorder
 from t2t_lite.search.top_k import top_k
 from t2t_lite.text.text_encoder import EOS_ID
 
@@ -52,11 +46,12 @@ class BeamSearch(SearchLoop):
         model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` that maps (inputs, targets) to
             logits: correct too, but slow (see `PlainKerasModel`).
         beam_size: K.
-        penalty: scores finished hypotheses.
+        penalty: scores finished hypotheses; one of your own, too.
         stop_early: whether a sentence ends as soon as its best hypothesis cannot be beaten; the
             others are then the best found so far. False: as soon as none of the K can be beaten.
-        constraints: what outputs must or must not contain.
+        constraints: what outputs must or must not contain; your own, too.
         candidates: continuations considered per sentence and step, at least K; None: 2K.
+        is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
 
     Raises:
@@ -70,20 +65,17 @@ class BeamSearch(SearchLoop):
         beam_size: int = 4,
         penalty: Penalty = DEFAULT_PENALTY,
         stop_early: bool = True,
-        constraints: Constraints = NO_CONSTRAINTS,
+        constraints: Sequence[Constraint] = (),
         candidates: int | None = None,
+        is_prompt: bool = False,
         xla_compile: bool = False,
     ) -> None:
         if candidates is not None and candidates < beam_size:
             raise UsageError(
                 f"candidates={candidates}: expected at least beam_size={beam_size}, or None"
             )
-        super().__init__(model, beam_size, xla_compile)
-        self._coverage = CoverageTracker(self._model) if penalty.coverage_penalty else None
-        self._model = self._coverage or self._model
-        self._penalty = penalty
+        super().__init__(model, beam_size, constraints, penalty, is_prompt, xla_compile)
         self._stop_early = stop_early
-        self._constraints = constraints
         self._candidates = 2 * beam_size if candidates is None else candidates
 
     def _begin(
@@ -108,7 +100,7 @@ class BeamSearch(SearchLoop):
     ) -> tuple[_Beams, Any]:
         last = tf.gather(old.alive_ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
         logits, state = self._model.decode_step(last, step, state)
-        logits, left = self._constraints(logits, old.alive_ids, step, sentences)
+        logits, left = self._constrained(logits, old.alive_ids, step, sentences)
         # C candidates for each sentence, all [B, C]; ids [B, C, L]
         log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
@@ -118,10 +110,9 @@ class BeamSearch(SearchLoop):
         alive_log_probs, (alive_ids, survivors) = best_of(
             tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
         )
-        uncounted = self._constraints.uncounted(sentences)  # [B] or []
-        length = step + 1 - uncounted
-        scores = self._penalty.score(
-            log_probs, length[..., None], self._log_coverage(state, parents)
+        length = step + 1 - sentences.uncounted  # [B]
+        scores = self.penalty.score(
+            log_probs, length[:, None], self._log_coverage(state, parents), ids
         )
         finished_scores, finished_ids = best_of(
             # A continuation of a dead hypothesis may end, but does not count.
@@ -136,8 +127,7 @@ class BeamSearch(SearchLoop):
             alive_log_probs=alive_log_probs,
             finished_ids=finished_ids,
             finished_scores=tf.where(is_nan[:, None], float("nan"), finished_scores),
-            done=self._done(length, alive_log_probs, finished_scores, sentences.limits - uncounted)
-            | is_nan,
+            done=self._done(length, alive_log_probs, finished_scores, sentences) | is_nan,
         )
         hypothesis = state.hypothesis
         if self._beam_size > 1:
@@ -146,9 +136,9 @@ class BeamSearch(SearchLoop):
 
     def _log_coverage(self, state: DecodeState, parents: tf.Tensor) -> tf.Tensor | float:
         """Returns the coverage of candidates [B, C], including the step that found them."""
-        if self._coverage is None:
+        if not self.penalty.coverage_penalty:
             return 0.0
-        return reorder(self._coverage.log_coverage(state), parents)
+        return reorder(coverage_so_far(state), parents)
 
     def _best(
         self, logits: tf.Tensor, alive_log_probs: tf.Tensor
@@ -176,17 +166,18 @@ class BeamSearch(SearchLoop):
         length: tf.Tensor,
         alive_log_probs: tf.Tensor,
         finished_scores: tf.Tensor,
-        limits: tf.Tensor,
+        sentences: Sentences,
     ) -> tf.Tensor:
         """Returns which sentences [B] are at their limit or cannot improve.
 
         Args:
-            length: of the alive hypotheses, [B] or a scalar.
+            length: [B], of the alive hypotheses.
             alive_log_probs: [B, K].
             finished_scores: [B, K].
-            limits: [B], the greatest length.
+            sentences: their greatest lengths.
         """
-        attainable = self._penalty.attainable(alive_log_probs[:, 0], length, limits)
+        limits = sentences.limits - sentences.uncounted
+        attainable = self.penalty.attainable(alive_log_probs[:, 0], length, limits)
         to_beat = finished_scores[:, 0 if self._stop_early else -1]
         return (to_beat > attainable) | (length >= limits)
 
@@ -199,7 +190,10 @@ class BeamSearch(SearchLoop):
 
 
 def greedy_search(
-    model: StepModel, constraints: Constraints = NO_CONSTRAINTS, xla_compile: bool = False
+    model: StepModel | keras.Model,
+    constraints: Sequence[Constraint] = (),
+    is_prompt: bool = False,
+    xla_compile: bool = False,
 ) -> BeamSearch:
     """Returns a search that takes the likeliest token in every step, as T2T does for beam_size=1.
 
@@ -211,6 +205,7 @@ def greedy_search(
         penalty=NO_PENALTY,
         constraints=constraints,
         candidates=1,
+        is_prompt=is_prompt,
         xla_compile=xla_compile,
     )
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
+from t2t_lite import registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.settings import HParams, setting
@@ -81,9 +82,19 @@ class DecodeHParams(HParams):
     xla_compile: bool = setting(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
+    search: str = setting(
+        "",
+        "Constraints, penalty or sampler of your own (--t2t_usr_dir): their registered names, "
+        "joined by +.",
+    )
     max_input_size: int = setting(
         -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )
+
+    @property
+    def search_names(self) -> list[str]:
+        """The parts that `search` names, each perhaps with a colon and a text."""
+        return [name for name in self.search.split("+") if name]
 
     def source_limit(self, max_lengths: Iterable[int]) -> int:
         """Returns the most ids of a source, EOS included; 0: there is no limit.
@@ -107,6 +118,8 @@ class DecodeHParams(HParams):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_sampling()
+        for name in self.search_names:
+            registry.search_part(name.partition(":")[0])
         if self.coverage_penalty and (self.beam_size == 1 or self.sampling_method == "random"):
             raise self._useless("coverage_penalty", "beam search: beam_size above 1, no sampling")
         if self.well_formed and (

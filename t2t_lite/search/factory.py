@@ -1,21 +1,30 @@
 """Builds the search that decode hparams ask for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+from t2t_lite import registry
+from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
-from t2t_lite.search.constraints import Constraints
+from t2t_lite.search.constraints import Constraint, FixedLength, MinLength, NoRepeatedNgrams
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.penalties import NO_PENALTY, Penalty
-from t2t_lite.search.sampling import Sampler
-from t2t_lite.search.search_loop import SearchLoop, StepModel
+from t2t_lite.search.parts import SearchPart, StepModel
+from t2t_lite.search.penalties import Penalty
+from t2t_lite.search.sampling import RandomSearch, Sampler
+from t2t_lite.search.search_loop import SearchLoop
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.text.text_encoder import NoText, TextEncoder
 
+_Part = TypeVar("_Part", Penalty, Sampler)
+
 
 def make_search(
-    model: Seq2Seq | Ensemble, encoders: Mapping[str, TextEncoder], hparams: DecodeHParams
+    model: Seq2Seq | Ensemble,
+    encoders: Mapping[str, TextEncoder],
+    hparams: DecodeHParams,
+    parts: Sequence[SearchPart] = (),
 ) -> SearchLoop:
     """Returns the search for a model's outputs.
 
@@ -23,46 +32,66 @@ def make_search(
         model: its weights may change between searches.
         encoders: the encoders of "inputs" and "targets".
         hparams: search settings.
+        parts: constraints, and at most one penalty or sampler, besides those that the hparam
+            `search` names.
 
     Raises:
-        UsageError: well_formed=true for a problem without trees.
+        UsageError: well_formed=true for a problem without trees, a name that is not registered, or
+            parts that do not fit the search.
     """
     h = hparams
     steps: StepModel = model
     if h.well_formed:
         steps = TreeGrammar.of(model, encoders["inputs"], encoders["targets"], h.extra_length)
-    constraints = Constraints(
-        h.min_length,
-        h.no_repeat_ngram_size,
-        h.force_decode_length,
-        is_prompt=isinstance(encoders.get("inputs"), NoText),
+    named = (name.partition(":") for name in h.search_names)
+    own = [*(registry.search_part(kind).from_hparams(h, encoders, text) for kind, _, text in named)]
+    own += parts
+    constraints = (
+        *([MinLength(h.min_length)] if h.min_length else []),
+        *([NoRepeatedNgrams(h.no_repeat_ngram_size)] if h.no_repeat_ngram_size else []),
+        *([FixedLength()] if h.force_decode_length else []),
+        *(part for part in own if isinstance(part, Constraint)),
     )
-    if h.sampling_method == "random":
-        return Sampler(
-            steps,
-            samples=h.beam_size,
-            seed=h.seed,
-            temperature=h.sampling_temp,
-            top_k=max(h.sampling_keep_top_k, 0),
-            top_p=h.sampling_keep_top_p,
-            constraints=constraints,
-            xla_compile=h.xla_compile,
+    is_prompt = isinstance(encoders.get("inputs"), NoText)
+    samples = h.sampling_method == "random"
+    _refuse(own, Sampler if samples else Penalty if h.beam_size > 1 else Constraint)
+    if samples:
+        sampler = _own(own, Sampler) or Sampler.from_hparams(h, encoders, "")
+        return RandomSearch(
+            steps, h.beam_size, h.seed, sampler, constraints, is_prompt, h.xla_compile
         )
     if h.beam_size == 1:
-        return greedy_search(steps, constraints, h.xla_compile)
+        return greedy_search(steps, constraints, is_prompt, h.xla_compile)
     return BeamSearch(
         steps,
         h.beam_size,
-        penalty_of(h),
+        _own(own, Penalty) or Penalty.from_hparams(h, encoders, ""),
         stop_early=not h.return_beams,
         constraints=constraints,
+        is_prompt=is_prompt,
         xla_compile=h.xla_compile,
     )
 
 
-def penalty_of(hparams: DecodeHParams) -> Penalty:
-    """Returns the penalty by which the search of `hparams` scores finished hypotheses."""
-    h = hparams
-    if h.beam_size == 1 or h.sampling_method == "random":
-        return NO_PENALTY
-    return Penalty(h.alpha, h.length_penalty, h.coverage_penalty)
+def _own(parts: Sequence[SearchPart], kind: type[_Part]) -> _Part | None:
+    """Returns the user's penalty or sampler, if there is one."""
+    found = [part for part in parts if isinstance(part, kind)]
+    if len(found) > 1:
+        names = " and ".join(type(part).__name__ for part in found)
+        raise UsageError(f"{names}: a search has one {kind.__name__.lower()}; leave one out")
+    return found[0] if found else None
+
+
+def _refuse(parts: Sequence[SearchPart], kind: type[SearchPart]) -> None:
+    """Raises UsageError for a part that is neither a constraint nor of the kind of the search."""
+    for part in parts:
+        if isinstance(part, Constraint | kind):
+            continue
+        name = f"search part {type(part).__name__}"
+        if isinstance(part, Sampler):
+            raise UsageError(f"{name}: a sampler needs the decode hparam sampling_method=random")
+        if isinstance(part, Penalty):
+            raise UsageError(
+                f"{name}: a penalty applies only to beam search: beam_size above 1, no sampling"
+            )
+        raise UsageError(f"search part {quoted(part)}: expected a Constraint, Penalty or Sampler")

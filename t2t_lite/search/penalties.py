@@ -1,29 +1,27 @@
 """Length and coverage penalties: how a finished hypothesis is scored."""
 
 import dataclasses
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState, with_attention
-from t2t_lite.search.decode_hparams import LENGTH_PENALTIES
-from t2t_lite.search.search_loop import StepModel
-from t2t_lite.search.wrapped_state import inner_state, outer_state
-from t2t_lite.text.text_encoder import PAD_ID
+from t2t_lite.search.decode_hparams import LENGTH_PENALTIES, DecodeHParams
+from t2t_lite.search.parts import SearchPart, StepModel, WrappedModel, inner_state, outer_state
+from t2t_lite.text.text_encoder import PAD_ID, TextEncoder
 
 # Minimum attention to a source position: log 0 would outweigh everything else.
 _LEAST_ATTENTION = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Penalty:
+class Penalty(SearchPart):
     """The score `log P / lp(length) + coverage_penalty · Σ log min(attention, 1)`.
 
     The length counts EOS. The sum is over the source's positions; the attention to each is summed
-    over the output's positions (Wu et al. 2016, equation 14).
+    over the output's positions (Wu et al. 2016, equation 14). A subclass may score otherwise.
 
     Args:
         alpha: exponent of the length penalty. 0: none; positive: favors longer outputs; negative:
@@ -48,28 +46,44 @@ class Penalty:
         if self.coverage_penalty < 0:
             raise UsageError(f"coverage_penalty={self.coverage_penalty} is less than 0")
 
+    @classmethod
+    def from_hparams(
+        cls, hparams: DecodeHParams, encoders: Mapping[str, TextEncoder], text: str
+    ) -> Self:
+        """Builds it with the decode hparams of its fields."""
+        return cls(hparams.alpha, hparams.length_penalty, hparams.coverage_penalty)
+
+    def wrap(self, model: StepModel) -> StepModel:
+        """Adds up the attention of hypotheses, if their coverage counts."""
+        return CoverageTracker(model) if self.coverage_penalty else model
+
     def score(
-        self, log_probs: tf.Tensor, length: tf.Tensor, coverage: tf.Tensor | float = 0.0
+        self, log_probs: tf.Tensor, length: tf.Tensor, coverage: tf.Tensor | float, ids: tf.Tensor
     ) -> tf.Tensor:
-        """Scores finished hypotheses of one shape.
+        """Scores finished hypotheses: [B, C] in a search, [B] where given targets are scored.
 
         Args:
-            log_probs: their log-probabilities.
-            length: their lengths, EOS counted.
-            coverage: the result of `log_coverage` for them.
+            log_probs: [B, C] or [B], their log-probabilities.
+            length: of a shape that broadcasts to it, their lengths, EOS counted, prompts not.
+            coverage: the same, the result of `log_coverage`; 0.0 if `coverage_penalty` is 0.
+            ids: [B, C, L] or [B, L], the hypotheses, 0 after EOS.
+
+        Returns:
+            The scores, of the shape of `log_probs`.
         """
+        del ids  # only penalties of users need them
         return log_probs / self._divisor(length) + self.coverage_penalty * coverage
 
     def attainable(self, log_probs: tf.Tensor, length: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-        """Returns an upper bound of the scores of all continuations.
+        """Returns an upper bound of the scores of all continuations, by which a search ends.
 
         A log-probability only falls, and coverage adds at most 0. The divisor is monotonic in the
         length, so that it is greatest at one of the ends.
 
         Args:
-            log_probs: of hypotheses that have not ended, at most 0.
-            length: their length so far.
-            limit: the maximum length.
+            log_probs: [B], of hypotheses that have not ended, at most 0.
+            length: [B], their length so far.
+            limit: [B], the maximum length.
         """
         return log_probs / tf.maximum(self._divisor(length + 1), self._divisor(limit))
 
@@ -103,15 +117,8 @@ class _Hypothesis(NamedTuple):
     model: Any
 
 
-class CoverageTracker:
-    """Wraps a model and sums up the attention of each hypothesis to each source position.
-
-    Args:
-        model: the model to wrap.
-    """
-
-    def __init__(self, model: StepModel) -> None:
-        self._model = model
+class CoverageTracker(WrappedModel):
+    """Wraps a model and sums up the attention of each hypothesis to each source position."""
 
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
         """Starts hypotheses with no attention yet."""
@@ -122,11 +129,6 @@ class CoverageTracker:
             _Hypothesis(nothing, state.hypothesis),
             state.weights,
         )
-
-    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Grows the state to `length` steps in all."""
-        inner = self._model.grow(inner_state(state), length)
-        return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
@@ -139,10 +141,7 @@ class CoverageTracker:
         after = before._replace(attention=before.attention + attention)
         return logits, outer_state(inner, state.sentence, after)
 
-    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
-        return self._model.hook_attention(hook)
 
-    def log_coverage(self, state: DecodeState) -> tf.Tensor:
-        """Returns the `log_coverage` [B, K] of the attention so far."""
-        return log_coverage(state.hypothesis.attention, state.sentence.present[:, None])
+def coverage_so_far(state: DecodeState) -> tf.Tensor:
+    """Returns the `log_coverage` [B, K] of the attention that a `CoverageTracker` has summed up."""
+    return log_coverage(state.hypothesis.attention, state.sentence.present[:, None])

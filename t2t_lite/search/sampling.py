@@ -1,13 +1,70 @@
 """Sampling: outputs drawn at random, token by token, from the model's distribution."""
 
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
+import keras
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
-from t2t_lite.search.search_loop import Hypotheses, SearchLoop, Sentences, StepModel, hypotheses
-from t2t_lite.text.text_encoder import EOS_ID
+from t2t_lite.search.constraints import Constraint
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.parts import SearchPart, Sentences, StepModel
+from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses
+from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler(SearchPart):
+    """Chooses the tokens to draw from, and their weights. A subclass may choose otherwise.
+
+    Args:
+        temperature: divides the logits; above 0. Smaller values favor the likeliest tokens.
+        top_k: number of likeliest tokens to draw from, plus any that tie with the last; 0: all.
+        top_p: then draws from the fewest likeliest tokens whose probabilities reach this sum; 1:
+            all.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @classmethod
+    def from_hparams(
+        cls, hparams: DecodeHParams, encoders: Mapping[str, TextEncoder], text: str
+    ) -> Self:
+        """Builds it with the decode hparams of its fields."""
+        h = hparams
+        return cls(h.sampling_temp, max(h.sampling_keep_top_k, 0), h.sampling_keep_top_p)
+
+    def weights(self, log_probs: tf.Tensor) -> tf.Tensor:
+        """Returns the probabilities to draw the next tokens with, up to a factor.
+
+        Args:
+            log_probs: [B, K, V], by the model; those of forbidden tokens are far below all others.
+
+        Returns:
+            [B, K, V], not negative; 0 is never drawn.
+        """
+        # At the lowest temperatures only the likeliest tokens are left, without overflow.
+        below = log_probs - tf.reduce_max(log_probs, axis=-1, keepdims=True)
+        logits = tf.where(below == 0.0, 0.0, below / self.temperature)
+        if self.top_k:
+            count = min(self.top_k, logits.shape[-1])
+            logits = _cut(logits, tf.math.top_k(logits, count)[0][..., -1:])
+        probabilities = tf.nn.softmax(logits)
+        if self.top_p < 1.0:
+            falling = tf.sort(probabilities, direction="DESCENDING")
+            needed = tf.cumsum(falling, axis=-1, exclusive=True) < self.top_p
+            least = tf.reduce_min(tf.where(needed, falling, 1.0), axis=-1, keepdims=True)
+            probabilities = tf.where(probabilities >= least, probabilities, 0.0)
+        return probabilities
+
+
+def _cut(logits: tf.Tensor, least: tf.Tensor) -> tf.Tensor:
+    """Excludes logits [..., V] below `least` [..., 1]."""
+    return tf.where(logits >= least, logits, -float("inf"))
 
 
 class _Samples(NamedTuple):
@@ -20,41 +77,36 @@ class _Samples(NamedTuple):
     done: tf.Tensor  # [B]: all samples of the sentence have ended or reached its limit
 
 
-class Sampler(SearchLoop):
+class RandomSearch(SearchLoop):
     """Draws outputs of a model; called like a `BeamSearch`.
 
     The samples of a sentence depend only on the seed, K, and the sentence's number and limit. A
     sample's score is its log-probability by the model, whatever the settings.
 
     Args:
-        model: any `Seq2Seq` or `StepModel`.
+        model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model`, as in `BeamSearch`.
         samples: K, the independent draws for each sentence.
         seed: of the random numbers.
-        temperature: divides the logits; above 0. Smaller values favor the likeliest tokens.
-        top_k: number of likeliest tokens to draw from, plus any that tie with the last; 0: all.
-        top_p: then draws from the fewest likeliest tokens whose probabilities reach this sum; 1:
-            all.
-        constraints: what outputs must or must not contain.
+        sampler: chooses the tokens to draw from; one of your own, too.
+        constraints: what outputs must or must not contain; your own, too.
+        is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
     """
 
     def __init__(
         self,
-        model: StepModel,
+        model: StepModel | keras.Model,
         samples: int,
         seed: int,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        constraints: Constraints = NO_CONSTRAINTS,
+        sampler: Sampler = Sampler(),
+        constraints: Sequence[Constraint] = (),
+        is_prompt: bool = False,
         xla_compile: bool = False,
     ) -> None:
-        super().__init__(model, samples, xla_compile)
+        super().__init__(model, samples, constraints, is_prompt=is_prompt, xla_compile=xla_compile)
+        self._model = sampler.wrap(self._model)
         self._seed = seed
-        self._temperature = temperature
-        self._top_k = top_k
-        self._top_p = top_p
-        self._constraints = constraints
+        self._sampler = sampler
 
     def _begin(
         self, limits: tf.Tensor, numbers: tf.Tensor, length: tf.Tensor, longest: tf.Tensor
@@ -88,8 +140,8 @@ class Sampler(SearchLoop):
         last = tf.gather(old.ids, tf.maximum(step - 1, 0), axis=2)  # [B, K]
         logits, state = self._model.decode_step(last, step, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [B, K, V]
-        log_probs, _ = self._constraints(log_probs, old.ids, step, sentences)
-        tokens = _chosen(self._candidates(log_probs), tf.gather(old.draws, step, axis=1))
+        log_probs, _ = self._constrained(log_probs, old.ids, step, sentences)
+        tokens = _chosen(self._sampler.weights(log_probs), tf.gather(old.draws, step, axis=1))
         chosen = tf.gather(log_probs, tokens, batch_dims=2)
         here = ~old.ended[..., None] & (tf.range(tf.shape(old.ids)[2]) == step)  # [B, K, L]
         log_probs = tf.where(old.ended, old.log_probs, old.log_probs + chosen)
@@ -104,30 +156,9 @@ class Sampler(SearchLoop):
         )
         return new, state.hypothesis
 
-    def _candidates(self, log_probs: tf.Tensor) -> tf.Tensor:
-        """Returns the probabilities [B, K, V] to draw from, up to a factor; 0 is never drawn."""
-        # At the lowest temperatures only the likeliest tokens are left, without overflow.
-        below = log_probs - tf.reduce_max(log_probs, axis=-1, keepdims=True)
-        logits = tf.where(below == 0.0, 0.0, below / self._temperature)
-        if self._top_k:
-            count = min(self._top_k, logits.shape[-1])
-            logits = _cut(logits, tf.math.top_k(logits, count)[0][..., -1:])
-        probabilities = tf.nn.softmax(logits)
-        if self._top_p < 1.0:
-            falling = tf.sort(probabilities, direction="DESCENDING")
-            needed = tf.cumsum(falling, axis=-1, exclusive=True) < self._top_p
-            least = tf.reduce_min(tf.where(needed, falling, 1.0), axis=-1, keepdims=True)
-            probabilities = tf.where(probabilities >= least, probabilities, 0.0)
-        return probabilities
-
     def _results(self, samples: _Samples) -> Hypotheses:
         # A sample with no permitted continuation is discarded.
         return hypotheses(samples.ids, samples.log_probs)
-
-
-def _cut(logits: tf.Tensor, least: tf.Tensor) -> tf.Tensor:
-    """Excludes logits [..., V] below `least` [..., 1]."""
-    return tf.where(logits >= least, logits, -float("inf"))
 
 
 def _chosen(weights: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:

@@ -9,21 +9,19 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.constraints import Constraint, constrain
+from t2t_lite.search.parts import DEAD, Sentences, StepModel
+from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
 from t2t_lite.text.text_encoder import PAD_ID
-
-# Log-probability of a hypothesis that does not exist; T2T's value. No real one is this unlikely.
-DEAD = -1e7
 
 # Steps per compiled loop. Between loops, finished sentences leave the batch and the model's memory
 # grows; this few steps waste little computation, and this many hide the cost of Python.
@@ -33,36 +31,11 @@ CHUNK = 8
 _INTEGERS = tuple(tf.TensorSpec([None] * rank, tf.int32) for rank in range(3))
 
 
-class StepModel(Protocol):
-    """A model that decodes step by step: see `models/seq2seq`."""
-
-    def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
-        """Starts `beams` hypotheses of each sentence."""
-
-    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Grows the state for more steps."""
-
-    def decode_step(
-        self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState
-    ) -> tuple[tf.Tensor, DecodeState]:
-        """Takes one step of every hypothesis."""
-
-    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Hooks the attention to the source; only the coverage penalty uses it."""
-
-
 class Hypotheses(NamedTuple):
     """The results of a search: of beam search best first, of sampling in the order of drawing."""
 
     ids: Any  # [B, K, L] int32, EOS included, 0 after it
     scores: Any  # [B, K] float32; `DEAD` if fewer than K were found, NaN if the model output it
-
-
-class Sentences(NamedTuple):
-    """The caller's limits and prefixes of each sentence."""
-
-    limits: tf.Tensor  # [B], the maximum length of its output, EOS included
-    prefixes: tf.Tensor  # [B, P], how its output begins; 0 after that
 
 
 class _Search(NamedTuple):
@@ -86,19 +59,36 @@ class SearchLoop(abc.ABC):
     Args:
         model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` (see `PlainKerasModel`).
         beam_size: K, hypotheses per sentence.
+        constraints: what outputs must or must not contain.
+        penalty: what outputs are scored by.
+        is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps, which takes seconds for every shape.
 
     Raises:
         UsageError: `beam_size` is less than 1, or Keras uses a backend other than TensorFlow.
+
+    Attributes:
+        penalty: as above.
     """
 
     def __init__(
-        self, model: StepModel | keras.Model, beam_size: int, xla_compile: bool = False
+        self,
+        model: StepModel | keras.Model,
+        beam_size: int,
+        constraints: Sequence[Constraint] = (),
+        penalty: Penalty = NO_PENALTY,
+        is_prompt: bool = False,
+        xla_compile: bool = False,
     ) -> None:
         if beam_size < 1:
             raise UsageError(f"beam_size={beam_size}: expected at least 1")
         self._model: StepModel = as_step_model(model)
+        for part in (*constraints, penalty):
+            self._model = part.wrap(self._model)
+        self._constraints = constraints
+        self.penalty = penalty
         self._beam_size = beam_size
+        self._is_prompt = is_prompt
         self._xla_compile = xla_compile
 
     @abc.abstractmethod
@@ -255,7 +245,16 @@ class SearchLoop(abc.ABC):
         """Encodes the sentences and allocates `length` steps."""
         state = self._model.start_decoding(inputs, self._beam_size, length)
         hypotheses = self._begin(limits, numbers, length, longest)
-        return _Search(Sentences(limits, prefixes), state, hypotheses)
+        uncounted = tf.zeros_like(limits)
+        if self._is_prompt:
+            uncounted = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
+        return _Search(Sentences(limits, prefixes, uncounted), state, hypotheses)
+
+    def _constrained(
+        self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Applies the constraints; see `constrain`."""
+        return constrain(self._constraints, logits, ids, step, sentences)
 
     def _keep_and_grow(self, search: _Search, kept: tf.Tensor, length: tf.Tensor) -> _Search:
         """Keeps the sentences `kept` [B'] and grows the state to `length` steps in all."""

@@ -7,17 +7,14 @@ within the length that the search allows.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite.errors import UsageError
-from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.search_loop import StepModel
-from t2t_lite.search.wrapped_state import inner_state, outer_state
+from t2t_lite.search.parts import StepModel, WrappedModel, inner_state, outer_state
 from t2t_lite.text.lexicon import UNKNOWN, TreeSymbolEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, TokenTextEncoder
 
@@ -42,7 +39,7 @@ class _Hypothesis(NamedTuple):
     model: Any
 
 
-class TreeGrammar:
+class TreeGrammar(WrappedModel):
     """A model whose outputs are trees.
 
     Args:
@@ -62,7 +59,7 @@ class TreeGrammar:
         pieces: Sequence[str],
         extra_length: int,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         ids = {symbol: i for i, symbol in enumerate(symbols)}
         closes = [ids.get(symbol[1:], PAD_ID) if symbol[0] == "/" else PAD_ID for symbol in symbols]
         labels = set(closes) - {PAD_ID}
@@ -104,10 +101,6 @@ class TreeGrammar:
             )
         return cls(model, targets.tokens, targets.lexicon, pieces, extra_length)
 
-    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Hooks the model's attention to the source; see `Seq2Seq.hook_attention`."""
-        return self._model.hook_attention(hook)
-
     def start_decoding(self, inputs: tf.Tensor, beams: int, length: tf.Tensor) -> DecodeState:
         """Encodes `inputs` [B, S]; all words are untagged and no phrase is open."""
         state = self._model.start_decoding(inputs, beams, length)
@@ -127,11 +120,6 @@ class TreeGrammar:
         limit = sources + self._extra_length
         sentence = _Sentence(limit, tag_sets, counts, state.sentence)
         return DecodeState(sentence, hypothesis, state.weights)
-
-    def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
-        """Grows the state to `length` steps in all."""
-        inner = self._model.grow(inner_state(state), length)
-        return outer_state(inner, state.sentence, state.hypothesis)
 
     def decode_step(
         self, ids: tf.Tensor, step: tf.Tensor, state: DecodeState

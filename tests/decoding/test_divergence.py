@@ -27,11 +27,11 @@ from t2t_lite.models.copies import in_dtype
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import averaging
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
-from t2t_lite.search.constraints import Constraints
+from t2t_lite.search.constraints import MinLength, NoRepeatedNgrams
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
-from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.sampling import RandomSearch, Sampler
 from t2t_lite.search.search_loop import Hypotheses
 from t2t_lite.search.tree_grammar import TreeGrammar
 from t2t_lite.serving.config import ServerConfig
@@ -46,10 +46,10 @@ SEARCHES = {
     "beam": lambda model: BeamSearch(model, 3, Penalty(0.6)),
     "beam_of_all": lambda model: BeamSearch(model, 2, NO_PENALTY, stop_early=False),
     "constrained": lambda model: BeamSearch(
-        model, 2, Penalty(0.6), constraints=Constraints(min_length=3, no_repeat_ngram_size=2)
+        model, 2, Penalty(0.6), constraints=[MinLength(3), NoRepeatedNgrams(2)]
     ),
-    "sampling": lambda model: Sampler(model, 2, seed=1),
-    "narrow_sampling": lambda model: Sampler(model, 2, seed=1, top_k=3, top_p=0.9),
+    "sampling": lambda model: RandomSearch(model, 2, seed=1),
+    "narrow_sampling": lambda model: RandomSearch(model, 2, 1, Sampler(top_k=3, top_p=0.9)),
     "xla": lambda model: greedy_search(model, xla_compile=True),
 }
 LINES = 3

@@ -14,8 +14,8 @@ from support.terms import terms_of
 from t2t_lite.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.search.search_loop import DEAD
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 

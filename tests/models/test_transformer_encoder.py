@@ -12,7 +12,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.search.beam_search import BeamSearch
-from t2t_lite.search.constraints import Constraints
+from t2t_lite.search.constraints import MinLength
 from t2t_lite.search.penalties import NO_PENALTY
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
@@ -65,7 +65,7 @@ def test_outputs_are_the_classes_with_their_probabilities(model, features):
 
 
 def test_impossible_demands_of_a_search_give_no_output_but_no_nan(model, features):
-    ids, scores = BeamSearch(model, 2, NO_PENALTY, constraints=Constraints(min_length=3))(
+    ids, scores = BeamSearch(model, 2, NO_PENALTY, constraints=[MinLength(3)])(
         features["inputs"], [5, 5, 5]
     )
     assert np.isfinite(scores).all()

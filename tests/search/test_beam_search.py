@@ -15,8 +15,8 @@ from t2t_lite.decoding.scoring import total_score
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.search.beam_search import BeamSearch, best_of, greedy_search
+from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.search.search_loop import DEAD
 
 EOS = 1
 

@@ -4,9 +4,9 @@ from support.small_models import ByHand
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.search.factory import make_search, penalty_of
+from t2t_lite.search.factory import make_search
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.sampling import RandomSearch
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,9 @@ def test_make_search():
         ("length_penalty=average", BeamSearch, Penalty(0.6, "average")),
         ("coverage_penalty=0.2", BeamSearch, Penalty(0.6, "t2t", 0.2)),
         ("beam_size=1", BeamSearch, Penalty()),
-        ("sampling_method=random", Sampler, Penalty()),
+        ("sampling_method=random", RandomSearch, Penalty()),
     ):
         hparams = DecodeHParams().override(changes)
-        assert type(make_search(model, {}, hparams)) is kind
-        assert penalty_of(hparams) == penalty
+        search = make_search(model, {}, hparams)
+        assert type(search) is kind
+        assert search.penalty == penalty

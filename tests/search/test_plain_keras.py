@@ -9,7 +9,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.plain_keras import PlainKerasModel, as_step_model
-from t2t_lite.search.sampling import Sampler
+from t2t_lite.search.sampling import RandomSearch
 
 INPUTS = np.array([[4, 2, 3], [1, 1, 5]], np.int32)
 TARGETS = np.array([[3, 1], [2, 4]], np.int32)
@@ -136,7 +136,7 @@ def test_impossible_beams_are_refused(settings, message):
 
 def test_sampling_needs_a_sample():
     with pytest.raises(UsageError, match="expected at least 1"):
-        Sampler(OwnSteps(), samples=0, seed=1)
+        RandomSearch(OwnSteps(), samples=0, seed=1)
 
 
 @pytest.mark.parametrize(("limits", "longest"), [(7, 7), ([], 0)])

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from support.rounding import assert_close
 from support.small_models import ByHand
-from t2t_lite.search.constraints import Constraints
-from t2t_lite.search.sampling import Sampler, _chosen
-from t2t_lite.search.search_loop import DEAD
+from t2t_lite.search.constraints import MinLength, NoRepeatedNgrams
+from t2t_lite.search.parts import DEAD
+from t2t_lite.search.sampling import RandomSearch, Sampler, _chosen
 
 EOS = 1
 FIRST = [0.0, 0.1, 0.4, 0.3, 0.2]  # what comes first; then always EOS
@@ -25,8 +25,9 @@ def model():
 
 def draw(model, numbers=range(N // 40), limit=2, prefixes=None, samples=40, seed=7, **settings):
     numbers = np.array(numbers)
-    sampler = Sampler(model, samples, seed, **settings)
-    return sampler(np.ones([len(numbers), 1]), [limit] * len(numbers), prefixes, numbers)
+    constraints = settings.pop("constraints", ())
+    search = RandomSearch(model, samples, seed, Sampler(**settings), constraints)
+    return search(np.ones([len(numbers), 1]), [limit] * len(numbers), prefixes, numbers)
 
 
 def renormalised(weights):
@@ -45,7 +46,7 @@ def renormalised(weights):
         ({"top_p": 0.75}, renormalised([0, 0, 0.4, 0.3, 0.2])),
         ({"top_p": 0.01}, [0, 0, 1, 0, 0]),
         ({"top_k": 3, "top_p": 0.4}, [0, 0, 1, 0, 0]),  # 0.4 / 0.9 of what top_k left
-        ({"constraints": Constraints(min_length=1)}, renormalised([0, 0, 0.4, 0.3, 0.2])),
+        ({"constraints": [MinLength(1)]}, renormalised([0, 0, 0.4, 0.3, 0.2])),
     ],
 )
 def test_frequencies_are_the_probabilities(model, settings, expected):
@@ -82,7 +83,7 @@ def test_nothing_is_left_to_draw():
     """At step 1 only EOS would be possible, and it is forbidden."""
     table = np.zeros([2, 1, 2, 2])
     table[:, :, :, EOS] = 1.0
-    both = Constraints(min_length=2, no_repeat_ngram_size=1)
+    both = [MinLength(2), NoRepeatedNgrams(1)]
     ids, scores = draw(ByHand(table), [0], constraints=both)
     assert (scores == DEAD).all()
     assert not ids.any()

@@ -11,9 +11,9 @@ from support.rounding import assert_close
 from support.small_models import ByHand
 from t2t_lite.errors import UsageError
 from t2t_lite.search.beam_search import BeamSearch
-from t2t_lite.search.constraints import NO_CONSTRAINTS, Constraints
+from t2t_lite.search.constraints import FixedLength, MinLength, NoRepeatedNgrams
+from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
-from t2t_lite.search.search_loop import DEAD
 
 EOS, A, B = 1, 2, 3
 NEVER = [0.0, 0.0, 0.0, 0.0]
@@ -53,14 +53,15 @@ def table():
     return ByHand(np.array(TABLE)[:, None], ATTENTION)
 
 
-def search(model, penalty=NO_PENALTY, limit=4, constraints=NO_CONSTRAINTS, prefix=None):
-    found = compiled(model, penalty, constraints)
+def search(model, penalty=NO_PENALTY, limit=4, constraints=(), prefix=None, is_prompt=False):
+    found = compiled(model, penalty, constraints, is_prompt)
     return found(np.array([[1, 5]]), [limit], None if prefix is None else np.array([prefix]))
 
 
 @functools.cache
-def compiled(model, penalty, constraints):
-    return BeamSearch(model, 2, penalty, stop_early=False, constraints=constraints)
+def compiled(model, penalty, constraints=(), is_prompt=False):
+    settings = {"constraints": constraints, "is_prompt": is_prompt}
+    return BeamSearch(model, 2, penalty, stop_early=False, **settings)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +94,17 @@ def test_greatest_length(table):
 
 
 def test_least_length(table):
-    found = search(table, constraints=Constraints(min_length=2))
+    found = search(table, constraints=(MinLength(2),))
     check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
 
 
 def test_least_length_above_the_greatest(table):
-    found = search(table, limit=2, constraints=Constraints(min_length=5))
+    found = search(table, limit=2, constraints=(MinLength(5),))
     check(found, [([B, A], math.log(0.36)), ([A, B], math.log(0.27))])
 
 
 def test_least_length_after_a_prompt(table):
-    found = search(table, constraints=Constraints(min_length=2, is_prompt=True), prefix=[B])
+    found = search(table, constraints=(MinLength(2),), prefix=[B], is_prompt=True)
     check(found, [(BAB[0], log(BAB[1][1:]))])
     assert found.scores[0, 1] == DEAD
 
@@ -120,7 +121,7 @@ def test_the_length_penalty_leaves_prompts_out(table, penalty, divisor):
     """Whatever the prompts of the other sentences."""
     prompts = [[B, 0, 0], [A, B, 0], [A, B, A]]
     outputs = [(B_, BA, BAB), (AB, ABA), (ABA,)]
-    search = compiled(table, penalty, Constraints(is_prompt=True))
+    search = compiled(table, penalty, is_prompt=True)
     found = search(np.array([[1, 5]] * 3), [4] * 3, np.array(prompts))
     for row, (prompt, all_outputs) in enumerate(zip(prompts, outputs, strict=True)):
         start = np.count_nonzero(prompt)
@@ -132,14 +133,14 @@ def test_the_length_penalty_leaves_prompts_out(table, penalty, divisor):
 
 def test_exact_length(table):
     """EOS at the end alone; its probability counts."""
-    exact = Constraints(force_length=True)
+    exact = (FixedLength(),)
     check(search(table, limit=2, constraints=exact), [(A_[0], log(A_[1])), (B_[0], log(B_[1]))])
     found = search(table, limit=3, constraints=exact)
     check(found, [(BA[0], log(BA[1])), (AB[0], log(AB[1]))])
 
 
 def test_no_token_twice(table):
-    found = search(table, Penalty(3.0, "average"), constraints=Constraints(no_repeat_ngram_size=1))
+    found = search(table, Penalty(3.0, "average"), constraints=(NoRepeatedNgrams(1),))
     check(found, [(BA[0], log(BA[1]) / 27), (AB[0], log(AB[1]) / 27)])
 
 
@@ -154,7 +155,7 @@ def test_prefix(table):
 
 def test_a_prefix_overrides_the_constraints(table):
     """Whether it has a token twice."""
-    once = Constraints(no_repeat_ngram_size=1)
+    once = (NoRepeatedNgrams(1),)
     check(search(table, constraints=once, prefix=[A, B, A]), [(ABA[0], log(ABA[1]))])
 
 
@@ -164,22 +165,26 @@ def test_a_prefix_must_leave_room(table):
 
 
 @pytest.mark.parametrize(
-    ("penalty", "constraints", "prefix"),
+    ("penalty", "least", "size", "prefix"),
     [
-        (Penalty(), Constraints(), []),
-        (Penalty(0.6), Constraints(min_length=2), []),
-        (Penalty(-1.0), Constraints(no_repeat_ngram_size=2), []),
-        (Penalty(1.0, "average"), Constraints(no_repeat_ngram_size=1), []),
-        (Penalty(-0.5, "average", 0.5), Constraints(), [3]),
-        (Penalty(0.6, "t2t", 0.3), Constraints(min_length=3, no_repeat_ngram_size=2), [3, 3]),
+        (Penalty(), 0, 0, []),
+        (Penalty(0.6), 2, 0, []),
+        (Penalty(-1.0), 0, 2, []),
+        (Penalty(1.0, "average"), 0, 1, []),
+        (Penalty(-0.5, "average", 0.5), 0, 0, [3]),
+        (Penalty(0.6, "t2t", 0.3), 3, 2, [3, 3]),
     ],
 )
-def test_a_beam_of_all_hypotheses_is_exhaustive_search(penalty, constraints, prefix):
+def test_a_beam_of_all_hypotheses_is_exhaustive_search(penalty, least, size, prefix):
     vocabulary, limit = 5, 4
     draw = np.random.default_rng(0)
     table = draw.dirichlet(np.ones(vocabulary), (limit, 2, vocabulary))
     attention = draw.dirichlet(np.ones(3), vocabulary)
     model = ByHand(table, attention)
+    constraints = [
+        *([MinLength(least)] if least else []),
+        *([NoRepeatedNgrams(size)] if size else []),
+    ]
     search = BeamSearch(model, vocabulary**limit, penalty, False, constraints)
     # The second sentence has a padded source and no prefix.
     inputs, prefixes = np.array([[1, 4, 4], [2, 4, 0]]), np.array([prefix, [0] * len(prefix)])
@@ -187,7 +192,7 @@ def test_a_beam_of_all_hypotheses_is_exhaustive_search(penalty, constraints, pre
     for b, start in enumerate((prefix, [])):
         expected = []
         for output in outputs(vocabulary, limit):
-            if not obeys(output, constraints, start):
+            if not obeys(output, least, size, start):
                 continue
             lasts = [0, *output[:-1]]
             log_prob = sum(np.log(table[i, b, lasts[i], output[i]]) for i in range(len(output)))
@@ -213,13 +218,12 @@ def outputs(vocabulary, limit):
             yield (*body, EOS)
 
 
-def obeys(output, constraints, prefix):
+def obeys(output, least, n, prefix):
     """Whether the output has the prefix, and obeys the constraints after it."""
     if output[: len(prefix)] != tuple(prefix):
         return False
-    if len(output) - 1 < max(constraints.min_length, len(prefix)):
+    if len(output) - 1 < max(least, len(prefix)):
         return False
-    n = constraints.no_repeat_ngram_size
     grams = [output[i : i + n] for i in range(len(output) - n + 1)] if n else []
     return not any(gram in grams[:i] for i, gram in enumerate(grams) if i + n - 1 >= len(prefix))
 

@@ -12,8 +12,8 @@ from t2t_lite.errors import UsageError
 from t2t_lite.search import search_loop
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
-from t2t_lite.search.factory import make_search, penalty_of
-from t2t_lite.search.search_loop import DEAD
+from t2t_lite.search.factory import make_search
+from t2t_lite.search.parts import DEAD
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +89,7 @@ def test_no_output_depends_on_its_batch_and_scoring_agrees(
         assert not expected.ids[b, :, limit:].any()
     for k in range(hparams.beam_size):
         features = {"inputs": inputs, "targets": expected.ids[:, k]}
-        scores = total_score(model, features, penalty_of(hparams)).numpy()
+        scores = total_score(model, features, search.penalty).numpy()
         assert_close(scores[exists[:, k]], expected.scores[exists[:, k], k], terms)
         begin = expected.ids[:, k, :3]
         kept = np.where(prefixes != 0, begin, 0)

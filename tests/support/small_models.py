@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.search_loop import DEAD
+from t2t_lite.search.parts import DEAD
 
 EOS = 1
 
