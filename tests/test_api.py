@@ -68,63 +68,6 @@ def test_every_name_is_there_and_listed_once():
         operator.attrgetter("Transfomer")(t2t)
 
 
-def test_a_text_gives_a_text_and_a_list_a_list(run):
-    translate = run.translator(beam_size=2, extra_length=3)
-    text = translate("A cat.")
-    assert isinstance(text, str)
-    assert translate(["A cat.", "", "So."]) == [text, "", translate("So.")]
-
-
-def test_a_text_of_several_lines_gives_as_many(run):
-    translate = run.translator(beam_size=2, extra_length=3)
-    lines = ["A cat.", "", "It sleeps."]
-    outputs = translate(lines)
-    assert translate(["\n".join(lines), "\r\n".join(lines)]) == ["\n".join(outputs)] * 2
-    (one,) = translate("\r".join(lines), n_best=1)
-    assert one.text == "\n".join(outputs)
-    assert one.source_tokens.count("<EOS>") == 2
-
-
-def test_n_best_explains_each_output(run):
-    translate = run.translator("newest", beam_size=3, alpha=0.0, extra_length=3)
-    found = translate("A cat.", n_best=3)
-    assert len(found) == 3
-    assert found == sorted(found, key=lambda one: -one.score)
-    assert translate(["A cat.", ""], n_best=1)[1] == []
-    for one in found:
-        assert one.attention.shape == (len(one.tokens), len(one.source_tokens))
-        assert one.source_tokens[-1] == "<EOS>"
-        terms = 2 * len(one.source_tokens) + run.hparams.num_heads  # softmax, sum; mean over heads
-        assert_close(one.attention.sum(axis=1), np.ones(len(one.tokens)), terms)
-        assert one.log_probs.shape == (len(one.tokens),)
-        if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
-            terms = len(one.tokens) + forward_terms(run.hparams, len(one.source_tokens), 258)
-            assert_close(one.score, one.log_probs.sum(), terms)
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ([None], "text 1 is None: expected a str"),
-        (["A cat.", 7.5], "text 2 is 7.5: expected a str"),
-        (b"A cat.", r"text 1 is b'A cat.': expected a str; use its \.decode\(\)"),
-        (["A", bytearray(b"A")], "text 2 is bytearray"),
-        (None, "got None: expected a text, or a list of texts"),
-        ("A \ud83d cat", "text 1 holds a lone surrogate"),
-    ],
-)
-@pytest.mark.parametrize("n_best", [None, 1])
-def test_what_is_not_text_is_refused(run, texts, message, n_best):
-    with pytest.raises(UsageError, match=message):
-        run.translator(beam_size=3)(texts, n_best)
-
-
-@pytest.mark.parametrize("count", [0, 4])
-def test_n_best_is_bounded_by_the_beam(run, count):
-    with pytest.raises(UsageError, match=rf"n_best={count}: expected 1 to beam_size=3"):
-        run.translator(beam_size=3)("A cat.", n_best=count)
-
-
 def test_an_unknown_search_setting_names_the_nearest(run):
     with pytest.raises(UsageError, match=r"'beam_sise'.*beam_size"):
         run.translator(beam_sise=3)

@@ -108,7 +108,7 @@ class InputLines:
         On standard input a window ends when no further line has arrived yet.
         """
         has_arrived = self._stdin.has_line if self._stdin else lambda: True
-        return _windows(iter(self), has_arrived)
+        return windows_of(iter(self), has_arrived)
 
     def _columns(self, number: int, line: str) -> InputLine:
         source, tab, target = line.rpartition("\t") if self._has_labels else line.partition("\t")
@@ -145,8 +145,10 @@ def _count(path: str) -> int:
     return sum(1 for _ in iterate_lines(path))
 
 
-def _windows(lines: Iterator[_Line], has_arrived: Callable[[], bool]) -> Iterator[list[_Line]]:
-    """Yields lines in lists; a list also ends when the next line has not arrived."""
+def windows_of(
+    lines: Iterator[_Line], has_arrived: Callable[[], bool] = lambda: True
+) -> Iterator[list[_Line]]:
+    """Yields lines in lists of growing size; a list also ends when the next has not arrived."""
     size = _FIRST_WINDOW
     for line in lines:
         window = [line]

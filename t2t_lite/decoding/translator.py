@@ -2,13 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, overload
 
 import numpy as np
 
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.hypotheses import Hypothesis, best_output
+from t2t_lite.decoding.input_lines import windows_of
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.errors import UsageError, quoted
 
@@ -46,6 +47,10 @@ class Translator:
         'Eine Katze.'
         >>> translate(["A cat.", "A dog."], n_best=2)[1][0].score
         -0.31
+        >>> for output in translate.stream(open("long.txt")):  # as large as you like
+        ...     print(output)
+        >>> translate.score("A cat.", "Eine Katze.").log_probs
+        array([-0.12, -0.04, -0.15], dtype=float32)
 
     Args:
         decoder: the model, with its search settings.
@@ -82,19 +87,90 @@ class Translator:
             NoOutputError: the search settings permit no output.
             UsageError: a text is not a string, or `n_best` is below 1 or above `beam_size`.
         """
-        lines = _checked([texts] if isinstance(texts, (str, bytes)) else texts)
-        found: list[Any] = (
-            self._decoder.translate(lines) if n_best is None else self._n_best(lines, n_best)
-        )
+        self._check(n_best)
+        found = self._translated(_listed(texts), 1, n_best)
         return found[0] if isinstance(texts, str) else found
 
-    def _n_best(self, lines: Sequence[str], count: int) -> list[list[Translation]]:
-        largest = self._decoder.hparams.beam_size
-        if not 1 <= count <= largest:
-            raise UsageError(f"n_best={count}: expected 1 to beam_size={largest}")
+    @overload
+    def stream(self, texts: Iterable[str], n_best: None = None) -> Iterator[str]: ...
+    @overload
+    def stream(self, texts: Iterable[str], n_best: int) -> Iterator[list[Translation]]: ...
+    def stream(self, texts: Iterable[str], n_best: int | None = None) -> Iterator[Any]:
+        """Translates texts as they are read, however many there are.
+
+        They are read, and translated together, in windows of 16 at first and 4,096 in the end, so
+        that memory is bounded. The outputs are those that a call for all texts would give.
+
+        Args:
+            texts: an iterator, a generator, a file...
+            n_best: as in a call.
+
+        Returns:
+            An iterator over the outputs, in the order of the texts. Errors are raised where it
+            reaches their window.
+
+        Raises:
+            UsageError: `n_best` is below 1 or above `beam_size`.
+        """
+        self._check(n_best)
+        return self._streamed(texts, n_best)
+
+    @overload
+    def score(self, sources: str, targets: str) -> Translation | None: ...
+    @overload
+    def score(self, sources: list[str], targets: list[str]) -> list[Translation | None]: ...
+    def score(self, sources: str | list[str], targets: str | list[str]) -> Any:
+        """Scores given outputs as the search scores its own; a language model's without a penalty.
+
+        Args:
+            sources: a text, or a list of texts, of one line each; "" for a language model.
+            targets: the output to score for each of them.
+
+        Returns:
+            For one pair its `Translation`, for several a list of these. For a source without text
+            None.
+
+        Raises:
+            DataError: a text has a token that is not in the vocabulary, or a target is too long.
+            DivergedError: the model outputs NaN.
+            UsageError: a text is not a string, there are more sources than targets or fewer, a
+                language model is given a source, or the search is restricted to trees.
+        """
+        texts, outputs = _checked(_listed(sources)), _checked(_listed(targets))
+        if isinstance(sources, str) != isinstance(targets, str) or len(texts) != len(outputs):
+            raise UsageError(
+                f"score: got {len(texts)} sources and {len(outputs)} targets: expected a text and "
+                "a text, or two lists of equal length"
+            )
         decoder = self._detailed
-        found = decoder.decode(decoder.text.encode(lines))
-        return [[_translation(h) for h in hypotheses[:count]] for hypotheses in found]
+        if not decoder.problem.has_inputs and any(texts):
+            raise UsageError('score: a language model has no source: give "" for it')
+        encoded = decoder.text.encode(texts, "source")
+        ids = decoder.text.encode_targets(outputs, "target")
+        scored = [
+            _translation(found[0]) if found else None
+            for found in decoder.score(encoded, ids, "source")
+        ]
+        return scored[0] if isinstance(sources, str) else scored
+
+    def _check(self, n_best: int | None) -> None:
+        largest = self._decoder.hparams.beam_size
+        if n_best is not None and not 1 <= n_best <= largest:
+            raise UsageError(f"n_best={n_best}: expected 1 to beam_size={largest}")
+
+    def _streamed(self, texts: Iterable[str], n_best: int | None) -> Iterator[Any]:
+        first = 1
+        for window in windows_of(iter(texts)):
+            yield from self._translated(window, first, n_best)
+            first += len(window)
+
+    def _translated(self, texts: Iterable[Any], first: int, n_best: int | None) -> list[Any]:
+        """Returns the output or outputs of each text; `first` is the number of the first one."""
+        decoder = self._decoder if n_best is None else self._detailed
+        found = decoder.decode(decoder.text.encode(_checked(texts, first), first=first))
+        if n_best is None:
+            return [best_output(hypotheses).text for hypotheses in found]
+        return [[_translation(h) for h in hypotheses[:n_best]] for hypotheses in found]
 
     @functools.cached_property
     def _detailed(self) -> Decoder:
@@ -102,12 +178,17 @@ class Translator:
         return self._decoder.variant(return_beams=True, with_details=True)
 
 
-def _checked(texts: Any) -> list[str]:
-    """Returns texts with plain line breaks; raises UsageError unless all are valid strings."""
+def _listed(texts: Any) -> Iterable[Any]:
+    """Returns several texts, or a list of the one; raises UsageError if it is something else."""
     if not isinstance(texts, Iterable):
         raise UsageError(f"translator: got {quoted(texts)}: expected a text, or a list of texts")
+    return [texts] if isinstance(texts, (str, bytes)) else texts
+
+
+def _checked(texts: Iterable[Any], first: int = 1) -> list[str]:
+    """Returns texts with plain line breaks; raises UsageError unless all are valid strings."""
     checked = []
-    for number, text in enumerate(texts, 1):
+    for number, text in enumerate(texts, first):
         if not isinstance(text, str):
             remedy = "; use its .decode()" if isinstance(text, bytes) else ""
             raise UsageError(f"text {number} is {quoted(text)}: expected a str{remedy}")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.copying import BYTES, Bytes, BytesAlone, CopyModel, copier
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Output
-from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.dataset_decoding import evaluate
@@ -23,13 +23,10 @@ from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.piece_joining import join_details
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, VocabType
+from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
-BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
 HOSTILE = [
     "plain",
     "",
@@ -43,58 +40,6 @@ HOSTILE = [
     "x",
     "\u2028",
 ]
-
-
-@registry.register_model("decoder_test_copy")
-class CopyModel(Seq2Seq):
-    """Repeats its source, with a second best that ends a step early, and keeps its batches."""
-
-    hparams_class = TransformerHParams
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.batches = []
-
-    def hidden(self, features, training=False):
-        raise NotImplementedError
-
-    def start_decoding(self, inputs, beams, length):
-        tf.py_function(lambda ids: self.batches.append(ids.numpy()), [inputs], [])
-        batch = tf.shape(inputs)[0]
-        return DecodeState(inputs, tf.zeros([batch, beams]))
-
-    def grow(self, state, length):
-        return state
-
-    def decode_step(self, ids, step, state):
-        padded = tf.pad(state.sentence, [[0, 0], [0, 1]], constant_values=EOS_ID)
-        column = tf.gather(padded, tf.minimum(step, tf.shape(padded)[1] - 1), axis=1)
-        right = tf.one_hot(column, self.targets_vocab_size) * 20.0  # [B, V]
-        logits = right + 10.0 * tf.one_hot(EOS_ID, self.targets_vocab_size)
-        beams = tf.shape(ids)[1]
-        return tf.repeat(logits[:, None], beams, axis=1), state
-
-
-@registry.register_problem("decoder_test_bytes")
-class Bytes(Text2TextProblem):
-    vocab_type = VocabType.CHARACTER
-    dataset_splits = ({"split": "eval", "shards": 1}, {"split": "test", "shards": 1})
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        raise NotImplementedError
-
-
-@registry.register_problem("decoder_test_language_model")
-class BytesAlone(Text2SelfProblem):
-    vocab_type = VocabType.CHARACTER
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        raise NotImplementedError
-
-
-def copier(**changes) -> Decoder:
-    model = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
-    return Decoder(model, Bytes(), BYTES, DecodeHParams(**changes))
 
 
 def one_line(text: str) -> str:

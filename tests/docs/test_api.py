@@ -88,6 +88,18 @@ def test_translating(script, tmp_path):
 
 
 @pytest.mark.integration
+def test_streaming_and_scoring(script, noisy_run, tmp_path):
+    folder = noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16).folder
+    shutil.copytree(folder, tmp_path / "runs" / "base")
+    (tmp_path / "in.txt").write_text("A cat.\n\nA dog.\n", encoding="utf-8")
+    short = '"newest", beam_size=1, extra_length=1'
+    found = script("Translate a stream, score translations", changes={'"best"': short})
+    lines = (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n")
+    assert lines == [*found["translate"](["A cat.", "", "A dog."]), ""]
+    assert found["scored"].tokens == [*"Eine Katze.", "<EOS>"]
+
+
+@pytest.mark.integration
 def test_training_and_then_fitting_on_the_same_data(script, few_sentences, request):
     metrics = 'metrics=["bleu", "chrf"]'
     changes = {

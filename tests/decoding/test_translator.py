@@ -1,0 +1,153 @@
+"""Translating and scoring from Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import t2t_lite as t2t
+from support.copying import BYTES, BytesAlone
+from support.rounding import assert_close
+from support.terms import forward_terms
+from t2t_lite import registry
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.search.decode_hparams import DecodeHParams
+
+
+@pytest.fixture(scope="module")
+def run(noisy_run):
+    """A run folder of random weights, opened by the front door."""
+    return t2t.open_run(noisy_run(hidden_size=16, num_hidden_layers=1).folder)
+
+
+def test_a_text_gives_a_text_and_a_list_a_list(run):
+    translate = run.translator(beam_size=2, extra_length=3)
+    text = translate("A cat.")
+    assert isinstance(text, str)
+    assert translate(["A cat.", "", "So."]) == [text, "", translate("So.")]
+
+
+def test_a_text_of_several_lines_gives_as_many(run):
+    translate = run.translator(beam_size=2, extra_length=3)
+    lines = ["A cat.", "", "It sleeps."]
+    outputs = translate(lines)
+    assert translate(["\n".join(lines), "\r\n".join(lines)]) == ["\n".join(outputs)] * 2
+    (one,) = translate("\r".join(lines), n_best=1)
+    assert one.text == "\n".join(outputs)
+    assert one.source_tokens.count("<EOS>") == 2
+
+
+def test_n_best_explains_each_output(run):
+    translate = run.translator("newest", beam_size=3, alpha=0.0, extra_length=3)
+    found = translate("A cat.", n_best=3)
+    assert len(found) == 3
+    assert found == sorted(found, key=lambda one: -one.score)
+    assert translate(["A cat.", ""], n_best=1)[1] == []
+    for one in found:
+        assert one.attention.shape == (len(one.tokens), len(one.source_tokens))
+        assert one.source_tokens[-1] == "<EOS>"
+        terms = 2 * len(one.source_tokens) + run.hparams.num_heads  # softmax, sum; mean over heads
+        assert_close(one.attention.sum(axis=1), np.ones(len(one.tokens)), terms)
+        assert one.log_probs.shape == (len(one.tokens),)
+        if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
+            terms = len(one.tokens) + forward_terms(run.hparams, len(one.source_tokens), 258)
+            assert_close(one.score, one.log_probs.sum(), terms)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([None], "text 1 is None: expected a str"),
+        (["A cat.", 7.5], "text 2 is 7.5: expected a str"),
+        (b"A cat.", r"text 1 is b'A cat.': expected a str; use its \.decode\(\)"),
+        (["A", bytearray(b"A")], "text 2 is bytearray"),
+        (None, "got None: expected a text, or a list of texts"),
+        ("A \ud83d cat", "text 1 holds a lone surrogate"),
+    ],
+)
+@pytest.mark.parametrize("n_best", [None, 1])
+def test_what_is_not_text_is_refused(run, texts, message, n_best):
+    with pytest.raises(UsageError, match=message):
+        run.translator(beam_size=3)(texts, n_best)
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_n_best_is_bounded_by_the_beam(run, count):
+    with pytest.raises(UsageError, match=rf"n_best={count}: expected 1 to beam_size=3"):
+        run.translator(beam_size=3)("A cat.", n_best=count)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sampling_method": "random"}])
+def test_a_stream_gives_the_outputs_of_a_list(run, settings):
+    """In order, in windows, whatever the batch; random draws, too, go by the text's number."""
+    translate = run.translator(beam_size=1, extra_length=1, **settings)
+    texts = [f"{number % 7} cats"[: 1 + number % 5] for number in range(60)]
+    texts[3] = ""
+    read = []
+    stream = translate.stream(read.append(text) or text for text in texts)
+    assert read == []
+    first = list(itertools.islice(stream, 16))
+    assert read == texts[:16]
+    assert [*first, *stream] == translate(texts)
+
+
+def test_a_stream_of_n_best(run):
+    translate = run.translator(beam_size=2, extra_length=1)
+    found = list(translate.stream(iter(["ab", ""]), n_best=2))
+    assert [[one.text for one in beams] for beams in found] == [
+        [one.text for one in beams] for beams in translate(["ab", ""], n_best=2)
+    ]
+    with pytest.raises(UsageError, match="n_best=3: expected 1 to beam_size=2"):
+        translate.stream(["ab"], n_best=3)
+
+
+def test_an_error_in_a_stream_comes_after_what_was_read_before(run):
+    stream = run.translator(beam_size=1, extra_length=1).stream([*["a"] * 17, 5])
+    assert len(list(itertools.islice(stream, 16))) == 16
+    with pytest.raises(UsageError, match="text 18 is 5: expected a str"):
+        next(stream)
+
+
+def test_given_outputs_are_scored_with_the_penalty(run):
+    translate = run.translator(beam_size=2, extra_length=2, alpha=0.6)
+    outputs = ["Eine Katze.", "So"]
+    first, second = translate.score(["A cat.", "So."], outputs)
+    assert [first.text, second.text] == outputs
+    assert first.tokens == [*"Eine Katze.", "<EOS>"]
+    assert first.source_tokens == [*"A cat.", "<EOS>"]
+    assert first.attention.shape == (12, 7)
+    terms = 12 + forward_terms(run.hparams, 7, 258)
+    assert_close(first.score, first.log_probs.sum() / ((5 + 12) / 6) ** 0.6, terms)
+    alone = translate.score("So.", "So")
+    assert_close(alone.score, second.score, terms)
+    assert_close(alone.log_probs, second.log_probs, terms)
+    assert translate.score(["", "a"], ["b", ""])[0] is None
+    assert translate.score("a", "").tokens == ["<EOS>"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "error", "message"),
+    [
+        (["a"], ["b", "c"], UsageError, "got 1 sources and 2 targets: expected a text and a text"),
+        ("a", ["b"], UsageError, "got 1 sources and 1 targets"),
+        (["a"], [None], UsageError, "text 1 is None: expected a str"),
+        ("a", "b" * 5000, DataError, "target 1: 5000 subwords, more than 4096"),
+    ],
+)
+def test_what_cannot_be_scored(run, sources, targets, error, message):
+    with pytest.raises(error, match=message):
+        run.translator().score(sources, targets)
+
+
+def test_a_language_model_scores_texts_alone():
+    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
+    model = registry.model("transformer")(hparams, 0, 258)
+    translate = Translator(Decoder(model, BytesAlone(), BYTES, DecodeHParams()))
+    scored = translate.score("", "text")
+    assert len(scored.log_probs) == 5
+    assert_close(scored.score, scored.log_probs.sum(), 5)
+    assert scored.attention is None
+    with pytest.raises(UsageError, match='a language model has no source: give "" for it'):
+        translate.score("prompt", "text")
