@@ -7,6 +7,7 @@ flags. There is no global state, so commands can also be called from Python.
 import codecs
 import contextlib
 import errno
+import functools
 import gc
 import importlib
 import logging
@@ -39,7 +40,12 @@ _SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptio
 # Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
-    *("warm_start_from"),
+    "warm_start_from",
+}
+_DEFINITIONS: dict[type, Callable[..., Any]] = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
 }
 _PLACEHOLDERS = {str: "TEXT", pathlib.Path: "PATH", int: "N", float: "X"}
 
@@ -49,14 +55,8 @@ class Flag(Setting):
 
     def define(self, values: flags.FlagValues) -> None:
         """Adds the flag to absl's set, which parses it; `checked` checks the value."""
-        if self.kind is bool:
-            flags.DEFINE_boolean(self.name, self.default, self.help, flag_values=values)
-        elif self.kind is int:
-            flags.DEFINE_integer(self.name, self.default, self.help, flag_values=values)
-        elif self.kind is float:
-            flags.DEFINE_float(self.name, self.default, self.help, flag_values=values)
-        else:
-            flags.DEFINE_string(self.name, self.default, self.help, flag_values=values)
+        definition = _DEFINITIONS.get(self.kind, flags.DEFINE_string)
+        definition(self.name, self.default, self.help, flag_values=values)
 
     def describe(self) -> str:
         """Returns the flag's part of `--help`."""
@@ -95,8 +95,8 @@ def from_flags(config_class: type[C], args: types.SimpleNamespace) -> C:
     return config_class(**{name: values[name] for name in settings_of(config_class)})
 
 
-# The flags of every command that looks up registered names.
-REGISTRY_FLAGS = (
+# The flags of every command.
+COMMON_FLAGS = (
     Flag(
         "t2t_usr_dir",
         pathlib.Path,
@@ -141,21 +141,28 @@ class Command:
         self.groups = groups
         self.settings = settings or {}
         self._unicode_paths = _TENSORFLOW_PATHS if reads_with_tensorflow else set()
-        self.flags = {flag.name: flag for group in groups.values() for flag in group}
+        self.flags = {
+            flag.name: flag for group in (*groups.values(), COMMON_FLAGS) for flag in group
+        }
 
-    def run(
-        self, body: Callable[[types.SimpleNamespace], None], argv: Sequence[str] | None = None
-    ) -> NoReturn:
-        """Parses the command line, calls `body` with the flags' values, and exits.
+    def main(self, body: Callable[[types.SimpleNamespace], None]) -> Callable[..., NoReturn]:
+        """Makes a function of the flags' values the console script: a decorator.
 
-        Exit codes: 0 success, 2 wrong command line, 1 another error that the user can fix, 130
+        The script takes the arguments after the command's name (default: from `sys.argv`), and
+        exits. Codes: 0 success, 2 wrong command line, 1 another error that the user can fix, 130
         interrupted, 75 stopped by SIGTERM after saving. Each failure prints one line. Other
         exceptions are defects and propagate.
-
-        Args:
-            body: the command's work.
-            argv: the arguments after the command's name (default: from `sys.argv`).
         """
+
+        @functools.wraps(body)
+        def script(argv: Sequence[str] | None = None) -> NoReturn:
+            self._run(body, argv)
+
+        return script
+
+    def _run(
+        self, body: Callable[[types.SimpleNamespace], None], argv: Sequence[str] | None
+    ) -> NoReturn:
         arguments = list(sys.argv[1:] if argv is None else argv)
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
         code = 0
@@ -289,7 +296,8 @@ class Command:
             parts.append("\n".join([f"{title}:", *lines]))
         parts.append(
             "Any command:\n"
-            "  --flagfile=PATH\n        Read flags from a file, one --name=value per line.\n"
+            + "".join(f"{flag.describe()}\n" for flag in COMMON_FLAGS)
+            + "  --flagfile=PATH\n        Read flags from a file, one --name=value per line.\n"
             "  --help\n        Show this text."
         )
         if upstream_flags.flags_of(self.name):
@@ -317,11 +325,10 @@ class Command:
         if _HELP & set(arguments):
             print(self.help())
             return
-        usr_dir = self._publish(arguments) if "t2t_usr_dir" in self.flags else ""
-        if usr_dir:
+        if usr_dir := self._publish(arguments):
             _import_usr_dir(usr_dir)
         values = self.parse(arguments, usr_dir)
-        if getattr(values, "registry_help", False):
+        if values.registry_help:
             print(registry.registry_help())
             return
         try:

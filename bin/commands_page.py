@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 
 from t2t_lite import bin as commands
-from t2t_lite.bin.command import Command, format_default
+from t2t_lite.bin.command import COMMON_FLAGS, Command, format_default
 from t2t_lite.settings import Setting, settings_of
 
 
@@ -26,6 +26,7 @@ def _lines() -> Iterator[str]:
     yield "# Commands and their flags"
     yield ""
     yield "The text of `--help`. [flags.md](flags.md) says how tensor2tensor's flags are treated."
+    yield from table("Flags of every command", "flag", COMMON_FLAGS, "--")
     for command in all_commands():
         yield f"\n## {command.name}\n"
         yield f"`{command.name}` {command.description}".replace("\n", " ")

@@ -2,9 +2,8 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag, quiet_import
 
 COMMAND = Command(
     "t2t-avg-all",
@@ -29,17 +28,13 @@ COMMAND = Command(
                 "those of another --n, are replaced.",
             ),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "model_dir", "output_dir")
     with quiet_import():
         from t2t_lite.runs import averaging, run_folder

@@ -2,9 +2,8 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag, quiet_import
 from t2t_lite.errors import UsageError
 
 COMMAND = Command(
@@ -59,17 +58,13 @@ COMMAND = Command(
                 "Checkpoint to write (default: averaged.ckpt-STEP in the run folder).",
             ),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "output_dir")
     ways = (args.num_last_checkpoints, args.num_best_checkpoints, args.checkpoints)
     if sum(map(bool, ways)) != 1:

@@ -2,9 +2,8 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
+from t2t_lite.bin.command import Command, Flag
 from t2t_lite.data.problem import Output
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import check_metrics, score_by_metrics, split_metrics
@@ -40,17 +39,13 @@ COMMAND = Command(
                 "(default: BLEU with and without case).",
             ),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "translation", "reference")
     if args.paper and args.metrics:
         raise UsageError("--paper and --metrics exclude each other")

@@ -3,17 +3,10 @@
 import logging
 import pathlib
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from t2t_lite import api, registry
-from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
-    Command,
-    Flag,
-    config_flags,
-    from_flags,
-    quiet_import,
-)
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags, quiet_import
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
@@ -59,7 +52,6 @@ COMMAND = Command(
                 "Generate nothing; print what --data_dir holds: counts, lengths, errors and the "
                 "first records of each split. The exit code is 1 if there are errors.",
             ),
-            *REGISTRY_FLAGS,
         ),
         "Where": (
             Flag("data_dir", pathlib.Path, "", "Folder for the results. Created if missing."),
@@ -117,12 +109,9 @@ COMMAND = Command(
 _MAKING = ("num_workers", "runner", "beam_options")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "problem")
     names = select_problems(args.problem, args.exclude_problems, keep_forms=args.inspect)
     if args.only_list:

@@ -1,16 +1,9 @@
 """t2t-decoder: decodes a file, a data split or typed lines with a trained model."""
 
 import types
-from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
-    Command,
-    config_flags,
-    from_flags,
-    quiet_import,
-)
+from t2t_lite.bin.command import Command, config_flags, from_flags, quiet_import
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics
@@ -25,19 +18,16 @@ COMMAND = Command(
         "t2t-decoder --output_dir=runs/base --decode_interactive",
         "t2t-decoder --output_dir=runs/base --checkpoint_path=best --decode_from_file=- < in.en",
     ],
-    config_flags(DecoderConfig, {"The trained model": REGISTRY_FLAGS}),
+    config_flags(DecoderConfig),
     settings={
         "Search settings for --decode_hparams (a problem may change the defaults)": DecodeHParams
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     config = configure(args)
     with quiet_import():
         from t2t_lite.decoding import jobs

@@ -7,14 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.bin.command import (
-    OUTPUT_DIR,
-    REGISTRY_FLAGS,
-    Command,
-    Flag,
-    checkpoint_names,
-    quiet_import,
-)
+from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names, quiet_import
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.config import METRICS_HELP
 from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics
@@ -66,17 +59,13 @@ COMMAND = Command(
             ),
             Flag("worker_gpu", int, None, "GPUs to use; 0 uses the CPU (default: all).", minimum=0),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     metrics = split_metrics(args.metrics)

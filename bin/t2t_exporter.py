@@ -2,16 +2,8 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
-    RUN_FLAGS,
-    Command,
-    Flag,
-    checkpoint_name,
-    quiet_import,
-)
+from t2t_lite.bin.command import RUN_FLAGS, Command, Flag, checkpoint_name, quiet_import
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
@@ -28,10 +20,7 @@ COMMAND = Command(
         "    --format=ctranslate2 --quantization=int8",
     ],
     {
-        "The trained model": (
-            *RUN_FLAGS,
-            *REGISTRY_FLAGS,
-        ),
+        "The trained model": (*RUN_FLAGS,),
         "Export": (
             Flag(
                 "export_dir",
@@ -67,12 +56,9 @@ COMMAND = Command(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     _check(args)
     with quiet_import():
         from t2t_lite.export import folder, keras_archive, saved_model

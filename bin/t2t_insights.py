@@ -2,11 +2,9 @@
 
 import dataclasses
 import types
-from collections.abc import Sequence
 
 from t2t_lite import extras
 from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
     Command,
     checkpoint_name,
     config_flags,
@@ -28,16 +26,13 @@ COMMAND = Command(
         't2t-insights --output_dir=runs/base --text="The cat sleeps." --output_format=svg \\',
         "    --attention=encoder --layer=5 --heads=1,3",
     ],
-    config_flags(InsightsConfig, {"The trained model": REGISTRY_FLAGS}),
+    config_flags(InsightsConfig),
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     config = configure(args)
     with quiet_import():
         from t2t_lite.insights import job

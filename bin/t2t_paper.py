@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from t2t_lite import extras, registry
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag, quiet_import
 from t2t_lite.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,17 +127,13 @@ COMMAND = Command(
             ),
             Flag("beam_sizes", str, "4,10,21", "Beam sizes to try with each training."),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "table")
     use = f"--table={args.table}{' --scale' if args.scale else ''}"
     if use not in _USES:

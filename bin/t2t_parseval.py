@@ -3,7 +3,6 @@
 import pathlib
 import sys
 import types
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from t2t_lite.bin.command import Command, Flag
@@ -41,12 +40,9 @@ _HEADER = f"""\
 {_RULE}"""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "gold", "test")
     from t2t_lite.metrics.evalb_parameters import EvalbParameters
     from t2t_lite.metrics.parseval import score_sentence, summarize

@@ -4,10 +4,9 @@ import os
 import pathlib
 import sys
 import types
-from collections.abc import Sequence
 
 from t2t_lite import registry
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
+from t2t_lite.bin.command import Command, Flag
 from t2t_lite.text.text_files import bounded_lines, decoded_lines
 
 COMMAND = Command(
@@ -40,18 +39,14 @@ COMMAND = Command(
                 "",
                 "Folder of the problem's vocabulary, such as a run folder.",
             ),
-            *REGISTRY_FLAGS,
         ),
     },
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     from t2t_lite.export.query_client import Client
 
     COMMAND.require(args, "server", "servable_name")

@@ -3,9 +3,8 @@
 import os
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag
+from t2t_lite.bin.command import Command, Flag
 
 COMMAND = Command(
     "t2t-report",
@@ -17,10 +16,7 @@ COMMAND = Command(
         "t2t-report --output_dir=runs/base,runs/big --output_file=base_and_big.html",
     ],
     {
-        "Input": (
-            Flag("output_dir", pathlib.Path, "", "Run folders, separated by commas."),
-            *REGISTRY_FLAGS,
-        ),
+        "Input": (Flag("output_dir", pathlib.Path, "", "Run folders, separated by commas."),),
         "Output": (
             Flag(
                 "output_file",
@@ -34,12 +30,9 @@ COMMAND = Command(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "output_dir")
     from t2t_lite import files
     from t2t_lite.reporting.report import write_report

@@ -2,17 +2,9 @@
 
 import dataclasses
 import types
-from collections.abc import Sequence
 
 from t2t_lite import extras
-from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
-    Command,
-    checkpoint_name,
-    config_flags,
-    from_flags,
-    quiet_import,
-)
+from t2t_lite.bin.command import Command, checkpoint_name, config_flags, from_flags, quiet_import
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 
@@ -24,16 +16,13 @@ COMMAND = Command(
         "t2t-serve --output_dir=runs/base",
         """curl --json '{"text": "The cat sleeps.", "n_best": 2}' http://127.0.0.1:8080/translate""",
     ],
-    config_flags(ServerConfig, {"The trained model": REGISTRY_FLAGS}),
+    config_flags(ServerConfig),
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
     config = from_flags(ServerConfig, args)

@@ -2,18 +2,10 @@
 
 import pathlib
 import types
-from collections.abc import Sequence
 
 from t2t_lite import registry
 from t2t_lite.bin import hparams_page, t2t_datagen
-from t2t_lite.bin.command import (
-    REGISTRY_FLAGS,
-    Command,
-    Flag,
-    config_flags,
-    from_flags,
-    quiet_import,
-)
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags, quiet_import
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.metrics.by_name import check_metrics
 from t2t_lite.runs.selection import Criterion
@@ -35,7 +27,6 @@ COMMAND = Command(
         TrainerConfig,
         {
             "What to train": (
-                *REGISTRY_FLAGS,
                 Flag(
                     "help_hparams",
                     bool,
@@ -73,12 +64,9 @@ COMMAND = Command(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     if args.help_hparams:
         COMMAND.require(args, "hparams_set")
         print(hparams_page.describe(args.hparams_set, args.hparams))

@@ -4,9 +4,8 @@ import logging
 import os
 import pathlib
 import types
-from collections.abc import Sequence
 
-from t2t_lite.bin.command import REGISTRY_FLAGS, Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag, quiet_import
 from t2t_lite.decoding.config import DecoderConfig
 
 COMMAND = Command(
@@ -36,19 +35,15 @@ COMMAND = Command(
                 "Folder of the translations, PROBLEM-UPDATES. Created if missing.",
             ),
         ),
-        "Registries": REGISTRY_FLAGS,
     },
 )
 
 log = logging.getLogger("t2t_lite.bin")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
-    COMMAND.run(_run, argv)
-
-
-def _run(args: types.SimpleNamespace) -> None:
+@COMMAND.main
+def main(args: types.SimpleNamespace) -> None:
+    """Runs the command."""
     COMMAND.require(args, "model_dir", "source", "translations_dir")
     with quiet_import():
         from t2t_lite.decoding import jobs

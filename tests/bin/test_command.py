@@ -44,7 +44,7 @@ def _no_t2t_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(body: Any, *argv: str) -> int:
     with pytest.raises(SystemExit) as end:
-        _GREETER.run(body, argv)
+        _GREETER.main(body)(argv)
     return end.value.code
 
 
@@ -61,6 +61,8 @@ def test_defaults():
         "loudness": 0.5,
         "twice": False,
         "file": "",
+        "t2t_usr_dir": "",
+        "registry_help": False,
     }
 
 
@@ -179,12 +181,12 @@ def test_output_that_the_terminal_cannot_show_is_one_line(monkeypatch, capsys):
     assert run(lambda _: print("20 €")) == 1
     assert "characters that iso8859-1 lacks" in capsys.readouterr().err
     with pytest.raises(UnicodeEncodeError):
-        _GREETER.run(lambda _: "€".encode("ascii"), [])
+        _GREETER.main(lambda _: "€".encode("ascii"))([])
 
 
 def test_defects_keep_their_traceback():
     with pytest.raises(ZeroDivisionError):
-        _GREETER.run(lambda args: 1 // 0, [])
+        _GREETER.main(lambda args: 1 // 0)([])
 
 
 def test_log_lines_go_to_stderr(capsys: pytest.CaptureFixture[str]):

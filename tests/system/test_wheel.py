@@ -87,7 +87,7 @@ def test_commands_are_the_main_functions_of_modules_of_their_names(name: str, ta
 
 
 def test_every_module_that_runs_as_a_command_is_one():
-    runs = {p.stem for p in (ROOT / "bin").glob("*.py") if "COMMAND.run(" in p.read_text("utf-8")}
+    runs = {p.stem for p in (ROOT / "bin").glob("*.py") if "@COMMAND.main" in p.read_text("utf-8")}
     assert runs == {name.replace("-", "_") for name in _commands()}
 
 

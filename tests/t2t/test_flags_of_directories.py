@@ -54,7 +54,7 @@ def run(command: types.ModuleType, *argv: str, code: int = 0) -> types.SimpleNam
     """Parses the command line as the command does, and returns what its body gets."""
     found = []
     with pytest.raises(SystemExit) as ended:
-        command.COMMAND.run(found.append, argv)
+        command.COMMAND.main(found.append)(argv)
     assert ended.value.code == code
     return found[0] if found else types.SimpleNamespace()
 

@@ -130,7 +130,7 @@ def body(args):
     with StopSignals():
         os.kill(os.getpid(), signal.Signals[sys.argv[1]])
 
-Command("t2t-test", "", [], {}).run(body, [])
+Command("t2t-test", "", [], {}).main(body)([])
 """
     ends = {
         name: subprocess.run([sys.executable, "-c", script, name], capture_output=True, text=True)
