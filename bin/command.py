@@ -199,9 +199,6 @@ class Command:
             usr_dir: the user directory, which has been imported; its flags are parsed, too, into
                 absl's global set. Unknown flags that its code names are left to it, such as those
                 of an `argparse` of its own.
-
-        Raises:
-            UsageError: a flag is unknown, refused or invalid, or there is an unexpected argument.
         """
         values = self._defined()
         theirs = global_flags.own() if usr_dir else {}
@@ -261,11 +258,7 @@ class Command:
         return usr_dir
 
     def _checked(self, flag: Flag, value: Any) -> Any:
-        """Returns a flag's value, with `~` in paths expanded.
-
-        Raises:
-            UsageError: the value is not allowed, or is a path for TensorFlow that is not UTF-8.
-        """
+        """Returns a flag's value, with `~` in paths expanded."""
         checked = flag.checked(value, f"--{flag.name}")
         if flag.name in self._unicode_paths and not is_utf8(value):
             raise UsageError(
@@ -359,11 +352,7 @@ def checkpoint_names(values: types.SimpleNamespace) -> list[str]:
 
 
 def checkpoint_name(values: types.SimpleNamespace) -> str:
-    """Returns the only name in --checkpoint_path; "" if it is not given.
-
-    Raises:
-        UsageError: there are several names.
-    """
+    """Returns the only name in --checkpoint_path; "" if it is not given."""
     names = checkpoint_names(values)
     if len(names) > 1:
         raise UsageError(f"--checkpoint_path={values.checkpoint_path}: name only one checkpoint")

@@ -152,9 +152,6 @@ def select_problems(wanted: str, exclude: str = "", *, keep_forms: bool = False)
             its base, whose files it shares.
         exclude: comma-separated texts; names that contain one of them are left out.
         keep_forms: whether to keep `_rev` and `_copy` forms instead.
-
-    Raises:
-        UsageError: a name is unknown, or no problem is left.
     """
     if wanted.endswith("*"):
         names = [name for name in registry.list_problems() if name.startswith(wanted[:-1])]
@@ -202,10 +199,6 @@ def generate_by_beam(
         options: as for `generate`.
         runner: the name of Beam's runner.
         beam_options: Beam's options, as on a command line.
-
-    Raises:
-        UserError: Beam is not installed, or a pipeline failed.
-        UsageError: a problem is not a Text2TextProblem, or Beam refuses an option.
     """
     try:
         with quiet_import():
@@ -232,10 +225,6 @@ def inspect(names: Iterable[str], data_dir: str) -> None:
     Args:
         names: registered names; `_rev` and `_copy` forms show their own view of the files.
         data_dir: folder of the data files and vocabularies.
-
-    Raises:
-        UserError: there is no vocabulary or no data.
-        DataError: the data has faults, which are printed.
     """
     problems = {name: registry.problem(name) for name in names}
     with quiet_import():

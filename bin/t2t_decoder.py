@@ -35,11 +35,7 @@ def main(args: types.SimpleNamespace) -> None:
 
 
 def configure(args: types.SimpleNamespace) -> DecoderConfig:
-    """Turns the flags into the decoder's configuration, after checking its names.
-
-    Raises:
-        UsageError: a flag is missing or contradicts another, or a name is unknown.
-    """
+    """Turns the flags into the decoder's configuration, after checking its names."""
     COMMAND.require_run(args)
     _check_files(args)
     if args.problem:

@@ -40,12 +40,7 @@ def main(args: types.SimpleNamespace) -> None:
 
 
 def configure(args: types.SimpleNamespace) -> InsightsConfig:
-    """Turns the flags into the configuration.
-
-    Raises:
-        UsageError: a flag is missing, or has no effect on this format.
-        UserError: a package is missing.
-    """
+    """Turns the flags into the configuration."""
     COMMAND.require(args, *required_settings(InsightsConfig))
     COMMAND.require_run(args)
     for name in ("text", "target"):

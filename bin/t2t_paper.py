@@ -237,11 +237,7 @@ def _folders(args: types.SimpleNamespace) -> "Folders":
 
 
 def _numbers(args: types.SimpleNamespace, name: str, kind: Callable[[str], Number]) -> list[Number]:
-    """Returns the numbers of a flag.
-
-    Raises:
-        UsageError: a part is not a number.
-    """
+    """Returns the numbers of a flag."""
     text = getattr(args, name)
     try:
         return [kind(part) for part in text.split(",") if part.strip()]

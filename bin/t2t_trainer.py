@@ -88,11 +88,7 @@ def main(args: types.SimpleNamespace) -> None:
 
 
 def configure(args: types.SimpleNamespace) -> TrainerConfig:
-    """Turns the flags into the trainer's configuration, after checking its names.
-
-    Raises:
-        UsageError: a flag is missing, or a name or hyperparameter is unknown.
-    """
+    """Turns the flags into the trainer's configuration, after checking its names."""
     COMMAND.require(args, *required_settings(TrainerConfig))
     problem = registry.problem(args.problem)
     registry.require_model(args.model)

@@ -62,10 +62,6 @@ def export(
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the folder to write; must be missing or empty.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
-
-    Raises:
-        UserError: ctranslate2 is not installed, CTranslate2 cannot run such a model, the checkpoint
-            cannot be read or holds NaN, or `export_dir` is not empty.
     """
     with files.whole_folder(export_dir) as folder:
         model, step, checkpoint = run.load_model(checkpoint)
@@ -94,9 +90,6 @@ def convert(
         model: a Transformer.
         pieces: CTranslate2's token for each id of both vocabularies; None: the id as text.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
-
-    Raises:
-        UserError: ctranslate2 is not installed, or CTranslate2 cannot run such a model.
     """
     try:
         from ctranslate2.specs import TransformerSpec
@@ -161,11 +154,7 @@ def _refuse_other_layers(h: TransformerHParams) -> None:
 
 
 def _is_pre_norm(h: TransformerHParams) -> bool:
-    """Returns whether the model normalises before its sub-layers, rather than after.
-
-    Raises:
-        UserError: CTranslate2 does not support its place of normalisation.
-    """
+    """Returns whether the model normalises before its sub-layers, rather than after."""
     names = ("layer_preprocess_sequence", "layer_postprocess_sequence")
     steps = tuple(getattr(h, name).replace("none", "").replace("d", "") for name in names)
     if steps not in (_PRE_NORM, _POST_NORM):

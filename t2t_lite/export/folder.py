@@ -22,9 +22,6 @@ def new_folder(export_dir: str, *kinds: str) -> Iterator[pathlib.Path]:
     Args:
         export_dir: the parent of all kinds; created if missing.
         *kinds: folders whose versions are counted together, so that equal numbers belong together.
-
-    Raises:
-        UserError: another process is writing a version.
     """
     parent = pathlib.Path(export_dir)
     lock = parent / f"{kinds[0]}.lock"
@@ -47,9 +44,6 @@ def new_folders(export_dir: str, kinds: Sequence[str]) -> Iterator[dict[str, pat
 
     Yields:
         The folders to write into, by kind.
-
-    Raises:
-        UserError: another process is writing a version.
     """
     with new_folder(export_dir, *kinds) as first, contextlib.ExitStack() as folders:
         yield {

@@ -34,9 +34,6 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str) -> None:
         run: an opened run folder.
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
-
-    Raises:
-        UserError: the checkpoint cannot be read, does not fit, or holds NaN.
     """
     model, step, checkpoint = run.load_model(checkpoint)
     require_finite_weights(model, checkpoint)

@@ -41,9 +41,6 @@ class Client:
         problem: for an export of kind `ids`: the problem that encodes and decodes the text; None
             for kind `translate`.
         data_dir: where the problem's vocabulary is.
-
-    Raises:
-        UserError: the vocabulary is missing.
     """
 
     def __init__(
@@ -61,12 +58,7 @@ class Client:
         self._encoders = problem.get_feature_encoders(data_dir) if problem else {}
 
     def ask(self, line: str) -> list[Answer]:
-        """Returns the outputs for a line, best first; none for a line without text.
-
-        Raises:
-            UserError: there is no answer, or it is not an exported model's.
-            DataError: a token of the line is not in the vocabulary.
-        """
+        """Returns the outputs for a line, best first; none for a line without text."""
         if self._problem is None:
             return self._predict(line.strip()) if line.strip() else []
         source = self._problem.source(line)

@@ -214,11 +214,6 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the parent of all exports.
         hparams: search settings.
-
-    Raises:
-        UserError: the checkpoint cannot be read, does not fit, or holds NaN; or TensorFlow could
-            not load a SavedModel from a folder of this name.
-        UsageError: the search samples, asks for XLA, or has a part that no graph can hold.
     """
     if hparams.sampling_method == "random":
         raise UsageError(

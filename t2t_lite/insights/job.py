@@ -28,11 +28,6 @@ def run(config: InsightsConfig) -> str:
 
     Returns:
         The path of the file.
-
-    Raises:
-        UserError: the model cannot be read, has no attention or outputs NaN; the text is too long;
-            or the file to write belongs to the run.
-        UsageError: the text is empty, or there is no such attention, layer or head.
     """
     settings = DecoderConfig(
         output_dir=config.output_dir,
@@ -65,10 +60,6 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
         decoder: holds the model.
         text: the source.
         target: its target; "": the decoder's best output.
-
-    Raises:
-        UserError: the model has no attention or outputs NaN, or the text is too long for it.
-        UsageError: the text is empty.
     """
     if not decoder.problem.has_inputs:
         raise UserError(
@@ -110,11 +101,7 @@ def _chosen(views: Sequence[View], kind: str) -> View:
 
 
 def heads_of(text: str) -> list[int]:
-    """Returns the numbers in a text such as "1,3"; an empty list for "".
-
-    Raises:
-        UsageError: the text is not such a list.
-    """
+    """Returns the numbers in a text such as "1,3"; an empty list for ""."""
     try:
         return [int(number) for number in text.split(",")] if text else []
     except ValueError:

@@ -36,10 +36,6 @@ def svg(view: View, layer: int | None = None, heads: Sequence[int] = ()) -> str:
 
     Returns:
         An SVG document.
-
-    Raises:
-        UsageError: there is no such layer or head.
-        UserError: matplotlib is not installed.
     """
     with _drawn(view, layer, heads) as (figure, title):
         return figures.svg(figure, title) + "\n"

@@ -60,11 +60,6 @@ class Queue:
 
     Attributes:
         results: the content of the file.
-
-    Raises:
-        UsageError: the results are from other settings.
-        UserError: the file is damaged, or a figure has the wrong type. The results raise it when a
-            missing field is read.
     """
 
     def __init__(
@@ -164,9 +159,6 @@ def train(name: str, flags: Sequence[str], folder: pathlib.Path) -> dict[str, An
         name: the training's name, for error messages.
         flags: of t2t-trainer.
         folder: the run folder that they name.
-
-    Raises:
-        UserError: the training failed.
     """
     run_command("t2t-trainer", flags, name)
     return trained(flags, folder)
@@ -194,9 +186,6 @@ def evaluate(
 
     Returns:
         The scores of each, as t2t-eval writes them in JSON; the command to record.
-
-    Raises:
-        UserError: the evaluation failed.
     """
     flags = [
         *checkpoints,
@@ -218,9 +207,6 @@ def run_command(name: str, flags: Sequence[str], experiment: str, capture: bool 
         experiment: the experiment's name, for error messages.
         capture: whether to return its output; otherwise it goes to standard error, because
             standard output is for the table.
-
-    Raises:
-        UserError: the command failed.
     """
     done = subprocess.run(
         [sys.executable, "-m", f"t2t_lite.bin.{name.replace('-', '_')}", *flags],

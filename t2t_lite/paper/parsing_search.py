@@ -72,11 +72,7 @@ class Trial:
 
 
 def rate_name(settings: SearchSettings) -> str:
-    """Returns the hparam that scales the learning-rate schedule.
-
-    Raises:
-        UsageError: the schedule has no such hparam.
-    """
+    """Returns the hparam that scales the learning-rate schedule."""
     hparams = registry.hparams(settings.hparams_set).override(settings.hparams)
     assert isinstance(hparams, BasicHParams)
     factors = [factor.strip() for factor in hparams.learning_rate_schedule.split("*")]
@@ -90,11 +86,7 @@ def rate_name(settings: SearchSettings) -> str:
 
 
 def trials(settings: SearchSettings, grid: SearchGrid) -> list[Trial]:
-    """Returns the trainings of a grid.
-
-    Raises:
-        UsageError: the trainer would refuse one of the trainings.
-    """
+    """Returns the trainings of a grid."""
     hparams = registry.hparams(settings.hparams_set)
     own: float = getattr(hparams, rate_name(settings))
     rates = grid.learning_rates or (own, 2 * own)
@@ -142,11 +134,6 @@ def search(settings: SearchSettings, grid: SearchGrid, folders: Folders) -> dict
 
     Returns:
         The content of parsing_search.json.
-
-    Raises:
-        UsageError: the problem is not a parsing problem, a name or value is invalid, or the
-            folder has results of other settings.
-        UserError: a training or decoding failed.
     """
     problem = registry.problem(settings.problem)
     if _METRIC not in problem.metrics:

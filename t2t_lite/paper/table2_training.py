@@ -66,11 +66,7 @@ SYSTEMS = (
 
 @dataclasses.dataclass(frozen=True)
 class Table2Settings:
-    """The settings shared by all trainings of a table: either minutes or updates of each.
-
-    Raises:
-        UsageError: both are given, or neither.
-    """
+    """The settings shared by all trainings of a table: either minutes or updates of each."""
 
     problem: str
     scale: str  # tiny
@@ -127,11 +123,6 @@ def train(
 
     Returns:
         The content of table2.json.
-
-    Raises:
-        UsageError: the folder has results of other settings, a name is unknown, or the problem
-            is not scored by BLEU.
-        UserError: a training or an evaluation failed.
     """
     cells = seeds.make_cells("Table 2", settings.problem, rows, number_of_seeds)
     for cell in cells:  # finds mistakes before hours of training

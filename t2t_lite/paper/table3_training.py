@@ -45,11 +45,7 @@ class Table3Settings:
 
 
 def variation(name: str) -> Variation:
-    """Returns the row of Table 3 of that name.
-
-    Raises:
-        UsageError: there is no such row.
-    """
+    """Returns the row of Table 3 of that name."""
     return seeds.find_row("Table 3", TABLE_3, name)
 
 
@@ -103,11 +99,6 @@ def train(
 
     Returns:
         The content of table3.json.
-
-    Raises:
-        UsageError: the folder has results of other settings, a name is unknown, or the problem
-            is not scored by BLEU.
-        UserError: a training failed.
     """
     cells = seeds.make_cells("Table 3", settings.problem, rows, number_of_seeds)
     queue = Queue(RESULTS, settings, folders, ["cells"])

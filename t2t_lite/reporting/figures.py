@@ -60,9 +60,6 @@ def drawing(width: float, height: float, background: str = "white") -> "Iterator
         width: pixels.
         height: pixels.
         background: a color, or "none".
-
-    Raises:
-        UserError: matplotlib is not installed.
     """
     extras.require(extras.PLOTS, "drawing")
     import matplotlib

@@ -60,9 +60,6 @@ def line_plot(title: str, x_label: str, curves: Sequence[Curve], standalone: boo
 
     Returns:
         An `<svg>` element whose axes have the page's `color`; "" if there is no point.
-
-    Raises:
-        UserError: matplotlib is not installed.
     """
     finite = [
         dataclasses.replace(curve, points=[p for p in curve.points if abs(p[1]) < _TOO_LARGE])

@@ -91,11 +91,6 @@ def write_report(folders: Sequence[str], output: str) -> str:
 
     Returns:
         The path of the file.
-
-    Raises:
-        UsageError: a folder is named twice.
-        UserError: a folder is not a run folder or has no metrics yet; `output` is a file of one of
-            the runs; a package is missing.
     """
     extras.require(extras.PLOTS, "t2t-report")
     paths = [pathlib.Path(folder).resolve() for folder in folders]
@@ -129,11 +124,7 @@ def _names(paths: Sequence[pathlib.Path]) -> list[str]:
 
 
 def page(runs: Sequence[RunHistory]) -> str:
-    """Returns the page as HTML.
-
-    Raises:
-        UserError: matplotlib is not installed.
-    """
+    """Returns the page as HTML."""
     followed = _series(runs)
     plots = [
         line_plot(
