@@ -128,7 +128,7 @@ def test_a_keras_file_is_loaded_in_a_new_process(backend, order, tmp_path):
     assert done.stdout == f"(None, 3) {backend == 'tensorflow'}\n"
 
 
-def test_a_run_folder_is_no_keras_file(run):
+def test_a_run_folder_is_not_a_keras_file(run):
     with pytest.raises(UserError, match=r"run folder: use t2t_lite\.open_run\('.*'\)\.model\(\)"):
         t2t.load_model(run.folder)
 

@@ -213,7 +213,7 @@ def test_a_run_that_cannot_be_opened(broken, name, contents, message):
 
 
 @pytest.mark.parametrize("name", ["random_seed", "parts"])
-def test_a_run_that_cannot_go_on_without_a_field(broken, name):
+def test_a_run_that_cannot_resume_without_a_field(broken, name):
     flags = json.loads((broken / "flags.json").read_text())
     del flags[name]
     with (

@@ -1,15 +1,25 @@
 """Atomic writing of files and folders."""
 
+import dataclasses
 import os
 import pathlib
+import types
 
 import pytest
 
 from t2t_lite import files
+from t2t_lite.decoding import jobs
+from t2t_lite.decoding.config import DecoderConfig
+from t2t_lite.decoding.loading import TrainedModel
 from t2t_lite.errors import UserError
+from t2t_lite.insights import job
+from t2t_lite.insights.config import InsightsConfig
+from t2t_lite.reporting import report
+from t2t_lite.runs import averaging, run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 
-def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+def test_only_regular_files_are_replaced(tmp_path):
     pipe = tmp_path / "pipe"  # as /dev/null is none
     os.mkfifo(pipe)
     for path in (pipe, tmp_path):
@@ -74,3 +84,173 @@ def test_a_prefix_that_would_be_misread_has_another_name_for_a_while(tmp_path, m
         assert found == {f"files{end}": end for end in (".index", ".data-00000-of-00001")}
     assert not folder.exists()
     assert len(list(tmp_path.iterdir())) == 3
+
+
+# ---- no command writes over a file that it reads, nor over a run's own files
+
+
+RUN_FILES = (
+    "flags.json",
+    "hparams.json",
+    "metrics.jsonl",
+    "checkpoint",
+    "vocab.words",
+    "model.ckpt-3.index",
+    "model.ckpt-3.data-00000-of-00001",
+    "best.ckpt-2.index",
+)
+LINKS = {
+    "itself": lambda path: path,
+    "another way": lambda path: path.parent / ".." / path.parent.name / path.name,
+    "symbolic": lambda path: linked(path, os.symlink),
+    "hard": lambda path: linked(path, os.link),
+}
+
+
+def linked(path: pathlib.Path, link) -> pathlib.Path:
+    other = path.with_name("link")
+    link(path, other)
+    return other
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(params=LINKS)
+def named(request):
+    """Names a file in one way or another."""
+    return LINKS[request.param]
+
+
+def test_an_output_may_be_any_other_file(tmp_path):
+    (tmp_path / "in").touch()
+    (tmp_path / "old").touch()
+    inputs = [tmp_path / "in", tmp_path / "missing"]
+    for name in ("old", "new", "no/such"):
+        files.refuse_overwriting(tmp_path / name, inputs)
+    with pytest.raises(UserError):
+        files.refuse_overwriting(tmp_path / "old", [*inputs, tmp_path / "old"])
+
+
+@pytest.mark.parametrize("ending", ["", ".incomplete", ".part", ".part.lock"])
+def test_temporary_files_beside_an_output_are_not_inputs(tmp_path, ending):
+    source = tmp_path / f"out{ending}"
+    source.touch()
+    with pytest.raises(UserError, match=r"out would overwrite .*out"):
+        jobs._refuse_overwriting([str(tmp_path / "out")], [str(source)], [])
+
+
+# ---- t2t-decoder
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
+    """A run folder, by name; whatever is computed with it fails the test."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in (*RUN_FILES, "out.de"):
+        (folder / name).write_text(name)
+    problem = types.SimpleNamespace(
+        name="problem",
+        metrics=("bleu",),
+        has_inputs=True,
+        has_labels=False,
+        vocab_files=lambda: ["vocab.words"],
+        reference=lambda line, reference: reference,
+        existing_filepaths=lambda data_dir, split: [f"{data_dir}/{split}"],
+    )
+    opened = run_folder.RunFolder(folder, "model", "set", None, problem, {})
+    monkeypatch.setattr(run_folder.RunFolder, "refuse_other_vocabulary", lambda *_: None)
+    decoder = types.SimpleNamespace(hparams=DecodeHParams(), problem=problem)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "model.ckpt-9.index").write_text("of no run folder")
+    monkeypatch.setattr(TrainedModel, "origin", lambda self: pytest.fail("went on"))
+    trained = [TrainedModel(opened, str(elsewhere / "model.ckpt-9"))]
+    for module in (jobs, job):
+        monkeypatch.setattr(module, "find_models", lambda config: trained)
+        monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
+    monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths: ([], []))
+    return opened
+
+
+@pytest.mark.parametrize("flag", ["decode_from_file", "decode_reference", "prefix_file"])
+def test_decodes_are_not_written_over_what_is_read(tmp_path, run, named, flag):
+    texts = {"decode_from_file": tmp_path / "source", flag: tmp_path / "text"}
+    for path in texts.values():
+        path.write_text("a line\n")
+    output = named(tmp_path / "text")
+    before = contents(tmp_path)
+    config = DecoderConfig(**{name: str(path) for name, path in texts.items()})
+    with pytest.raises(UserError, match=r"would overwrite .*/text, an input"):
+        jobs.run(dataclasses.replace(config, decode_to_file=str(output)))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("with_source", [False, True])
+def test_scores_are_not_written_over_what_is_scored(tmp_path, run, named, with_source):
+    (tmp_path / "text").write_text("a\tb\n")
+    (tmp_path / "source").write_text("a\n")
+    output = named(tmp_path / "text")
+    config = DecoderConfig(score_file=str(tmp_path / "text"), decode_to_file=str(output))
+    if with_source:
+        config = dataclasses.replace(config, decode_from_file=str(tmp_path / "source"))
+    with pytest.raises(UserError, match=r"would overwrite .*/text, an input"):
+        jobs.run(config)
+
+
+@pytest.mark.parametrize("ending", ["inputs", "targets", "decodes"])
+def test_the_decodes_of_a_split_are_not_written_over_its_examples(tmp_path, run, ending):
+    (tmp_path / "eval").write_text("records")
+    name = f"out.model.set.problem.beam4.alpha0.6.{ending}"
+    (tmp_path / name).symlink_to(tmp_path / "eval")
+    before = contents(tmp_path)
+    config = DecoderConfig(data_dir=str(tmp_path), decode_to_file=str(tmp_path / "out"))
+    with pytest.raises(UserError, match=r"would overwrite .*/eval, an input"):
+        jobs.run(config)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", [*RUN_FILES, "summary.json"])
+def test_no_output_replaces_a_file_of_the_run(tmp_path, run, name, monkeypatch):
+    (tmp_path / "in").write_text("a line\n")
+    target = str(run.folder / name)
+    before = contents(tmp_path)
+    config = DecoderConfig(decode_from_file=str(tmp_path / "in"), decode_to_file=target)
+    with pytest.raises(UserError, match=r"would overwrite .*run folder"):
+        jobs.run(config)
+    with pytest.raises(UserError, match=r"would overwrite .*run folder"):
+        job.run(InsightsConfig(text="a", output_file=target))
+    monkeypatch.setattr(report, "_read_run", lambda *_: None)
+    with pytest.raises(UserError, match=r"would overwrite .*run folder"):
+        report.write_report([str(run.folder)], target)
+    assert contents(tmp_path) == before
+
+
+def test_no_output_replaces_the_checkpoint_wherever_it_lies(tmp_path, run):
+    (tmp_path / "in").write_text("a line\n")
+    target = tmp_path / "elsewhere" / "model.ckpt-9.index"
+    with pytest.raises(UserError, match="would overwrite"):
+        jobs.run(DecoderConfig(decode_from_file=str(tmp_path / "in"), decode_to_file=str(target)))
+    with pytest.raises(UserError, match="would overwrite"):
+        job.run(InsightsConfig(text="a line", output_file=str(target)))
+
+
+def test_other_files_in_a_run_folder_may_be_replaced(tmp_path, run):
+    (tmp_path / "in").write_text("a line\n")
+    target = str(run.folder / "out.de")
+    with pytest.raises(pytest.fail.Exception, match="went on"):
+        jobs.run(DecoderConfig(decode_from_file=str(tmp_path / "in"), decode_to_file=target))
+
+
+# ---- t2t-avg-checkpoints
+
+
+@pytest.mark.parametrize("kind", ["model.ckpt-3", "best.ckpt-2"])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_an_average_does_not_replace_a_checkpoint_of_the_run(run, kind, link):
+    link(run.folder / f"{kind}.index", run.folder / "mean.index")
+    for output in (run.folder / kind, run.folder / "mean"):
+        with pytest.raises(UserError, match="is a checkpoint of the run: choose another"):
+            averaging.average(run, [str(run.folder / "model.ckpt-3")], str(output))

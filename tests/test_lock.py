@@ -62,7 +62,7 @@ def test_a_lock_of_another_name_is_another_lock(tmp_path):
         assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_a_holder_that_has_not_written_its_name_is_said_to_hold_the_file(tmp_path):
+def test_a_holder_without_a_name_still_holds_the_file(tmp_path):
     with locked(tmp_path / "a", "x", "does y"):
         os.truncate(tmp_path / "a", 0)
         with (

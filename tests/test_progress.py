@@ -67,5 +67,5 @@ def test_draws_a_bar_in_a_terminal(monkeypatch, caplog):
     ("seconds", "text"),
     [(0.4, "0:00:00"), (59.6, "0:01:00"), (3723.4, "1:02:03"), (93600, "26:00:00")],
 )
-def test_a_duration_is_said_in_whole_seconds(seconds: float, text: str):
+def test_durations_are_shown_in_whole_seconds(seconds: float, text: str):
     assert progress.duration(seconds) == text

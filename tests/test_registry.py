@@ -168,7 +168,7 @@ def test_a_metric_is_registered_by_a_class():
         ("command:", "metric 'command:': write command:PROGRAM"),
     ],
 )
-def test_a_metric_that_is_named_amiss(name: str, message: str):
+def test_a_misnamed_metric(name: str, message: str):
     with pytest.raises(UsageError, match=message):
         registry.metric(name)
 
@@ -194,7 +194,7 @@ class Mine(OutputMetric):
         ("mine", ["step"], "'step': expected letters"),
     ],
 )
-def test_values_of_metrics_have_names_of_their_own(name, extras, message):
+def test_names_of_metric_values_are_unique(name, extras, message):
     values = [MetricValue(extra, extra) for extra in extras]
     with pytest.raises(ValueError, match=message):
         registry.register_metric(name)(type("Other", (Mine,), {"extras": values}))
@@ -321,7 +321,7 @@ def test_a_module_that_cannot_be_compiled_is_named(tmp_path, contents):
         registry.import_usr_dir(folder)
 
 
-def test_what_is_no_problem_and_no_set_is_named():
+def test_objects_of_other_types_are_named():
     registry.register_problem("usr_bare")(type("Bare", (), {}))
     with pytest.raises(
         UsageError, match=r"'usr_bare_rev': <class '.*Bare'> is not a Problem: derive it"
@@ -350,7 +350,7 @@ def test_usr_dir_without_init(tmp_path: pathlib.Path, files: list[str], line: st
         registry.import_usr_dir(str(tmp_path))
 
 
-def test_a_usr_dir_that_is_no_folder(tmp_path: pathlib.Path):
+def test_a_usr_dir_that_is_not_a_folder(tmp_path: pathlib.Path):
     (tmp_path / "problems.py").touch()
     with pytest.raises(
         UserError, match=rf"problems\.py is not a folder; give its folder, {tmp_path}"

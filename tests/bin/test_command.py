@@ -1,7 +1,10 @@
 """The frame of every command: flags, help, log lines, errors and exit codes."""
 
+import dataclasses
 import errno
+import functools
 import gc
+import importlib
 import io
 import logging
 import os
@@ -13,9 +16,17 @@ from typing import Any
 
 import pytest
 
+from support.commands import exit_code, refusal
 from t2t_lite.bin import command
-from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.errors import DataError, UsageError
+from t2t_lite.generation.config import DatagenOptions
+from t2t_lite.insights.config import InsightsConfig
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.settings import Config, required_settings, setting, settings_of
+from t2t_lite.training.config import TrainerConfig
 
 _GREETER = Command(
     "greeter",
@@ -43,9 +54,7 @@ def _no_t2t_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(body: Any, *argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        _GREETER.main(body)(argv)
-    return end.value.code
+    return exit_code(_GREETER.main(body), *argv)
 
 
 def values(*argv: str) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def test_defaults():
         (["--to=~/x"], "to", "~/x"),
     ],
 )
-def test_values(argv: list[str], name: str, value: Any):
+def test_values(argv, name, value):
     assert values(*argv)[name] == value
 
 
@@ -108,18 +117,13 @@ def test_values(argv: list[str], name: str, value: Any):
         (["--flagfile=/no/such/file"], "/no/such/file"),
     ],
 )
-def test_bad_command_lines_exit_with_2(
-    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
-):
-    assert run(pytest.fail, *argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("greeter: error: ")
-    assert message in err
-    assert err.count("\n") == 1
+def test_bad_command_lines_exit_with_2(argv, message):
+    error = refusal(functools.partial(_GREETER.run, pytest.fail), *argv)
+    assert error.startswith("greeter: error: ")
+    assert message in error
 
 
-def test_flagfile(tmp_path: pathlib.Path):
+def test_flagfile(tmp_path):
     file = tmp_path / "flags"
     file.write_text("# a comment\n--to=you and me\n\n--times=2\n")
     found = values("--times=1", f"--flagfile={file}", "--twice")
@@ -132,7 +136,7 @@ def test_parsing_again_forgets_what_was_given_before():
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h", "-help"])
-def test_help_shows_every_flag_and_wins_over_errors(flag: str, capsys: pytest.CaptureFixture[str]):
+def test_help_shows_every_flag_and_wins_over_errors(flag, capsys):
     assert run(pytest.fail, "--wrong", flag) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -146,7 +150,7 @@ def test_help_shows_every_flag_and_wins_over_errors(flag: str, capsys: pytest.Ca
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_a_finished_command_exits_with_0(capsys: pytest.CaptureFixture[str]):
+def test_a_finished_command_exits_with_0(capsys):
     def greet(args: types.SimpleNamespace) -> None:
         print("hello", args.to)
 
@@ -166,9 +170,7 @@ def test_a_finished_command_exits_with_0(capsys: pytest.CaptureFixture[str]):
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_failures_are_one_line(
-    error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
-):
+def test_failures_are_one_line(error, code, line, capsys):
     def fail(args: types.SimpleNamespace) -> None:
         raise error
 
@@ -189,7 +191,7 @@ def test_defects_keep_their_traceback():
         _GREETER.main(lambda args: 1 // 0)([])
 
 
-def test_log_lines_go_to_stderr(capsys: pytest.CaptureFixture[str]):
+def test_log_lines_go_to_stderr(capsys):
     log = logging.getLogger("t2t_lite.somewhere")
 
     def work(args: types.SimpleNamespace) -> None:
@@ -236,7 +238,7 @@ os.write(2, b"afterwards")
         (False, "0", "chatter;afterwards"),
     ],
 )
-def test_chatter_while_loading_shows_only_if_it_matters(fails: bool, level: str | None, seen: str):
+def test_chatter_while_loading_shows_only_if_it_matters(fails, level, seen):
     environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     if level is not None:
         environment["TF_CPP_MIN_LOG_LEVEL"] = level
@@ -286,3 +288,134 @@ def test_a_user_folder_that_names_tensorflow_loads_it_without_its_messages(
     monkeypatch.setattr(command.registry, "import_usr_dir", calls.append)
     command._import_usr_dir(str(folder))
     assert calls == ["tensorflow"] * imported + [str(folder)]
+
+
+# ---- flags are made from the options of the configurations
+
+
+_REGISTRY = {"t2t_usr_dir", "registry_help"}
+# By configuration: its command, and the command's flags that are none of its options.
+_COMMANDS = {
+    TrainerConfig: (
+        "t2t_trainer",
+        {"generate_data", "tmp_dir", "find_batch_size", "dry_run"} | _REGISTRY,
+    ),
+    DecoderConfig: ("t2t_decoder", _REGISTRY),
+    ServerConfig: ("t2t_serve", _REGISTRY),
+    InsightsConfig: ("t2t_insights", _REGISTRY),
+    DatagenOptions: (
+        "t2t_datagen",
+        {"problem", "exclude_problems", "only_list", "inspect", "data_dir", "tmp_dir", "report"}
+        | {"runner", "beam_options", "hparams_set", "hparams"}
+        | _REGISTRY,
+    ),
+}
+_ALL = [
+    f"t2t_{name}"
+    for name in (
+        *("avg_all", "avg_checkpoints", "bleu", "datagen", "decoder", "eval", "exporter", "import"),
+        *("insights", "paper", "parseval", "query_server", "report", "serve", "trainer"),
+    )
+]
+_REQUIRED: dict[type, dict[str, str]] = {
+    TrainerConfig: dict.fromkeys(required_settings(TrainerConfig), "x"),
+    InsightsConfig: {"text": "x"},
+}
+
+
+def command_of(module: str) -> Command:
+    return importlib.import_module(f"t2t_lite.bin.{module}").COMMAND
+
+
+def bounded() -> list[tuple[type[Config], str, object]]:
+    """Each field with a bound or choices, and a value beyond."""
+    found = []
+    for config in _COMMANDS:
+        for o in settings_of(config).values():
+            if o.minimum is not None:
+                found.append((config, o.name, o.minimum - 1))
+            if o.maximum is not None:
+                found.append((config, o.name, o.maximum + 1))
+            if o.above is not None:
+                found.append((config, o.name, o.above))
+            if o.choices:
+                found.append((config, o.name, "nothing"))
+    return found
+
+
+@pytest.mark.parametrize("config", _COMMANDS)
+def test_a_command_has_its_configurations_options_and_few_more(config):
+    module, others = _COMMANDS[config]
+    fields = {field.name for field in dataclasses.fields(config)}
+    assert settings_of(config).keys() == fields
+    assert command_of(module).flags.keys() == fields | others
+    assert not fields & others
+
+
+@pytest.mark.parametrize("config", _COMMANDS)
+def test_flags_have_the_defaults_of_python(config):
+    words = [f"--{name}={value}" for name, value in _REQUIRED.get(config, {}).items()]
+    args = command_of(_COMMANDS[config][0]).parse(words)
+    assert from_flags(config, args) == config(**_REQUIRED.get(config, {}))
+
+
+@pytest.mark.parametrize(("config", "name", "value"), bounded())
+def test_a_bound_holds_on_the_command_line_and_in_python(config, name, value):
+    with pytest.raises(UsageError) as in_python:
+        config(**_REQUIRED.get(config, {}), **{name: value})
+    number = settings_of(config)[name].kind
+    with pytest.raises(UsageError) as on_the_command_line:
+        command_of(_COMMANDS[config][0]).parse([f"--{name}={value}"])
+    shown = number(value) if number in (int, float) else value
+    assert str(in_python.value).startswith(f"{name}={value}")
+    assert str(on_the_command_line.value).startswith(f"--{name}={shown}")
+    tails = (
+        str(e.value).partition(str(v))[2]
+        for e, v in ((in_python, value), (on_the_command_line, shown))
+    )
+    assert len(set(tails)) == 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _More(TrainerConfig):
+    coffee: int | None = setting(None, "Cups per epoch (default: none).", minimum=1)
+    beans: str = setting("", "File of beans.", path=True, group="Kitchen")
+    roast: str = setting("dark", "How.", choices=("dark", "light"))
+
+
+def test_a_new_field_is_a_flag_with_help_and_a_python_argument():
+    more = Command(
+        "more", "brews.", [], config_flags(_More, {"Kitchen": [Flag("x", int, 1, "X.")]})
+    )
+    needed = _REQUIRED[TrainerConfig]
+    words = [f"--{name}={value}" for name, value in needed.items()]
+    args = more.parse([*words, "--coffee=3", "--beans=~/beans"])
+    beans = str(pathlib.Path("~/beans").expanduser())
+    assert from_flags(_More, args) == _More(**needed, coffee=3, beans=beans)
+    assert "  --coffee=N\n        Cups per epoch (default: none).\n\nKitchen:\n" in more.help()
+    assert "Kitchen:\n  --beans=PATH\n        File of beans.\n" in more.help()
+    assert "  --roast=dark|light\n        How (default: dark).\n  --x=N\n" in more.help()
+    with pytest.raises(UsageError, match=r"^--coffee=0: expected a whole number, at least 1 "):
+        more.parse(["--coffee=0"])
+    with pytest.raises(UsageError, match=r"^coffee=0: expected a whole number, at least 1 "):
+        _More(**needed, coffee=0)
+
+
+def test_decode_hparams_are_listed_by_the_decoder():
+    lines = command_of("t2t_decoder").help().splitlines()
+    for o in settings_of(DecodeHParams).values():
+        (line,) = [line for line in lines if line.startswith(f"  {o.name}=")]
+        assert line.endswith(o.help), "one line each"
+
+
+@pytest.mark.parametrize("module", _ALL)
+def test_help_is_tidy(module):
+    of = command_of(module)
+    assert max(map(len, of.help().splitlines())) <= 100
+    for flag in of.flags.values():
+        assert flag.help[0].isupper(), flag
+        assert flag.help.endswith((".", "=VALUE,...", '"')), flag
+        if flag.default not in (None, "", False):
+            assert "(default:" not in flag.help, flag
+        assert flag.bounds or flag.kind not in (int, float), flag
+        assert " if not given" not in flag.help.replace("Must agree", ""), flag

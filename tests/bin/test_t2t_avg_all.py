@@ -1,5 +1,6 @@
 """t2t-avg-all: a run folder of sliding averages."""
 
+import functools
 import hashlib
 import json
 import os
@@ -10,23 +11,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code, refusal
+from support.small_runs import fill, make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all
-from t2t_lite.runs import averaging, checkpoint_files, run_folder
+from t2t_lite.runs import averaging, run_folder
 
-FLAGS = {
-    "random_seed": 1,
-    "parts": 1,
-    "problem": "algorithmic_reverse_decimal40",
-    "model": "transformer",
-    "hparams_set": "transformer_test",
-}
-
-
-def average_all(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_avg_all.main(argv)
-    return end.value.code
+average_all = functools.partial(exit_code, t2t_avg_all.main)
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +30,19 @@ def model():
 @pytest.fixture
 def add(tmp_path: pathlib.Path, model, monkeypatch):
     """Returns a function that adds a checkpoint, all weights of one value, to the run `run`."""
-    folder = tmp_path / "run"
-    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
-    run_folder.create_run(FLAGS | {"output_dir": str(folder)}, hparams.freeze(), str(tmp_path))
+    run = make_run(tmp_path / "run", num_hidden_layers=1, hidden_size=8)
     monkeypatch.setattr(run_folder.RunFolder, "build_model", lambda self: model)
-    step = tf.Variable(0, dtype=tf.int64)
-    manager = tf.train.CheckpointManager(
-        tf.train.Checkpoint(model=model, step=step),
-        str(folder),
-        max_to_keep=9,
-        checkpoint_name=checkpoint_files.CHECKPOINT_NAME,
-    )
 
     def save(number: int, value: float) -> None:
-        for variable in model.trainable_variables:
-            variable.assign(tf.fill(variable.shape, value))
-        step.assign(number)
-        manager.save(number)
+        save_weights(run.folder, fill(model, value), number)
 
     for number, value in ((1, 1.0), (2, 4.0), (3, -2.0), (10, 6.0)):
         save(number, value)
     return save
+
+
+def flags(tmp_path: pathlib.Path, count: int = 2, run: str = "run") -> tuple[str, ...]:
+    return f"--model_dir={tmp_path / run}", f"--output_dir={tmp_path / 'avg'}", f"--n={count}"
 
 
 def means(folder: pathlib.Path) -> dict[int, set[float]]:
@@ -75,49 +58,35 @@ def means(folder: pathlib.Path) -> dict[int, set[float]]:
 
 
 def test_each_is_the_mean_of_a_checkpoint_and_those_before(add, tmp_path, capsys):
-    flags = f"--model_dir={tmp_path / 'run'}", f"--output_dir={tmp_path / 'avg'}"
-    assert average_all(*flags, "--n=2") == 0
+    assert average_all(*flags(tmp_path)) == 0
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
     assert len(capsys.readouterr().out.splitlines()) == 3
     add(11, 0.0)
-    assert average_all(*flags, "--n=2") == 0
+    assert average_all(*flags(tmp_path)) == 0
     assert capsys.readouterr().out.splitlines() == [str(tmp_path / "avg" / "model.ckpt-11")]
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}, 11: {3.0}}
 
 
 def test_early_checkpoints_are_passed_over(add, tmp_path):
-    flags = f"--model_dir={tmp_path / 'run'}", f"--output_dir={tmp_path / 'avg'}"
-    assert average_all(*flags, "--n=2", "--min_steps=3") == 0
+    assert average_all(*flags(tmp_path), "--min_steps=3") == 0
     assert means(tmp_path / "avg") == {10: {2.0}}
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("words", "message"),
     [
         (["--n=5"], "4 checkpoints from step 0 on, fewer than 5"),
         (["--n=2", "--min_steps=4"], "1 checkpoints from step 4 on, fewer than 2"),
-        (
-            ["--n=2", "--output_dir={run}"],
-            "holds checkpoints of a run: choose another --output_dir",
-        ),
+        (["--output_dir={run}"], "holds checkpoints of a run: choose another --output_dir"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(add, tmp_path, capsys, flags, message):
+def test_usage_errors_are_one_line(add, tmp_path, words, message):
     run = tmp_path / "run"
     before = sorted(path.name for path in run.iterdir())
-    words = [flag.format(run=run) for flag in flags]
-    code = average_all(f"--model_dir={run}", f"--output_dir={tmp_path / 'avg'}", *words)
-    assert code == 1
-    assert message in capsys.readouterr().err
+    words = [word.format(run=run) for word in words]
+    assert message in refusal(t2t_avg_all.main, *flags(tmp_path), *words, code=1)
     assert sorted(path.name for path in run.iterdir()) == before
     assert not (tmp_path / "avg").exists()
-
-
-# ---- what a mean is made of
-
-
-def flags(tmp_path: pathlib.Path, count: int = 2, run: str = "run") -> tuple[str, ...]:
-    return f"--model_dir={tmp_path / run}", f"--output_dir={tmp_path / 'avg'}", f"--n={count}"
 
 
 def test_a_mean_says_what_it_is_made_of(add, tmp_path):
@@ -129,7 +98,7 @@ def test_a_mean_says_what_it_is_made_of(add, tmp_path):
     assert said["checkpoints"][1][1] == hashlib.sha256(index.read_bytes()).hexdigest()
 
 
-def test_means_of_another_number_are_made_anew(add, tmp_path, capsys):
+def test_means_of_another_number_are_recomputed(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     capsys.readouterr()
     assert average_all(*flags(tmp_path, 3)) == 0
@@ -150,7 +119,7 @@ def test_means_of_another_number_are_made_anew(add, tmp_path, capsys):
     assert found == {3: {1.0}, 10: {float(np.float32(8 / 3))}}
 
 
-def test_means_of_another_run_are_made_anew_and_none_of_them_stays(add, tmp_path, capsys):
+def test_means_of_another_run_are_all_recomputed(add, tmp_path, capsys):
     add(11, 0.0)
     add(12, 2.0)
     assert average_all(*flags(tmp_path)) == 0
@@ -169,12 +138,7 @@ def test_means_of_another_run_are_made_anew_and_none_of_them_stays(add, tmp_path
 
 def change(folder: pathlib.Path, step: int, value: float) -> None:
     """Writes one of a run's checkpoints anew."""
-    run = run_folder.RunFolder.open(str(folder))
-    model = run.build_model()
-    for variable in model.trainable_variables:
-        variable.assign(tf.fill(variable.shape, value))
-    saved = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64))
-    saved.write(f"{folder}/model.ckpt-{step}")
+    save_weights(folder, fill(run_folder.RunFolder.open(str(folder)).build_model(), value), step)
 
 
 def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
@@ -187,7 +151,7 @@ def test_means_whose_checkpoints_are_gone_stay(add, tmp_path, capsys):
     assert means(tmp_path / "avg") == {2: {2.5}, 3: {1.0}, 10: {2.0}}
 
 
-def test_means_of_older_releases_are_made_anew(add, tmp_path, capsys):
+def test_means_of_older_releases_are_recomputed(add, tmp_path, capsys):
     assert average_all(*flags(tmp_path)) == 0
     folder = tmp_path / "avg"
     run = run_folder.RunFolder.open(str(folder))

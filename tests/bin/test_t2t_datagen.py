@@ -1,5 +1,6 @@
 """t2t-datagen: which problems are chosen, and what is called for each."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.commands import exit_code, printed_by, refusal
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import Problem
@@ -44,10 +46,7 @@ def _problems() -> Iterator[None]:
     registry._problems._entries.update(before)
 
 
-def run(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_datagen.main(argv)
-    return end.value.code
+run = functools.partial(exit_code, t2t_datagen.main)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +60,8 @@ def run(*argv: str) -> int:
         (["--problem=zoo_ape_rev,zoo_ape,zoo_ape_copy"], ["zoo_ape"]),
     ],
 )
-def test_only_list(argv: list[str], names: list[str], capsys: pytest.CaptureFixture[str]):
-    assert run("--only_list", *argv) == 0
-    assert capsys.readouterr().out.split() == names
+def test_only_list(argv, names):
+    assert printed_by(t2t_datagen.main, "--only_list", *argv).split() == names
     assert _CALLS == []
 
 
@@ -75,7 +73,7 @@ def test_inspect_takes_the_chosen_problems_in_the_form_that_is_asked_for(monkeyp
     assert chosen == [["zoo_bee", "zoo_cat_big"], ["zoo_ape_rev", "zoo_ape"]]
 
 
-def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
+def test_a_reversed_name_is_explained(capsys):
     assert run("--only_list", "--problem=zoo_ape_rev") == 0
     assert "zoo_ape_rev uses the files of zoo_ape" in capsys.readouterr().err
 
@@ -85,6 +83,7 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
     [
         ([], "--problem is missing"),
         (["--problem=zoo_ape"], "--data_dir is missing"),
+        (["--problem=zoo_ape", "--inspect"], "--data_dir is missing"),
         (["--problem=zoo_aep"], "unknown problem 'zoo_aep'; did you mean 'zoo_ape'"),
         (["--problem=zoo_ape,zoo_dog"], "unknown problem 'zoo_dog'"),
         (["--problem=no_such_*"], "selects no problem"),
@@ -113,13 +112,12 @@ def test_a_reversed_name_is_explained(capsys: pytest.CaptureFixture[str]):
         (["--problem=zoo_ape,zoo_dog", "--inspect", "--data_dir=d"], "unknown problem 'zoo_dog'"),
     ],
 )
-def test_bad_choices(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]):
-    assert run(*argv) == 2
-    assert message in capsys.readouterr().err
+def test_bad_choices(argv, message):
+    assert message in refusal(t2t_datagen.main, *argv)
     assert _CALLS == []
 
 
-def test_each_problem_is_generated_as_the_flags_say(tmp_path: pathlib.Path):
+def test_each_problem_is_generated_as_the_flags_say(tmp_path):
     data, raw = str(tmp_path / "data"), str(tmp_path / "raw" / "deep")
     flags = [f"--data_dir={data}", f"--tmp_dir={raw}", "--random_seed=7", "--num_workers=3"]
     assert run("--problem=zoo_*", *flags) == 0
@@ -128,7 +126,7 @@ def test_each_problem_is_generated_as_the_flags_say(tmp_path: pathlib.Path):
     assert called == [(name, data, raw, options) for name in ("zoo_ape", "zoo_bee", "zoo_cat_big")]
 
 
-def test_cleaning_is_off_unless_asked_for(tmp_path: pathlib.Path):
+def test_cleaning_is_off_unless_asked_for(tmp_path):
     where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
     assert run("--problem=zoo_ape", *where) == 0
     assert run("--problem=zoo_ape", *where, "--clean=max_ratio=3,identical") == 0
@@ -137,7 +135,7 @@ def test_cleaning_is_off_unless_asked_for(tmp_path: pathlib.Path):
     assert cleaning == CleaningRules(max_ratio=3, identical=True)
 
 
-def test_report_generates_nothing(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+def test_report_generates_nothing(tmp_path, capsys):
     for split in ("train", "eval"):
         (tmp_path / f"inputs.{split}.txt").write_text("a b\na b\nc\n")
         (tmp_path / f"targets.{split}.txt").write_text("d e\nd e\nc\n")
@@ -150,7 +148,7 @@ def test_report_generates_nothing(tmp_path: pathlib.Path, capsys: pytest.Capture
     assert set(tmp_path.iterdir()) == before
 
 
-def test_report_on_batches(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+def test_report_on_batches(tmp_path, capsys):
     for split in ("train", "eval"):
         (tmp_path / f"inputs.{split}.txt").write_text("a b c\na\n")
         (tmp_path / f"targets.{split}.txt").write_text("d\ne\n")
@@ -162,17 +160,14 @@ def test_report_on_batches(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture
     assert ["dropped:", "longer", "than", "max_length=3", "1"] in rows
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    assert run("--problem=zoo_ape", f"--data_dir={tmp_path}/file/data") == 1
-    assert f"{tmp_path}/file/data: Not a directory" in capsys.readouterr().err
+    flags = "--problem=zoo_ape", f"--data_dir={tmp_path}/file/data"
+    error = refusal(t2t_datagen.main, *flags, code=1)
+    assert f"{tmp_path}/file/data: Not a directory" in error
 
 
-def test_workers_know_the_encoders_of_a_usr_dir(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_workers_know_the_encoders_of_a_usr_dir(tmp_path, monkeypatch):
     folder = tmp_path / "usr_datagen_encoder"
     folder.mkdir()
     (folder / "__init__.py").write_text(
@@ -203,9 +198,7 @@ def test_workers_know_the_encoders_of_a_usr_dir(
     assert examples == [{"inputs": [ord("A") + 2, 1], "targets": [ord("B") + 2, 1]}] * 100
 
 
-def test_code_of_a_usr_dir_that_ends_the_program_is_named(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-):
+def test_code_of_a_usr_dir_that_ends_the_program_is_named(tmp_path):
     folder = tmp_path / "usr_datagen_exit"
     folder.mkdir()
     (folder / "__init__.py").write_text(
@@ -218,13 +211,12 @@ def test_code_of_a_usr_dir_that_ends_the_program_is_named(
         "        argparse.ArgumentParser().parse_args(['--unknown'])\n"
     )
     flags = [f"--t2t_usr_dir={folder}", f"--data_dir={tmp_path}"]
-    assert run("--problem=usr_exit", *flags) == 1
-    *_, line = capsys.readouterr().err.splitlines()
+    line = refusal(t2t_datagen.main, "--problem=usr_exit", *flags, code=1)
     place = f"{folder}/__init__.py, line 9"
     assert line.startswith(f"t2t-datagen: error: {place}: the code ended the program with code 2: ")
 
 
-def test_a_usr_dir_problem_is_found(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+def test_a_usr_dir_problem_is_found(tmp_path, capsys):
     folder = tmp_path / "usr_datagen_problem"
     folder.mkdir()
     (folder / "__init__.py").write_text(
@@ -250,7 +242,7 @@ class TestInspect:
         shutil.copy(golden / "tfrecord" / "text2text_tmpdir-dev-00000-of-00001", tmp_path)
         return tmp_path
 
-    def test_prints_text(self, data: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    def test_prints_text(self, data, capsys):
         assert run("--inspect", "--problem=text2text_tmpdir_rev", f"--data_dir={data}") == 0
         printed = capsys.readouterr().out
         assert "text2text_tmpdir_rev in" in printed
@@ -258,7 +250,7 @@ class TestInspect:
         assert "dev: 1 files, 30 examples" in printed
         assert "train" not in printed
 
-    def test_faults_are_an_error(self, data: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+    def test_faults_are_an_error(self, data, capsys):
         path = data / "text2text_tmpdir-dev-00000-of-00001"
         path.write_bytes(path.read_bytes()[:-1])
         assert run("--inspect", "--problem=text2text_tmpdir", f"--data_dir={data}") == 1
@@ -268,7 +260,3 @@ class TestInspect:
             in captured.out
         )
         assert "the data has the faults listed above" in captured.err
-
-    def test_needs_the_folder(self, capsys: pytest.CaptureFixture[str]):
-        assert run("--inspect", "--problem=text2text_tmpdir") == 2
-        assert "--data_dir is missing" in capsys.readouterr().err

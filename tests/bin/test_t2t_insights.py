@@ -4,6 +4,7 @@ import importlib.util
 
 import pytest
 
+from support.commands import refusal
 from t2t_lite.bin import t2t_insights
 
 
@@ -22,19 +23,14 @@ from t2t_lite.bin import t2t_insights
         (("--text=x", "--output_dir=x", "--decode_hparams=beam=3"), "did you mean 'beam_size'?"),
     ],
 )
-def test_a_wrong_command_line_is_refused(capsys, flags, message):
-    with pytest.raises(SystemExit) as end:
-        t2t_insights.main(flags)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert end.value.code == 2
+def test_usage_errors_are_one_line(flags, message):
+    line = refusal(t2t_insights.main, *flags)
     assert line.startswith("t2t-insights: error: ")
     assert message in line
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])
-def test_a_picture_says_what_to_install(capsys, monkeypatch, form):
+def test_a_picture_says_what_to_install(monkeypatch, form):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as end:
-        t2t_insights.main(["--text=x", "--output_dir=x", f"--output_format={form}"])
-    assert end.value.code == 1
-    assert "pip install 't2t_lite[plots]'" in capsys.readouterr().err
+    flags = "--text=x", "--output_dir=x", f"--output_format={form}"
+    assert "pip install 't2t_lite[plots]'" in refusal(t2t_insights.main, *flags, code=1)

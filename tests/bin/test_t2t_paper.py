@@ -5,36 +5,23 @@ import json
 
 import pytest
 
+from support.commands import printed_by, refusal
 from t2t_lite.bin import t2t_paper
 
-SEARCH = [
-    "--table=parsing-search",
-    "--output_dir=x",
-    "--problem=parsing_craft",
-    "--data_dir=x",
-    "--train_steps=1",
-]
-
+_SHARED = ["--output_dir=x", "--data_dir=x", "--train_steps=1"]
+SEARCH = ["--table=parsing-search", "--problem=parsing_craft", *_SHARED]
 TABLE_2 = ["--table=2", "--output_dir=x", "--problem=translate_ende_multi30k", "--data_dir=x"]
 
 
-def run(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_paper.main(argv)
-    return end.value.code
-
-
-def test_a_table_as_json(capsys: pytest.CaptureFixture[str]):
-    assert run("--table=4", "--output_format=json") == 0
-    table = json.loads(capsys.readouterr().out)
+def test_a_table_as_json():
+    table = json.loads(printed_by(t2t_paper.main, "--table=4", "--output_format=json"))
     ours = [row for row in table["rows"] if row["parser"].startswith("Transformer")]
     assert [row["F1"] for row in ours] == [91.3, 92.7]
     assert [row["problem"] for row in ours] == ["parsing_wsj_16k", "parsing_wsj_semi_32k"]
 
 
-def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
-    assert run("--table=1") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_table_1_without_measuring():
+    lines = printed_by(t2t_paper.main, "--table=1").splitlines()
     assert any(line.startswith("Recurrent") and line.endswith("3n - 1") for line in lines)
 
 
@@ -59,14 +46,7 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
         (["--table=1", "--scale=tiny"], "--output_dir is missing"),
         (["--table=3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
         (
-            [
-                "--table=3",
-                "--scale=tiny",
-                "--output_dir=x",
-                "--problem=translate_ende_multi31k",
-                "--data_dir=x",
-                "--train_steps=1",
-            ],
+            ["--table=3", "--scale=tiny", "--problem=translate_ende_multi31k", *_SHARED],
             "did you mean 'translate_ende_multi30k'",
         ),
         (
@@ -98,19 +78,14 @@ def test_table_1_without_measuring(capsys: pytest.CaptureFixture[str]):
         ([*SEARCH, "--dropouts=0.1,1"], "--dropouts: 1.0 is not at least 0 and below 1"),
     ],
 )
-def test_mistakes_are_told_in_a_line(
-    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
-):
-    assert run(*argv) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+def test_usage_errors_are_one_line(argv, message):
+    assert message in refusal(t2t_paper.main, *argv)
 
 
 @pytest.mark.parametrize("table", ["--table=1", "--table=2", "--table=3"])
-def test_a_missing_package_is_named_before_anything_is_measured(capsys, monkeypatch, table):
+def test_a_missing_package_is_named_before_anything_is_measured(monkeypatch, table):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     flags = ["--problem=translate_ende_locale", "--data_dir=x", "--train_steps=1"]
-    code = run(table, "--scale=tiny", "--output_dir=x", *(flags if table != "--table=1" else []))
-    assert code == 1
-    assert f"{table} --scale needs more packages: pip install" in capsys.readouterr().err
+    flags = [table, "--scale=tiny", "--output_dir=x", *(flags if table != "--table=1" else [])]
+    error = refusal(t2t_paper.main, *flags, code=1)
+    assert f"{table} --scale needs more packages: pip install" in error

@@ -1,20 +1,19 @@
 """t2t-parseval, from files to EVALB's table."""
 
+import functools
 import gzip
 import pathlib
 
 import pytest
 
+from support.commands import exit_code, printed_by, refusal
 from t2t_lite.bin import t2t_parseval
 
 TREE = "(S (NP (N I)) (VP (V see)))\n"
 OTHER = "(S (NP (N I)) (VP (V saw)))\n"
 
 
-def run(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_parseval.main(argv)
-    return end.value.code
+run = functools.partial(exit_code, t2t_parseval.main)
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def parseval(tmp_path: pathlib.Path):
     return score
 
 
-def test_agrees_with_evalb(shared_data: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+def test_agrees_with_evalb(shared_data, capsys):
     sample = shared_data / "evalb" / "sample_01-12"
     param = sample.with_name("sample.prm")
     assert run(f"--gold={sample}.gld", f"--test={sample}.tst", f"--param={param}") == 0
@@ -38,7 +37,7 @@ def test_agrees_with_evalb(shared_data: pathlib.Path, capsys: pytest.CaptureFixt
     assert err == "12 : Words unmatch (is|was)\n"
 
 
-def test_nothing_is_left_out_by_default(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
+def test_nothing_is_left_out_by_default(tmp_path, capsys):
     gold, test = tmp_path / "gold.gz", tmp_path / "test"
     gold.write_bytes(gzip.compress(b"(TOP (S (ADVP (R up)) (. .)))\n\n"))
     test.write_text("(TOP (S (PRT (R up)) (. .)))\n\n")
@@ -52,7 +51,7 @@ def test_nothing_is_left_out_by_default(tmp_path: pathlib.Path, capsys: pytest.C
     assert "Bracketing FMeasure       =  66.67" in out
 
 
-def test_the_second_summary_is_of_short_sentences(parseval, capsys: pytest.CaptureFixture[str]):
+def test_the_second_summary_is_of_short_sentences(parseval, capsys):
     long = "(S (NP (N I)) (VP (V see) (NP (N it))))\n"
     flat = "(S (NP (N I)) (V see) (NP (N it)))\n"
     assert parseval(TREE + long, TREE + flat, "CUTOFF_LEN 2\n") == 0
@@ -63,9 +62,7 @@ def test_the_second_summary_is_of_short_sentences(parseval, capsys: pytest.Captu
     assert "Bracketing Recall         = 100.00\n" in short
 
 
-def test_evalb_stops_after_two_errors_more_than_max_error(
-    parseval, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-):
+def test_evalb_stops_after_two_errors_more_than_max_error(parseval, tmp_path, capsys):
     assert parseval(TREE * 4, TREE + OTHER * 2 + TREE, "MAX_ERROR 1\n") == 0
     assert "Number of Error sentence  =      2\n" in capsys.readouterr().out
     assert parseval(TREE * 4, TREE + OTHER * 3, "MAX_ERROR 1\n") == 1
@@ -91,9 +88,7 @@ def test_evalb_stops_after_two_errors_more_than_max_error(
         (TREE, TREE, "\nLABELLED 1\n", "param, line 2: unknown keyword 'LABELLED'"),
     ],
 )
-def test_unusable_files(
-    parseval, gold: str, test: str, param: str, message: str, capsys: pytest.CaptureFixture[str]
-):
+def test_unusable_files(parseval, gold, test, param, message, capsys):
     assert parseval(gold, test, param) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -101,15 +96,11 @@ def test_unusable_files(
     assert err.count("\n") == 1
 
 
-def test_both_files_are_needed(capsys: pytest.CaptureFixture[str]):
-    assert run("--gold=x") == 2
-    assert "--test is missing: Trees to score" in capsys.readouterr().err
+def test_both_files_are_needed():
+    assert "--test is missing: Trees to score" in refusal(t2t_parseval.main, "--gold=x")
 
 
-def test_help_does_not_speak_of_a_command_that_t2t_never_had(
-    capsys: pytest.CaptureFixture[str],
-):
-    assert run("--help") == 0
-    out = capsys.readouterr().out
+def test_help_does_not_speak_of_a_command_that_t2t_never_had():
+    out = printed_by(t2t_parseval.main, "--help")
     assert "--param=PATH" in out
     assert "tensor2tensor" not in out

@@ -11,13 +11,12 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from support.commands import exit_code, refusal
 from t2t_lite.bin import t2t_report
 
 
 def run(folders: str, *argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_report.main([f"--output_dir={folders}", *argv])
-    return end.value.code
+    return exit_code(t2t_report.main, f"--output_dir={folders}", *argv)
 
 
 def make_run(folder: pathlib.Path, steps: int = 3, **hparams: object) -> str:
@@ -122,12 +121,10 @@ def test_the_page_is_the_same_every_time(tmp_path):
     assert page.read_bytes() == first
 
 
-def test_a_missing_package_is_named_before_any_run_is_read(tmp_path, capsys, monkeypatch):
+def test_a_missing_package_is_named_before_any_run_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert run(str(tmp_path / "no_run")) == 1
-    assert (
-        "t2t-report needs more packages: pip install 't2t_lite[plots]'" in capsys.readouterr().err
-    )
+    error = refusal(t2t_report.main, f"--output_dir={tmp_path}/no_run", code=1)
+    assert "t2t-report needs more packages: pip install 't2t_lite[plots]'" in error
 
 
 def test_names_that_are_not_utf8_are_escaped(tmp_path, monkeypatch):
@@ -141,10 +138,10 @@ def test_names_that_are_not_utf8_are_escaped(tmp_path, monkeypatch):
     assert r"run\udcff" in parse(page)[1]
 
 
-def test_mistakes_are_one_line(tmp_path, capsys):
+def test_usage_errors_are_one_line(tmp_path):
     good = make_run(tmp_path / "good")
     empty = make_run(tmp_path / "empty", steps=0)
-    for argv, code, message in (
+    for (folders, *flags), code, message in (
         ([""], 2, "--output_dir is missing"),
         ([f"{good},{good}/"], 2, "is named twice"),
         ([","], 1, "is not a run folder"),
@@ -152,10 +149,8 @@ def test_mistakes_are_one_line(tmp_path, capsys):
         ([f"{good},{empty}"], 1, "holds no record yet"),
         ([good, f"--output_file={good}/metrics.jsonl/x"], 1, "metrics.jsonl"),
     ):
-        assert run(*argv) == code
-        error = capsys.readouterr().err
+        error = refusal(t2t_report.main, f"--output_dir={folders}", *flags, code=code)
         assert message in error
-        assert error.count("\n") == 1
 
 
 @pytest.mark.integration

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from support.commands import refusal
 from t2t_lite.bin.t2t_trainer import COMMAND, configure, main
 from t2t_lite.training.config import TrainerConfig
 
@@ -16,12 +17,6 @@ _NEEDED = (
     "--data_dir=~/data",
     "--output_dir=runs/x",
 )
-
-
-def run(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        main(argv)
-    return end.value.code
 
 
 def test_flags_and_configuration_have_the_same_defaults():
@@ -64,15 +59,14 @@ def test_every_flag_arrives():
 
 
 @pytest.mark.parametrize("missing", range(len(_NEEDED)))
-def test_needed_flags(missing: int, capsys: pytest.CaptureFixture[str]):
-    assert run(*_NEEDED[:missing], *_NEEDED[missing + 1 :]) == 2
-    name = _NEEDED[missing].partition("=")[0]
-    assert f"error: {name} is missing: " in capsys.readouterr().err
+def test_needed_flags(missing):
+    error = refusal(main, *_NEEDED[:missing], *_NEEDED[missing + 1 :])
+    assert f"error: {_NEEDED[missing].partition('=')[0]} is missing: " in error
 
 
-def test_early_stopping_without_evaluations_is_refused(capsys):
-    assert run(*_NEEDED, "--schedule=train", "--eval_early_stopping_steps=100") == 2
-    assert "--schedule=train has none" in capsys.readouterr().err
+def test_early_stopping_without_evaluations_is_refused():
+    flags = "--schedule=train", "--eval_early_stopping_steps=100"
+    assert "--schedule=train has none" in refusal(main, *_NEEDED, *flags)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +95,7 @@ def test_early_stopping_without_evaluations_is_refused(capsys):
         ),
     ],
 )
-def test_mistakes_are_found_before_anything_starts(
-    word: str, message: str, capsys: pytest.CaptureFixture[str]
-):
-    assert run(*_NEEDED, word) == 2
-    error = capsys.readouterr().err
+def test_usage_errors_are_found_before_anything_starts(word, message):
+    error = refusal(main, *_NEEDED, word)
     assert message in error
     assert error.startswith("t2t-trainer: error: ")
-    assert error.count("\n") == 1

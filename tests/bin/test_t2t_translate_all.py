@@ -1,9 +1,11 @@
 """t2t-translate-all: which checkpoints translate into which files."""
 
+import functools
 import json
 
 import pytest
 
+from support.commands import exit_code, refusal
 from t2t_lite.bin import t2t_translate_all
 
 
@@ -19,10 +21,7 @@ def run_dir(tmp_path):
     return folder
 
 
-def run(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_translate_all.main(argv)
-    return end.value.code
+run = functools.partial(exit_code, t2t_translate_all.main)
 
 
 def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatch, capsys):
@@ -45,7 +44,7 @@ def test_every_checkpoint_translates_once_in_order(tmp_path, run_dir, monkeypatc
 
 
 @pytest.mark.parametrize("flag", ["model_dir", "source"])
-def test_the_run_and_the_text_are_needed(flag, run_dir, capsys):
+def test_the_run_and_the_text_are_needed(flag, run_dir):
     given = {"model_dir": run_dir, "source": "in.txt"}
-    assert run(*(f"--{name}={value}" for name, value in given.items() if name != flag)) == 2
-    assert f"--{flag} is missing" in capsys.readouterr().err
+    words = (f"--{name}={value}" for name, value in given.items() if name != flag)
+    assert f"--{flag} is missing" in refusal(t2t_translate_all.main, *words)

@@ -51,7 +51,7 @@ def test_the_page_is_the_table():
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_every_flag_stands_there_once(name: str):
+def test_every_flag_stands_there_once(name):
     names = [flag.name for flag in upstream_flags.flags_of(name)]
     assert len(names) == len(set(names))
 
@@ -70,7 +70,7 @@ def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
 @pytest.mark.parametrize(
     ("name", "flag"), flags(Treatment.HONOURED), ids=ids(flags(Treatment.HONOURED))
 )
-def test_honoured_flags_exist_with_t2ts_default(name: str, flag: upstream_flags.T2TFlag):
+def test_honoured_flags_exist_with_t2ts_default(name, flag):
     ours = command(name).flags[flag.name]
     same = (ours.default if ours.default != "" else None) == (
         flag.default if flag.default != "" else None
@@ -82,9 +82,7 @@ def test_honoured_flags_exist_with_t2ts_default(name: str, flag: upstream_flags.
 @pytest.mark.parametrize(
     ("name", "flag"), flags(Treatment.ACCEPTED), ids=ids(flags(Treatment.ACCEPTED))
 )
-def test_accepted_flags_warn_when_given(
-    name: str, flag: upstream_flags.T2TFlag, caplog: pytest.LogCaptureFixture
-):
+def test_accepted_flags_warn_when_given(name, flag, caplog):
     assert flag.name not in command(name).flags
     command(name).parse([])
     assert not caplog.messages
@@ -97,7 +95,7 @@ def test_accepted_flags_warn_when_given(
 @pytest.mark.parametrize(
     ("name", "flag"), flags(Treatment.REFUSED), ids=ids(flags(Treatment.REFUSED))
 )
-def test_refused_flags_say_what_to_do(name: str, flag: upstream_flags.T2TFlag):
+def test_refused_flags_say_what_to_do(name, flag):
     assert flag.name not in command(name).flags
     assert flag.note
     for word in (f"--{flag.name}", f"--{flag.name}=1", f"--no{flag.name}"):

@@ -5,40 +5,29 @@ import functools
 import gzip
 import io
 import os
-import pathlib
+import struct
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.archives import write_archive
 from t2t_lite.corpora.archives import iterate_member_lines, iterate_members, members, open_member
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.text import text_files
+from t2t_lite.text.bad_input import BadInput
 
 ARCHIVES = ["a.tar", "a.tgz", "a.tar.gz", "a.tar.bz2", "a.zip"]
 LINES = ["first", "", "a\u2028b\u0085c\x0bd\re", "last"]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 
 
-def make_archive(path: pathlib.Path, members: dict[str, bytes]) -> pathlib.Path:
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, contents in members.items():
-                archive.writestr(name, contents)
-        return path
-    compression = {".tar": "", ".bz2": "bz2"}.get(path.suffix, "gz")
-    with tarfile.open(path, f"w:{compression}") as archive:
-        for name, contents in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(contents)
-            archive.addfile(info, io.BytesIO(contents))
-    return path
-
-
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_member_is_read_wherever_it_lies_and_twice_side_by_side(tmp_path, name):
-    path = make_archive(tmp_path / name, {"x/a": TEXT, "x/b": b"other\n", "x/c": TEXT[::-1]})
+    path = write_archive(tmp_path / name, {"x/a": TEXT, "x/b": b"other\n", "x/c": TEXT[::-1]})
     both = zip(iterate_member_lines(path, "x/a"), iterate_member_lines(path, "x/a"), strict=True)
     assert list(both) == [(line, line) for line in LINES]
     assert list(iterate_member_lines(path, "x/b")) == ["other"]
@@ -67,20 +56,20 @@ def test_a_hard_link_to_nothing_is_an_error(tmp_path):
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
 @settings(max_examples=30, deadline=None)
-def test_lines_come_back(tmp_path_factory, lines):
+def test_lines_survive_a_round_trip(tmp_path_factory, lines):
     folder = tmp_path_factory.mktemp("archive")
     contents = b"".join(line.encode() + b"\n" for line in lines)
     if lines and lines[0].startswith("\ufeff"):
         lines[0] = lines[0][1:]
     for name in ("a.tgz", "a.zip"):
-        path = make_archive(folder / name, {"before": b"\xff" * 600, "text": contents})
+        path = write_archive(folder / name, {"before": b"\xff" * 600, "text": contents})
         assert list(iterate_member_lines(path, "text")) == lines
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
 @pytest.mark.parametrize(("member", "compress"), [("t.gz", gzip.compress), ("t.bz2", bz2.compress)])
 def test_a_compressed_member_is_decompressed(tmp_path, name, member, compress):
-    path = make_archive(tmp_path / name, {member: compress(TEXT), "z": b""})
+    path = write_archive(tmp_path / name, {member: compress(TEXT), "z": b""})
     assert list(iterate_member_lines(path, member)) == LINES
     assert list(iterate_member_lines(path, "z")) == []
 
@@ -89,7 +78,7 @@ def test_a_compressed_member_is_decompressed(tmp_path, name, member, compress):
 @pytest.mark.parametrize("read", [io.BufferedReader.read, io.BufferedReader.read1])
 def test_a_member_may_be_read_in_pieces_of_any_size(tmp_path, name, read):
     contents = os.urandom(2**18)
-    path = make_archive(tmp_path / name, {"a": contents, "b": contents})
+    path = write_archive(tmp_path / name, {"a": contents, "b": contents})
     for size in (2**16, 2**17, 2**20):
         with open_member(path, "b") as file:
             assert b"".join(iter(functools.partial(read, file, size), b"")) == contents
@@ -98,19 +87,21 @@ def test_a_member_may_be_read_in_pieces_of_any_size(tmp_path, name, read):
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_long_compressed_members_are_read_one_after_the_other(tmp_path, name):
     text = os.urandom(2**18).hex("\n", 64).encode()
-    path = make_archive(tmp_path / name, {"a.gz": gzip.compress(text), "b.bz2": bz2.compress(text)})
+    path = write_archive(
+        tmp_path / name, {"a.gz": gzip.compress(text), "b.bz2": bz2.compress(text)}
+    )
     for _, lines in iterate_members(path, (".gz", ".bz2")):
         assert list(lines) == text.decode().split("\n")
 
 
 def test_names_in_a_tar_may_begin_with_a_dot(tmp_path):
-    path = make_archive(tmp_path / "a.tgz", {"./x/a": TEXT})
+    path = write_archive(tmp_path / "a.tgz", {"./x/a": TEXT})
     assert list(iterate_member_lines(path, "x/a")) == LINES
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_missing_member_is_an_error_with_the_nearest_name(tmp_path, name):
-    path = make_archive(tmp_path / name, {"training/nc-v9.de-en.de": b"", "README": b""})
+    path = write_archive(tmp_path / name, {"training/nc-v9.de-en.de": b"", "README": b""})
     expected = (
         rf"{path}: none of its 2 members is 'nc-v9.de-en.de'; "
         "did you mean 'training/nc-v9.de-en.de'"
@@ -119,7 +110,7 @@ def test_a_missing_member_is_an_error_with_the_nearest_name(tmp_path, name):
         list(iterate_member_lines(path, "nc-v9.de-en.de"))
 
 
-def test_a_folder_is_no_text(tmp_path):
+def test_a_folder_is_not_text(tmp_path):
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
         folder = tarfile.TarInfo("x")
@@ -132,7 +123,7 @@ def test_a_folder_is_no_text(tmp_path):
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_cut_anywhere_is_an_error_that_names_archive_and_member(tmp_path, name):
     contents = "".join(f"line {i}, {i * i % 8191}\n" for i in range(3000)).encode()
-    whole = make_archive(tmp_path / name, {"text": contents}).read_bytes()
+    whole = write_archive(tmp_path / name, {"text": contents}).read_bytes()
     # The trailer of a tar file, and of a compressed one, may be missing: the member is whole.
     within = (
         len(whole) if name == "a.zip" else len(contents) if name == "a.tar" else len(whole) - 200
@@ -148,7 +139,7 @@ def test_an_archive_cut_anywhere_is_an_error_that_names_archive_and_member(tmp_p
 
 
 def test_wrong_bytes_in_a_member_are_an_error(tmp_path):
-    damaged = bytearray(make_archive(tmp_path / "a.zip", {"text": TEXT * 100}).read_bytes())
+    damaged = bytearray(write_archive(tmp_path / "a.zip", {"text": TEXT * 100}).read_bytes())
     damaged[60] ^= 0xFF
     (tmp_path / "a.zip").write_bytes(damaged)
     with pytest.raises(DataError, match=r"a\.zip:text, after line \d+: damaged or truncated"):
@@ -157,23 +148,23 @@ def test_wrong_bytes_in_a_member_are_an_error(tmp_path):
 
 @pytest.mark.parametrize("contents", [b"", gzip.compress(TEXT, mtime=0)[:-9]])
 def test_a_cut_gzip_inside_an_archive_is_an_error(tmp_path, contents):
-    path = make_archive(tmp_path / "a.tar", {"t.gz": contents})
+    path = write_archive(tmp_path / "a.tar", {"t.gz": contents})
     with pytest.raises(DataError, match=r"a\.tar:t\.gz, after line \d+: damaged or truncated"):
         list(iterate_member_lines(path, "t.gz"))
 
 
 def test_undecodable_bytes_are_named_by_archive_member_and_line(tmp_path):
-    path = make_archive(tmp_path / "a.tgz", {"text": b"good\nf\xfcr\n"})
+    path = write_archive(tmp_path / "a.tgz", {"text": b"good\nf\xfcr\n"})
     with pytest.raises(DataError, match=r"a\.tgz:text, line 2: byte 0xfc at column 2 is not UTF-8"):
         list(iterate_member_lines(path, "text"))
 
 
 def test_a_byte_order_mark_is_dropped(tmp_path):
-    path = make_archive(tmp_path / "a.zip", {"text": b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n"})
+    path = write_archive(tmp_path / "a.zip", {"text": b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n"})
     assert list(iterate_member_lines(path, "text")) == ["a", "\ufeffb"]
 
 
-def test_a_file_that_is_no_archive_or_is_not_there_is_an_error(tmp_path):
+def test_a_missing_file_or_one_that_is_not_an_archive_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"absent\.tgz:x: no such file"):
         list(iterate_member_lines(tmp_path / "absent.tgz", "x"))
     with pytest.raises(DataError, match=r"a\.rar: not the name of an archive"):
@@ -181,7 +172,7 @@ def test_a_file_that_is_no_archive_or_is_not_there_is_an_error(tmp_path):
 
 
 def test_reading_is_lazy_and_leaves_no_file_open(tmp_path):
-    path = make_archive(tmp_path / "a.tgz", {"text": b"first\n\xff\n"})
+    path = write_archive(tmp_path / "a.tgz", {"text": b"first\n\xff\n"})
     lines = iterate_member_lines(path, "text")
     assert next(lines) == "first"
     assert str(path) in open_files()
@@ -190,12 +181,12 @@ def test_reading_is_lazy_and_leaves_no_file_open(tmp_path):
 
 
 def open_files() -> set[str]:
-    return {os.path.realpath(link) for link in pathlib.Path("/proc/self/fd").iterdir()}
+    return {os.path.realpath(link) for link in os.scandir("/proc/self/fd")}
 
 
 @pytest.mark.parametrize("stored", ["./x/a", "x\\a", "x//a", ".\\x\\a"])
 def test_a_zip_archives_names_are_paths(tmp_path, stored):
-    path = make_archive(tmp_path / "a.zip", {"x/": b"", stored: TEXT})
+    path = write_archive(tmp_path / "a.zip", {"x/": b"", stored: TEXT})
     assert list(iterate_member_lines(path, "x/a")) == LINES
     assert members(path) == ["x/a"]
 
@@ -215,3 +206,113 @@ def test_the_contents_of_an_archive_say_how_it_is_compressed(tmp_path, name, mod
             info.size = 8
             packed.addfile(info, io.BytesIO(b"one\ntwo\n"))
     assert list(iterate_member_lines(path, "x.txt")) == ["one", "two"]
+
+
+def tar(path, members, kind="w:"):
+    with tarfile.open(path, kind) as archive:
+        for name, contents, type_ in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type = len(contents), type_
+            archive.addfile(info, io.BytesIO(contents))
+    return path
+
+
+def zipped(contents: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", contents)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [("a.txt", bytes), ("a.gz", gzip.compress), ("a.bz2", bz2.compress), ("a.zip", zipped)],
+)
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_file_without_line_ends_is_named_in_bounded_memory(
+    tmp_path, monkeypatch, name, compress, skip
+):
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 2**18)
+    path = tmp_path / name
+    path.write_bytes(compress(b"1\n2\n" + bytes(2**25)))
+    shown = f"{path}:a" if name == "a.zip" else f"{path}"
+    lines = (
+        iterate_member_lines(path, "a", BadInput(skip))
+        if name == "a.zip"
+        else text_files.iterate_lines(path, BadInput(skip))
+    )
+    assert [next(lines), next(lines)] == ["1", "2"]
+    tracemalloc.start()
+    with pytest.raises(DataError, match=f"^{shown}, line 3: longer than 262,144 bytes; expected"):
+        next(lines)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
+def test_an_encrypted_member_is_named(tmp_path):
+    path = tmp_path / "a.zip"
+    contents = bytearray(zipped(b"text\n"))
+    directory = contents.index(b"PK\x01\x02")
+    for flags in (6, directory + 8):
+        contents[flags] |= 1
+    path.write_bytes(contents)
+    for skip in (False, True):
+        with pytest.raises(DataError, match=rf"^{path}:a: encrypted; repack the archive without"):
+            list(iterate_member_lines(path, "a", BadInput(skip)))
+        with pytest.raises(DataError, match=rf"^{path}:a: encrypted"):
+            [list(lines) for _, lines in iterate_members(path, ("a",), BadInput(skip))]
+
+
+def test_an_unknown_method_is_named(tmp_path):
+    path = tmp_path / "a.zip"
+    contents = bytearray(zipped(b"text\n"))
+    directory = contents.index(b"PK\x01\x02")
+    for method in (8, directory + 10):
+        struct.pack_into("<H", contents, method, 93)
+    path.write_bytes(contents)
+    with pytest.raises(
+        DataError,
+        match=r"a\.zip:a: compressed with method 93; repack the archive with one of stored, "
+        "deflate, bzip2, lzma",
+    ):
+        list(iterate_member_lines(path, "a"))
+
+
+def test_a_name_in_a_zip_that_is_not_utf_8_is_an_error(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("ü", b"")
+    path.write_bytes(path.read_bytes().replace("ü".encode(), b"\xff\xff"))
+    with pytest.raises(DataError, match=r"a\.zip:a, after line 0: damaged or truncated"):
+        list(iterate_member_lines(path, "a"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+@pytest.mark.parametrize("before", [[], [("b", b"text\n", tarfile.REGTYPE)]])
+def test_a_large_header_of_an_archive_is_not_read_into_memory(tmp_path, kind, before):
+    path = tar(tmp_path / "a.tgz", [*before, ("x", bytes(2**25), kind)], "w:gz")
+    tracemalloc.start()
+    expected = r"the header of a member has 33,554,432 bytes; at most 32,768 are expected"
+    with pytest.raises(DataError, match=rf"damaged or truncated \({expected}\)"):
+        list(iterate_member_lines(path, "a"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
+def test_headers_that_follow_each_other_without_end_do_not_overflow(tmp_path):
+    path = tar(tmp_path / "a.tar", [("x", b"name\0", tarfile.GNUTYPE_LONGNAME)] * 2000)
+    with pytest.raises(DataError, match=r"a\.tar:a, after line 0: damaged or truncated"):
+        list(iterate_member_lines(path, "a"))
+
+
+def test_invalid_numbers_of_a_sparse_member_are_an_error(tmp_path):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("a")
+        info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+        info.size = 512
+        archive.addfile(info, io.BytesIO(b"many\n" + bytes(507)))
+    with pytest.raises(DataError, match=r"a\.tar:a, after line 0: damaged or truncated"):
+        list(iterate_member_lines(path, "a"))

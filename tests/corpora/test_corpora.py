@@ -1,17 +1,16 @@
 import bz2
 import gzip
 import hashlib
-import io
 import logging
 import pathlib
-import tarfile
-import zipfile
 from xml.sax import saxutils
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.archives import write_archive
+from support.texts import pairs_of
 from t2t_lite.corpora import corpora
 from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError, UserError
@@ -41,7 +40,7 @@ def test_line_n_of_one_file_meets_line_n_of_the_other(tmp_path_factory, pairs):
     (folder / "a").write_bytes(("\n".join(sources) + end).encode())
     (folder / "b").write_bytes(("\n".join(targets) + "\n").encode())
     found = corpora.aligned_pairs(folder / "a", folder / "b")
-    assert [(sample["inputs"], sample["targets"]) for sample in found] == pairs
+    assert pairs_of(found) == pairs
 
 
 def test_reads_compressed_files_and_strips_white_space(write):
@@ -116,7 +115,7 @@ def local(path: pathlib.Path) -> RemoteFile:
 
 
 def pairs(corpus: corpora.Corpus, folder: pathlib.Path) -> list[tuple[str, str]]:
-    return [(sample["inputs"], sample["targets"]) for sample in corpus.pairs(str(folder))]
+    return pairs_of(corpus.pairs(str(folder)))
 
 
 def test_a_corpus_fetches_what_is_missing_when_its_pairs_are_asked_for(write, tmp_path):
@@ -151,16 +150,17 @@ def archive(tmp_path) -> RemoteFile:
     seg = "<doc>\n<seg id='1'>A &amp; B</seg>\n<seg id='2'>\u0085C\u2028D</seg>\n</doc>\n"
     src = "<src><p><seg id='1'>A &amp;</seg></p><p><seg id='2'>B</seg></p></src>"
     tmx = "<tmx><body>\n<tu><tuv lang='de'><seg>x</seg></tuv><tuv lang='en'><seg>y</seg></tuv></tu>"
-    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as file:
-        file.writestr("test/src.en.sgm", seg)
-        file.writestr("test/ref.de.sgm.gz", gzip.compress(seg.replace("A", "Ä").encode()))
-        file.writestr("news.all.xml", f"<set><doc>{src}{src.replace('src', 'ref')}</doc></set>")
-        file.writestr("news.src.xml.gz", gzip.compress(f"<set><doc>{src}</doc></set>".encode()))
-        file.writestr("c.tsv", "id\tdrei\tthree\r\nid\tvier\tfour\r\n")
-        file.writestr("c.tmx", f"{tmx}</body></tmx>")
-        file.writestr("three.txt", "1\n2\n3\n")
-        file.writestr("two.txt", "\n2\n")
-    return local(tmp_path / "archive.zip")
+    members = {
+        "test/src.en.sgm": seg,
+        "test/ref.de.sgm.gz": gzip.compress(seg.replace("A", "Ä").encode()),
+        "news.all.xml": f"<set><doc>{src}{src.replace('src', 'ref')}</doc></set>",
+        "news.src.xml.gz": gzip.compress(f"<set><doc>{src}</doc></set>".encode()),
+        "c.tsv": "id\tdrei\tthree\r\nid\tvier\tfour\r\n",
+        "c.tmx": f"{tmx}</body></tmx>",
+        "three.txt": "1\n2\n3\n",
+        "two.txt": "\n2\n",
+    }
+    return local(write_archive(tmp_path / "archive.zip", members))
 
 
 def test_xml_members(archive, tmp_path):
@@ -183,11 +183,8 @@ def test_sgm_tsv_and_tmx_members(archive, tmp_path):
 
 def test_a_long_tmx_member_of_a_tar(tmp_path):
     unit = "<tu><tuv lang='de'><seg>x</seg></tuv><tuv lang='en'><seg>y</seg></tuv></tu>\n"
-    contents = f"<tmx><body>\n{unit * 2000}</body></tmx>".encode()
-    with tarfile.open(tmp_path / "c.tgz", "w:gz") as file:
-        info = tarfile.TarInfo("c.tmx")
-        info.size = len(contents)
-        file.addfile(info, io.BytesIO(contents))
+    contents = f"<tmx><body>\n{unit * 2000}</body></tmx>"
+    write_archive(tmp_path / "c.tgz", {"c.tmx": contents})
     corpus = TmxCorpus("x", Text(local(tmp_path / "c.tgz"), "c.tmx"), languages=("en", "de"))
     assert pairs(corpus, tmp_path) == [("y", "x")] * 2000
 
@@ -292,7 +289,7 @@ def test_the_separators_of_newstest2009_stay_inside_its_lines(shared_data, newst
     assert found == [line.strip() for line in newstest["de"]]
 
 
-def test_a_news_set_comes_back_from_sgm(newstest, tmp_path):
+def test_a_news_set_survives_sgm(newstest, tmp_path):
     for language, lines in newstest.items():
         segs = (
             f"<seg id='{number}'>{saxutils.escape(line)}</seg>\n"
@@ -304,7 +301,7 @@ def test_a_news_set_comes_back_from_sgm(newstest, tmp_path):
     assert pairs(AlignedCorpus("c", *texts), tmp_path) == stripped_pairs(newstest)
 
 
-def test_a_news_set_comes_back_from_tmx(newstest, tmp_path):
+def test_a_news_set_survives_tmx(newstest, tmp_path):
     units = (
         f"<tu><tuv xml:lang='en'><seg>{saxutils.escape(source)}</seg></tuv>"
         f"<tuv xml:lang='de'><seg>{saxutils.escape(target)}</seg></tuv></tu>\n"

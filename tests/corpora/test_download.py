@@ -160,7 +160,7 @@ def test_another_hash_is_an_error(upstream, target):
     assert left(target) == []
 
 
-def test_it_goes_on_where_the_connection_broke(upstream, target):
+def test_it_resumes_where_the_connection_broke(upstream, target):
     upstream.breaks_after = 6_000
     download.download(upstream.url, target)
     assert upstream.requests == ["", "bytes=6000-"]
@@ -177,7 +177,7 @@ def test_a_part_that_ends_before_the_file_is_not_its_end(upstream, target, known
     assert target.read_bytes() == CONTENTS
 
 
-def test_it_goes_on_in_a_later_call(upstream, target):
+def test_it_resumes_in_a_later_call(upstream, target):
     upstream.breaks_after = 3_000
     with pytest.raises(UserError, match=r"ended after 6000 of 10000 .* resume at byte 6000, or"):
         download.download(upstream.url, target)
@@ -190,7 +190,7 @@ def test_it_goes_on_in_a_later_call(upstream, target):
 
 
 @pytest.mark.parametrize("if_range", [True, False])
-def test_a_file_that_has_changed_meanwhile_is_fetched_from_its_start(upstream, target, if_range):
+def test_a_file_that_has_changed_is_fetched_from_its_start(upstream, target, if_range):
     upstream.breaks_after = 3_000
     with pytest.raises(UserError):
         download.download(upstream.url, target)
@@ -210,7 +210,7 @@ def test_a_file_that_has_become_shorter_is_fetched_from_its_start(upstream, targ
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_server_without_ranges_or_versions_starts_anew(upstream, target, ranges):
+def test_a_server_without_ranges_or_versions_starts_over(upstream, target, ranges):
     upstream.ranges = ranges
     upstream.version = "" if ranges else '"1"'
     upstream.breaks_after = 3_000

@@ -1,6 +1,8 @@
 """Segments are read in order; errors in malformed markup name file and line."""
 
+import contextlib
 import io
+import time
 import tracemalloc
 from collections.abc import Sequence
 from xml.sax import saxutils
@@ -9,14 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_lite.corpora.segments import (
-    sgm_segments,
-    tmx_pairs,
-    tsv_pairs,
-    xml_pairs,
-    xml_segments,
-)
+from t2t_lite.corpora import segments
+from t2t_lite.corpora.segments import sgm_segments, tmx_pairs, tsv_pairs, xml_pairs, xml_segments
 from t2t_lite.errors import DataError
+from t2t_lite.text.bad_input import UNREADABLE, BadInput
+from t2t_lite.text.text_files import raw_pieces
 
 HEAD = '<refset setid="newstest2014" srclang="any" trglang="de">\n<doc docid="1">\n<p>\n'
 TAIL = "</p>\n</doc>\n</refset>\n"
@@ -46,7 +45,7 @@ def unit(*variants: tuple[str, str]) -> str:
 
 
 @given(st.lists(words))
-def test_sgm_segments_come_back_in_order(texts):
+def test_sgm_segments_keep_their_order(texts):
     segs = (f'<seg id="{i}">{saxutils.escape(text)}</seg>\n' for i, text in enumerate(texts, 1))
     assert sgm(HEAD + "".join(segs) + TAIL) == texts
 
@@ -90,7 +89,7 @@ def test_an_unclosed_sgm_segment_is_named_by_its_line(text, line):
 
 
 @given(st.lists(st.tuples(words, words)))
-def test_tmx_pairs_come_back_in_order(pairs):
+def test_tmx_pairs_keep_their_order(pairs):
     units = (
         unit(("en", saxutils.escape(source)), ("de", saxutils.escape(target)))
         for source, target in pairs
@@ -168,7 +167,7 @@ def part(tag: str, texts: Sequence[str], first: int = 1) -> str:
 
 
 @given(st.lists(st.lists(st.tuples(words, words))), st.integers(1, 50))
-def test_an_xml_test_set_comes_back(documents, size):
+def test_an_xml_test_set_survives_a_round_trip(documents, size):
     sides = [([source for source, _ in doc], [target for _, target in doc]) for doc in documents]
     data = xml(*(part("src", sources) + part("ref", targets) for sources, targets in sides))
     pieces = (data[start : start + size] for start in range(0, len(data), size))
@@ -196,7 +195,7 @@ def test_segments_belong_together_by_their_ids(document, pairs):
     assert found == [*map(tuple, pairs), ("next", "")]
 
 
-def test_one_side_of_an_xml_test_set_has_a_file_of_its_own():
+def test_one_side_of_an_xml_test_set_may_have_its_own_file():
     for tag in ("src", "ref"):
         data = xml(part(tag, ["A", ""]), part("hyp", ["no"]), part(tag, ["B"]))
         assert list(xml_segments([data], "f.xml")) == ["A", "", "B"]
@@ -225,3 +224,131 @@ def test_tsv_columns_are_counted_from_0_and_blank_lines_are_empty(columns, pairs
 def test_a_tsv_line_with_too_few_columns_is_named():
     with pytest.raises(DataError, match=r"f\.tsv, line 2: 1 columns; at least 2 needed"):
         list(tsv_pairs(["a\tb", "c"], "f.tsv", (0, 1)))
+
+
+# ---- markup without end, in linear time and bounded memory
+
+
+@contextlib.contextmanager
+def within(seconds: float):
+    start = time.thread_time()
+    yield
+    assert time.thread_time() - start < seconds
+
+
+def tmx_of(contents: bytes, bad: BadInput | None = None) -> list[tuple[str, str]]:
+    opened = contextlib.nullcontext(io.BufferedReader(io.BytesIO(contents)))
+    pieces = raw_pieces(opened, "f.tmx")
+    return list(tmx_pairs(pieces, "f.tmx", ("en", "de"), bad or BadInput()))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["<seg>open", *["x" * 50] * 100_000],
+        ["<seg " + "x" * 10**6, *["x" * 50] * 50_000],
+        ["<seg>" + "</seg " * 10_000] * 10 + ["<seg>"],
+    ],
+)
+def test_an_unclosed_segment_is_found_in_linear_time(lines):
+    with within(5), pytest.raises(DataError, match=r"f\.sgm, line \d+: <seg> without </seg>"):
+        list(sgm_segments(lines, "f.sgm"))
+
+
+def test_many_unclosed_segments_keep_their_places():
+    with within(5):
+        found = list(sgm_segments(["<seg>a"] * 50_000 + ["</seg>"], "f.sgm", BadInput(skip=True)))
+    assert found == [UNREADABLE] * 49_999 + ["a"]
+
+
+def test_an_endless_segment_is_held_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(segments, "_MAX_SEGMENT", 1000)
+    bad = BadInput(skip=True)
+    lines = ["<seg>", *["x" * 100] * 20, "</seg>", "<seg>good</seg>"]
+    assert list(sgm_segments(lines, "f.sgm", bad)) == [UNREADABLE, "good"]
+    assert bad.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["<seg", "id=1", ">a</seg", "><seg>b</seg  >"], ["a", "b"]),
+        (["</seg><seg>a</seg></seg>"], ["a"]),
+        (["<seg>a <segment> b</seg>"], ["a <segment> b"]),
+        (["<seg>&#xD800; &#" + "9" * 5000 + "; &#1114112;</seg>"], None),
+    ],
+)
+def test_odd_sgm(lines, found):
+    texts = list(sgm_segments(lines, "f.sgm"))
+    "".join(texts).encode()
+    assert found is None or texts == found
+
+
+def test_a_run_of_spaces_takes_linear_time():
+    with within(2):
+        assert list(sgm_segments(["<seg>a" + " " * 10**6 + "b</seg>"], "f")) == [
+            "a" + " " * 10**6 + "b"
+        ]
+
+
+UNIT = (
+    b"<tu><tuv lang='en'><seg>%s</seg></tuv><tuv lang='de'><seg>b</seg></tuv><tuv/><tuv lang='en'>"
+    b"<seg>no</seg></tuv></tu>"
+)
+
+
+def test_a_segment_nested_3000_deep_is_read():
+    nested = b"<hi>" * 3000 + b"a" + b"</hi>" * 3000
+    assert tmx_of(b"<tmx><body>" + UNIT % nested + b"</body></tmx>") == [("a", "b")]
+
+
+def test_nesting_without_end_is_named():
+    with pytest.raises(
+        DataError, match=r"f\.tmx, after line 0: elements nested more than 10,000 deep"
+    ):
+        tmx_of(b"<tmx>\n" + b"<a>" * 10**6)
+
+
+@pytest.mark.parametrize("start", [b"<!-- ", b"<tu a='", b"<?pi ", b"<", b"<!DOCTYPE a [\n"])
+def test_markup_that_never_ends_is_named_in_linear_time(start):
+    with within(5), pytest.raises(DataError, match=r"f\.tmx, .*1,048,576 bytes|not well"):
+        tmx_of(b"<tmx>\n"[: 0 if b"DOCTYPE" in start else None] + start + b"x\n" * 5_000_000)
+
+
+def test_a_segment_that_never_ends_is_named(monkeypatch):
+    monkeypatch.setattr(segments, "_MAX_SEGMENT", 2**20)
+    with within(5), pytest.raises(DataError, match="a segment of more than 1,048,576 characters"):
+        tmx_of(b"<tmx><body><tu><tuv lang='en'><seg>" + b"x\n" * 2_000_000)
+
+
+def test_entities_that_multiply_are_refused():
+    entities = [b'<!ENTITY e0 "aaaaaaaaaa">']
+    entities += [b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10) for i in range(1, 12)]
+    head = b"<!DOCTYPE tmx [" + b"".join(entities) + b"]>"
+    with within(5), pytest.raises(DataError, match=r"not well-formed XML .*amplification"):
+        tmx_of(head + b"<tmx><body>" + UNIT % b"&e11;" + b"</body></tmx>")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "shift_jis", "utf-7"])
+def test_an_encoding_that_cannot_be_read_is_named(encoding):
+    with pytest.raises(DataError, match=r"f\.tmx, line 1: not well-formed XML \(.*encoding"):
+        tmx_of(f'<?xml version="1.0" encoding="{encoding}"?><tmx/>'.encode())
+
+
+def test_a_file_on_one_line_is_read_in_memory_that_does_not_grow():
+    contents = b"<tmx><body>" + UNIT % b"a" * 10_000 + b"</body></tmx>"
+    opened = contextlib.nullcontext(io.BufferedReader(io.BytesIO(contents)))
+    tracemalloc.start()
+    count = sum(1 for _ in tmx_pairs(raw_pieces(opened, "f"), "f", ("en", "de")))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 10_000
+    assert peak < 2**21
+
+
+def test_units_before_the_fault_are_used():
+    good = UNIT % b"a"
+    bad = BadInput(skip=True)
+    contents = b"<tmx><body>" + good * 3 + b"<a>" * 20_000
+    assert tmx_of(contents, bad) == [("a", "b")] * 3
+    assert bad.cuts == 1

@@ -89,7 +89,7 @@ def test_an_error_before_the_units_is_counted_and_all_units_are_read():
     assert bad.skipped == 1
 
 
-def test_what_looks_like_a_unit_and_is_none_stays_text():
+def test_text_that_only_looks_like_a_unit_stays_text():
     inner = "<![CDATA[x <tu> y]]>"
     text = HEAD.format("utf-8") + unit(inner) + f"<!-- {unit('old')} -->" + unit("b") + END
     found, bad = read(text.encode())

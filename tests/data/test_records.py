@@ -197,3 +197,10 @@ def test_memory_of_shuffling_does_not_grow_with_the_file(tmp_path):
         tracemalloc.stop()
     assert peaks[1] < 2 * peaks[0]
     assert peaks[1] < 4 * 2**17  # a piece, the objects around its records, and the open files
+
+
+def test_a_record_that_claims_to_be_huge_is_not_believed(tmp_path):
+    for length in (2**40, 2**63 + 1):
+        (tmp_path / "a").write_bytes(records._header(length) + b"x")
+        with pytest.raises(DataError, match="a, record 1: damaged or truncated file"):
+            list(records.read_examples([tmp_path / "a"]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code
 from support.small_models import ByHand, make_decided, set_logits
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder, t2t_exporter
@@ -312,9 +313,7 @@ def test_the_command_fails_and_names_line_checkpoint_and_weight(tmp_path, capsys
     (tmp_path / "in").write_text("\none\n")
     flags = [f"--decode_from_file={tmp_path}/in", f"--decode_to_file={tmp_path}/out"]
     flags += [f"--output_dir={run.folder}", "--decode_hparams=beam_size=2,extra_length=4"]
-    with pytest.raises(SystemExit) as end:
-        t2t_decoder.main(flags)
-    assert end.value.code == 1
+    assert exit_code(t2t_decoder.main, *flags) == 1
     error = capsys.readouterr().err.splitlines()[-1]
     assert f"{tmp_path}/in, line 2: {run.folder}/model.ckpt-9 outputs NaN" in error
     assert re.search(rf"its weight \S+/{name} is not finite", error)

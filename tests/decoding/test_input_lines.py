@@ -5,6 +5,7 @@ import types
 import pytest
 
 from t2t_lite.decoding import input_lines
+from t2t_lite.decoding import input_lines as decoder_lines
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.input_lines import InputLine, InputLines
 from t2t_lite.errors import DataError
@@ -121,3 +122,16 @@ def test_a_pipe_that_is_named_like_a_file_is_refused(tmp_path):
     rows = InputLines(DecoderConfig(decode_from_file=str(tmp_path / "fifo")))
     with pytest.raises(DataError, match=r"fifo is not a regular file: .*--decode_from_file=-"):
         rows.count()
+
+
+def test_standard_input_without_line_ends_is_an_error(monkeypatch):
+    monkeypatch.setattr(decoder_lines, "MAX_LINE_BYTES", 100)
+    read, write = os.pipe()
+    with open(write, "wb") as file:
+        file.write(b"1\n2\n" + bytes(200))
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(fileno=lambda: read))
+    found = iter(decoder_lines._StandardInput())
+    assert [next(found), next(found)] == [b"1\n", b"2\n"]
+    with pytest.raises(DataError, match="standard input, line 3: longer than"):
+        next(found)
+    os.close(read)

@@ -26,7 +26,7 @@ def names() -> list[str]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_public_name_is_on_the_page_and_has_a_docstring(pages, name: str):
+def test_every_public_name_is_on_the_page_and_has_a_docstring(pages, name):
     table = pages["api.md"].text.partition("\n## Names\n")[2]
     first_cells = re.findall(r"^\| (.*?) \|", table, re.M)
     assert f"`{name}`" in " ".join(first_cells)
@@ -43,7 +43,7 @@ def reference():
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", [name for name in names() if not name.startswith("__")])
-def test_the_reference_finds_every_public_name(reference, name: str):
+def test_the_reference_finds_every_public_name(reference, name):
     """Lazy names, too, must show in the source."""
     assert reference[name].has_docstring
 

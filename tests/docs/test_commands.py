@@ -43,7 +43,7 @@ def check_names(flags: dict) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_parse_and_name_what_is_registered(pages, name: str):
+def test_commands_parse_and_name_what_is_registered(pages, name):
     found = 0
     for code in bash(pages, name):
         for program, *words in command_lines(code):
@@ -55,7 +55,7 @@ def test_commands_parse_and_name_what_is_registered(pages, name: str):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_in_sentences_parse(pages, name: str):
+def test_commands_in_sentences_parse(pages, name):
     text = re.sub(r"^```.*?^```", "", pages[name].text, flags=re.M | re.S)
     for line in re.findall(r"`(t2t-[a-z-]+ [^`]+)`", text):
         program, *words = shlex.split(line)
@@ -66,7 +66,7 @@ def test_commands_in_sentences_parse(pages, name: str):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_benchmarks_exist_and_know_their_flags(pages, name: str):
+def test_benchmarks_exist_and_know_their_flags(pages, name):
     text = " ".join(
         [*bash(pages, name), *re.findall(r"`(python benchmarks/[^`]+)`", pages[name].text)]
     )
@@ -103,7 +103,7 @@ def test_the_pods_of_kubernetes_get_flags_that_exist(pages):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_flags_in_sentences_exist(pages, name: str):
+def test_flags_in_sentences_exist(pages, name):
     if name == "flags.md":  # T2T's flags: tests/bin/test_t2t_flags.py
         return
     commands = [path.stem for path in (ROOT / "bin").glob("t2t_*.py")]

@@ -20,7 +20,7 @@ def anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_relative_links(pages, name: str):
+def test_relative_links(pages, name):
     page = pages[name]
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.text):
         file, _, anchor = target.partition("#")
@@ -30,7 +30,7 @@ def test_relative_links(pages, name: str):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_files_that_pages_name_exist(pages, name: str):
+def test_files_that_pages_name_exist(pages, name):
     for path in re.findall(r"\b(?:tests|benchmarks|t2t_lite)/[\w/]+\.py", pages[name].text):
         assert (ROOT / path).exists(), path
 

@@ -60,7 +60,7 @@ def test_classification(pages, shell, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("heading", ["A problem", "A model"])
-def test_extensions(pages, shell, tmp_path, heading: str):
+def test_extensions(pages, shell, tmp_path, heading):
     write_package(tmp_path, pages["extending.md"].block(heading, "python").code)
     assert _BLEU.search(shell(pages["extending.md"].block(heading, "bash").code))
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from support import small_runs
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.export import saved_model
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text import vocabularies
 from t2t_lite.text.text_encoder import VocabType
@@ -34,16 +34,11 @@ def make_run(tmp_path_factory) -> Callable[[str, str], run_folder.RunFolder]:
         folder = tmp_path_factory.mktemp(model)
         hparams_set, small = _MODELS[model]
         _build_vocabulary(registry.problem(problem), folder / "data")
-        flags = {
-            "output_dir": str(folder / "run"),
-            "data_dir": str(folder / "data"),
-            "problem": problem,
-            "model": model,
-            "hparams_set": hparams_set,
-        }
-        hparams = registry.hparams(hparams_set)
-        hparams = hparams.copy(num_hidden_layers=1, hidden_size=16, max_length=40, **small)
-        run = run_folder.create_run(flags, hparams, flags["data_dir"])
+        sizes = {"num_hidden_layers": 1, "hidden_size": 16, "max_length": 40, **small}
+        places = {"folder": folder / "run", "data_dir": folder / "data"}
+        run = small_runs.make_run(
+            **places, problem=problem, model=model, hparams_set=hparams_set, **sizes
+        )
         _save_noise(run)
         return run
 
@@ -72,5 +67,4 @@ def _save_noise(run: run_folder.RunFolder) -> None:
     for i, variable in enumerate(model.trainable_variables):
         noise = np.random.RandomState(i).normal(size=variable.shape)
         variable.assign(noise * 2.0 / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
-    checkpoint.write(str(run.folder / f"{checkpoint_files.CHECKPOINT_NAME}-7"))
+    small_runs.save_weights(run.folder, model)

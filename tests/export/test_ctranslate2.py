@@ -9,9 +9,8 @@ import sys
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from support import t2t_weights
+from support import small_runs, t2t_weights
 from support.instructions import products_of_8_bits_saturate
 from support.rounding import UNIT, assert_close, relative_bound
 from support.terms import log_prob_terms
@@ -217,6 +216,18 @@ def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
     assert error < bound * np.std(model(features))
 
 
+@pytest.mark.parametrize(
+    ("model", "problem", "message"),
+    [
+        ("transformer_encoder", "sentiment_imdb_characters", "TransformerClassifier: CTranslate2 "),
+        ("attention_lm", "text2self_tmpdir_bpe", "a language model: the export for CTranslate2"),
+    ],
+)
+def test_other_models_are_refused(make_run, model, problem, message):
+    with pytest.raises(UserError, match=message):
+        exporter.convert(make_run(model, problem).build_model())
+
+
 def test_what_ctranslate2_does_not_know_is_refused_by_name():
     for changes, message in (
         ({"layer_postprocess_sequence": "dan"}, "layer_postprocess_sequence='dan'"),
@@ -240,21 +251,14 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
     folder = tmp_path_factory.mktemp("run")
     data_dir = folder / "data"
     registry.problem("export_test_pieces").build_vocab(str(data_dir), "")
-    flags = {
-        "output_dir": str(folder / "run"),
-        "problem": "export_test_pieces",
-        "model": "transformer",
-        "hparams_set": "transformer_tiny",
-    }
-    hparams = registry.hparams("transformer_tiny").copy(pos="emb", max_length=40)
-    run = run_folder.create_run(flags, hparams, str(data_dir))
+    names = {"problem": "export_test_pieces", "hparams_set": "transformer_tiny"}
+    run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, pos="emb", max_length=40)
     keras.utils.set_random_seed(8)
     model = run.build_model()
     table = keras.ops.convert_to_numpy(model.decoder.position.table).copy()
     table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
     model.decoder.position.table.assign(table)
-    step = tf.Variable(7, dtype=tf.int64)
-    tf.train.Checkpoint(model=model, step=step).write(str(run.folder / "model.ckpt-7"))
+    small_runs.save_weights(run.folder, model)
     return run
 
 

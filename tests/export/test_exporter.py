@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.commands import exit_code
 from t2t_lite.bin.t2t_exporter import main
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2, keras_archive, saved_model
@@ -29,9 +30,7 @@ def test_each_format_is_written_of_the_named_checkpoint(
     monkeypatch.chdir(tmp_path)
     opened = make_run("transformer", "text2text_tmpdir_bpe")
     run = [f"--output_dir={opened.folder}", "--checkpoint_path=7"]
-    with pytest.raises(SystemExit) as end:
-        main([*run, "--export_dir=exports", *flags])
-    assert end.value.code == 0
+    assert exit_code(main, *run, "--export_dir=exports", *flags) == 0
     ((given_run, checkpoint, *others),) = calls
     assert given_run.folder == opened.folder
     assert checkpoint == f"{opened.folder}/model.ckpt-7"

@@ -14,7 +14,7 @@ from t2t_lite.export.graph_text import (
     source_text,
     valid_text,
 )
-from t2t_lite.text.text_encoder import ByteTextEncoder
+from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder
 
 ENCODER = ByteTextEncoder()
 TOKENIZER = graph_tokenizer(ENCODER)
@@ -76,3 +76,11 @@ def test_ids_as_text(rows):
 def test_problems_whose_text_is_more_than_text():
     assert is_plain_text(registry.problem("translate_ende_wmt_characters"))
     assert not is_plain_text(registry.problem("wsj_parsing"))
+
+
+def test_labels_in_a_graph():
+    encoder = ClassLabelEncoder(["not entailed", "entailed"])
+    labels = graph_tokenizer(encoder)
+    ids = labels.tokenize(tf.constant(["entailed", "", "not entailed"]))
+    assert ids.to_list() == [[3], [], [2]]
+    assert labels.detokenize(ids).numpy().tolist() == [b"entailed", b"", b"not entailed"]

@@ -11,6 +11,7 @@ import types
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code
 from support.rounding import relative_bound
 from support.terms import log_prob_terms
 from t2t_lite.bin.t2t_query_server import main
@@ -73,9 +74,8 @@ def ask(server, monkeypatch, capsys):
     def run(*flags, lines=()):
         stdin = io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(SystemExit) as end:
-            main([f"--server=127.0.0.1:{server.server_port}", *flags])
-        return end.value.code, *capsys.readouterr()
+        code = exit_code(main, f"--server=127.0.0.1:{server.server_port}", *flags)
+        return code, *capsys.readouterr()
 
     return run
 

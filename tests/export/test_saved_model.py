@@ -1,6 +1,8 @@
 """Exported searches output what the decoder outputs, in a process with only TensorFlow."""
 
+import importlib
 import json
+import math
 import subprocess
 import sys
 
@@ -59,12 +61,7 @@ for question in json.load(sys.stdin):
 print(json.dumps(answers))
 """
 CASES = [
-    (
-        "transformer",
-        "text2text_tmpdir_bpe",
-        "extra_length=10,return_beams=true,batch_size=4",
-        True,
-    ),
+    ("transformer", "text2text_tmpdir_bpe", "extra_length=10,return_beams=true,batch_size=4", True),
     pytest.param(
         "lstm_seq2seq_attention",
         "translate_ende_wmt_characters",
@@ -282,3 +279,56 @@ class TestVersions:
         with pytest.raises(UserError, match="gone does not exist"):
             saved_model.export(self.run, "gone", str(tmp_path), DecodeHParams())
         assert not self.names(tmp_path)
+
+
+# ---- classifiers and language models
+
+TEXTS = ["plain words", "", "  no break\u2003", "many words " * 6, "日本"]
+
+
+@pytest.mark.integration
+def test_a_classifier_gives_the_labels_that_the_decoder_gives(make_run, tmp_path):
+    run = make_run("transformer_encoder", "sentiment_imdb_characters")
+    export(run, tmp_path, "beam_size=2,extra_length=0,return_beams=true")
+    hparams = DecodeHParams.of(run.problem, "beam_size=2,extra_length=0,return_beams=true")
+    decoder = Decoder.from_run(run, hparams=hparams)
+    wanted = decoder.decode(decoder.text.encode(TEXTS))
+    translate = tf.saved_model.load(tmp_path / "translate" / "1").signatures["serving_default"]
+    found = translate(inputs=tf.constant(TEXTS))
+    terms = log_prob_terms(decoder.model, max(len(text.encode()) for text in TEXTS) + 1)
+    labels = set()
+    for row, scores, beams in zip(found["outputs"], found["scores"], wanted, strict=True):
+        texts = [text.decode() for text in row.numpy() if text]
+        assert texts == [hypothesis.output.text for hypothesis in beams]
+        if beams:
+            assert_close(scores, [h.score for h in beams], terms)
+            assert_close(sum(math.exp(h.score) for h in beams), 1.0, terms)
+        labels.update(texts)
+    assert labels == {"neg", "pos"}
+
+
+@pytest.mark.integration
+def test_a_language_model_continues_prompts_as_the_decoder_does(make_run, tmp_path):
+    importlib.import_module("tensorflow_text")  # the operations of the text signature
+    run = make_run("attention_lm", "text2self_tmpdir_bpe")
+    export(run, tmp_path, "beam_size=2,extra_length=4,return_beams=true")
+    hparams = DecodeHParams.of(run.problem, "beam_size=2,extra_length=4,return_beams=true")
+    decoder = Decoder.from_run(run, hparams=hparams)
+    sources = decoder.text.encode(TEXTS)
+    wanted = decoder.decode(sources)
+    assert {len(beams[0].ids) for beams in wanted} != {0}
+
+    translate = tf.saved_model.load(tmp_path / "translate" / "1").signatures["serving_default"]
+    found = translate(inputs=tf.constant(TEXTS))
+    for row, beams in zip(found["outputs"], wanted, strict=True):
+        assert [text.decode() for text in row.numpy()] == [h.output.text for h in beams]
+    scores = [[hypothesis.score for hypothesis in beams] for beams in wanted]
+    steps = max(len(source.prefix) for source in sources) + 4  # and `extra_length`
+    assert_close(found["scores"], scores, terms=steps * log_prob_terms(decoder.model, steps))
+
+    ids = tf.saved_model.load(tmp_path / "ids" / "1").signatures["serving_default"]
+    rows = padded([list(source.prefix) for source in sources])
+    for row, beams in zip(ids(inputs=tf.constant(rows))["outputs"].numpy(), wanted, strict=True):
+        assert [id_ for id_ in row[0].tolist() if id_] == beams[0].ids
+    readme = (tmp_path / "translate" / "1" / "README.md").read_text()
+    assert "a prompt, perhaps empty" in readme

@@ -1,5 +1,6 @@
 """Generation with Beam writes the same files as the local generator, on any file system."""
 
+import functools
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 import t2t_lite.generation
+from support.commands import exit_code
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
@@ -127,10 +129,7 @@ def test_several_workers_make_the_files_of_the_local_way(tmp_path, cls, clean):
     assert sum(name.startswith("small-") for name in expected) == 7
 
 
-def command(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_datagen.main(argv)
-    return end.value.code
+command = functools.partial(exit_code, t2t_datagen.main)
 
 
 def test_worker_processes_make_the_files_of_the_local_way(tmp_path):

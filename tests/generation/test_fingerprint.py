@@ -379,3 +379,20 @@ def test_what_is_downloaded_is_noted(tmp_path):
         "train": 2,
         "dev": 2,
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        json.dumps({"all": []}),
+        json.dumps({"all": {"sources": {}, "options": [], "vocabulary": {}, "versions": {}}}),
+        "\0",
+        '{"all": {"sources": {}, "' + "x" * 10**6 + '": 1}}',
+    ],
+)
+def test_a_fingerprint_that_is_none_is_a_short_message(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(UserError, match=r"a\.json: not a fingerprint \(") as caught:
+        fingerprint._read(tmp_path / "a.json")
+    assert len(str(caught.value)) < 1000

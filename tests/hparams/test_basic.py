@@ -1,11 +1,16 @@
 """Fields of every model."""
 
+import json
+import pathlib
 from typing import Any
+
+import pytest
 
 from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.rewriting import Rewriter
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 
 
@@ -31,3 +36,64 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
         BasicHParams.of_batches
     )
     assert len(BasicHParams.of_batches) == len(set(BasicHParams.of_batches))
+
+
+# ---- sets with neither T2T's nor the paper's values: they never change their meaning
+
+
+_FOLDER = pathlib.Path(__file__).parent
+
+
+def _recorded(name: str) -> dict[str, dict]:
+    return json.loads((_FOLDER / name).read_text(encoding="utf-8"))
+
+
+_SETS = _recorded("other_sets.json")
+
+
+def test_every_set_is_recorded_somewhere(golden):
+    elsewhere = {*_recorded("upstream_sets.json"), *_recorded("paper_sets.json")}
+    elsewhere |= json.loads((golden / "hparams_sets.json").read_text(encoding="utf-8")).keys()
+    assert not set(registry.list_hparams()) - elsewhere - _SETS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in _SETS if name.islower()])
+def test_values_of_sets_that_are_recorded_nowhere_else(name):
+    hparams = registry.hparams(name)
+    kind = type(hparams).__name__
+    wanted = _SETS["BasicHParams"] | _SETS[kind] | _SETS[name]
+    ours = hparams.to_dict()
+    assert {field: ours[field] for field in wanted} == wanted
+
+
+# ---- what fields mean together
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [("", [True] * 3), ("1+0+1", [True, False, True]), ("1+1+1", [True] * 3)]
+)
+def test_the_layers_of_conv_s2s_that_attend(flags, expected):
+    hparams = registry.hparams("conv_s2s_iwslt_de_en")
+    small = hparams.copy(decoder_layers="8x3*3", decoder_attention=flags)
+    assert small.attends() == expected
+
+
+@pytest.mark.parametrize("flags", ["0+0+0", "1+1", "1+2+1"])
+def test_other_attention_of_conv_s2s_is_refused(flags):
+    hparams = registry.hparams("conv_s2s_iwslt_de_en")
+    with pytest.raises(UsageError, match="decoder_attention="):
+        hparams.copy(decoder_layers="8x3*3", decoder_attention=flags).attends()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "expected"), [(0, 0, (6, 6)), (2, 0, (2, 6)), (0, 3, (6, 3))]
+)
+def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
+    hparams = registry.hparams("transformer_base").copy(
+        num_encoder_layers=encoder, num_decoder_layers=decoder
+    )
+    assert (hparams.encoder_layers, hparams.decoder_layers) == expected
+
+
+def test_the_rate_of_gnmt_is_halved_in_steps():
+    assert registry.hparams("gnmt_8_layer").learning_rate_decay_staircase

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support import t2t_files
+from support.commands import exit_code
 from support.limits import full_disk
 from support.rounding import assert_close
 from support.terms import log_prob_terms
@@ -293,10 +294,9 @@ def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
 def test_training_does_not_go_on_in_it(t2t, capsys):
     folder, _ = t2t
     assert t2t_files.import_run(folder) == 0
-    names = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
-    with pytest.raises(SystemExit) as end:
-        t2t_trainer.main([*names, f"--data_dir={folder}/data", f"--output_dir={folder}/run"])
-    assert end.value.code == 1
+    flags = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
+    flags += [f"--data_dir={folder}/data", f"--output_dir={folder}/run"]
+    assert exit_code(t2t_trainer.main, *flags) == 1
     *_, line = capsys.readouterr().err.strip().splitlines()
     assert f"checkpoint {folder}/run/model.ckpt-{t2t_files.STEP} is an average or imported" in line
     assert "--warm_start_from" in line

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support import t2t_arithmetic, t2t_files
+from support.commands import exit_code
 from support.rounding import assert_close, relative_bound
 from support.terms import log_prob_terms
 from t2t_lite import registry
@@ -123,9 +124,7 @@ def test_the_commands_score_and_go_on_as_t2ts_arithmetic(t2t, tmp_path, capsys):
     def decode(*flags, text):
         (tmp_path / "in.txt").write_text(text)
         places = [f"--output_dir={folder}/run", f"--decode_to_file={tmp_path}/out.txt"]
-        with pytest.raises(SystemExit) as ended:
-            t2t_decoder.main([*places, *flags])
-        assert not ended.value.code
+        assert exit_code(t2t_decoder.main, *places, *flags) == 0
         return (tmp_path / "out.txt").read_text().splitlines()
 
     assert t2t_files.import_run(folder) == 0

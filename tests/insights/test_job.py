@@ -1,16 +1,17 @@
 """From text to words and weights, and the command around it."""
 
+import functools
 import json
 import re
 
 import numpy as np
 import pytest
 
+from support.commands import exit_code
 from t2t_lite.bin import t2t_insights
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.job import heads_of, look
 from t2t_lite.models.attention_maps import attention_maps
-from t2t_lite.runs import run_folder
 
 
 def test_words_and_weights_of_a_given_target(decoder):
@@ -67,13 +68,10 @@ def test_numbers_of_heads():
         heads_of("1,x")
 
 
-def command(*argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        t2t_insights.main(argv)
-    return end.value.code
+command = functools.partial(exit_code, t2t_insights.main)
 
 
-def test_the_page_is_written_into_the_run_folder(run: run_folder.RunFolder, capsys):
+def test_the_page_is_written_into_the_run_folder(run, capsys):
     flags = ("--target=Katze", "--checkpoint_path=7")
     assert command(f"--output_dir={run.folder}", "--text=a cat", *flags) == 0
     path = run.folder / "insights.html"
@@ -86,7 +84,7 @@ def test_the_page_is_written_into_the_run_folder(run: run_folder.RunFolder, caps
     assert data["views"][1]["rows"] == [*"Katze", "<EOS>"]
 
 
-def test_a_picture_of_what_is_asked_for(run: run_folder.RunFolder, tmp_path, capsys):
+def test_a_picture_of_what_is_asked_for(run, tmp_path, capsys):
     path = tmp_path / "figure"
     common = (f"--checkpoint_path={run.folder}/model.ckpt-7", "--text=a", "--target=b")
     picture = (f"--output_file={path}", "--output_format=svg", "--attention=encoder", "--layer=1")

@@ -17,7 +17,7 @@ def test_without_bias_zero_stays_zero():
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.25])
-def test_parts_are_initialised_as_kernels_of_their_own(gain):
+def test_parts_are_initialised_as_separate_kernels(gain):
     """Uniform with variance gain / mean(fan in, fan out), the fan out of each part alone."""
     widths = (50, 50, 400)
     kernel = np.array(Projection(200, widths, gain).kernel)

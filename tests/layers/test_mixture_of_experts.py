@@ -77,9 +77,7 @@ def test_gates_losses_and_gradients_are_those_of_t2t(name, units, draw):
     if f"{name}/loss" in units and seen:
         for key in seen:
             assert_close(
-                gradients[key.removeprefix("grad/")] * recorded["loss"] / loss,
-                recorded[key],
-                TERMS,
+                gradients[key.removeprefix("grad/")] * recorded["loss"] / loss, recorded[key], TERMS
             )
 
 
@@ -238,6 +236,6 @@ def test_it_works_in_a_keras_model():
     assert_close(history.history["loss"][0], tokens + float(padded), OWN_TERMS + 2 * 4 + 8 + 9)
 
 
-def test_too_many_experts_for_each_token_are_the_users_error():
+def test_too_many_experts_per_token_are_a_usage_error():
     with pytest.raises(UsageError, match="k=3 experts for each token: expected 1 to 2"):
         MixtureOfExperts(8, 12, num_experts=2, k=3)

@@ -47,6 +47,6 @@ def test_dropout_spares_the_residual_connection():
     np.testing.assert_array_equal(residual(X, sublayer=np.ones_like), X + 1)
 
 
-def test_unknown_steps_are_the_users_error():
+def test_unknown_steps_are_a_usage_error():
     with pytest.raises(UsageError, match="'dax': expected letters n, d, a, or none"):
         _steps("dax")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.commands import exit_code
 from t2t_lite.bin import t2t_parseval
 from t2t_lite.errors import DataError
 from t2t_lite.metrics import parseval
@@ -160,12 +161,8 @@ def test_the_command_scores_and_refuses_deep_trees(tmp_path, capsys):
     deep, broken = tmp_path / "deep", tmp_path / "broken"
     deep.write_text(SAME + "\n")
     broken.write_text(SAME[:-1] + "\n")
-    with pytest.raises(SystemExit) as end:
-        t2t_parseval.main([f"--gold={deep}", f"--test={deep}"])
-    assert end.value.code == 0
+    assert exit_code(t2t_parseval.main, f"--gold={deep}", f"--test={deep}") == 0
     assert f"{MANY}" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        t2t_parseval.main([f"--gold={deep}", f"--test={broken}"])
-    assert end.value.code == 1
+    assert exit_code(t2t_parseval.main, f"--gold={deep}", f"--test={broken}") == 1
     message = f"{broken}, line 1: closing brackets missing at the end: 1; add them"
     assert message in capsys.readouterr().err

@@ -30,7 +30,7 @@ _PUBLISHED = [row for row in TABLE_3 if row.parameters is not None]
         ("base", {**SMALL, "layer_preprocess_sequence": "n"}),
     ],
 )
-def test_counted_as_the_whole_model_has_them(row: str, changes: dict[str, int]):
+def test_counted_as_the_whole_model_has_them(row, changes):
     hparams = registry.hparams(f"transformer_paper_{row}").copy(**changes)
     counted = ParameterCount.of(hparams)
     assert counted.at(70) == Transformer(hparams, 70, 70).count_params()

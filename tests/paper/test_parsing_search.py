@@ -63,7 +63,7 @@ EVERYTHING = [
 ]
 
 
-def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pathlib.Path):
+def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path):
     results = search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING
     assert parsing_search.chosen(results) == "dropout0.3-rate0.05-beam21"
@@ -71,7 +71,7 @@ def test_the_best_on_dev_is_chosen_by_f1_of_all_sentences(commands, tmp_path: pa
 
 
 @pytest.mark.parametrize("killed", EVERYTHING)
-def test_a_killed_search_goes_on_where_it_was(commands, tmp_path: pathlib.Path, killed: str):
+def test_a_killed_search_resumes_where_it_stopped(commands, tmp_path, killed):
     commands.killed = killed
     with pytest.raises(KeyboardInterrupt):
         search(SETTINGS, GRID, Folders("data", str(tmp_path)))
@@ -81,7 +81,7 @@ def test_a_killed_search_goes_on_where_it_was(commands, tmp_path: pathlib.Path, 
     assert commands.done == EVERYTHING
 
 
-def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
+def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path):
     search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     results = search(SETTINGS, SearchGrid([0.5], [0.05], [1]), Folders("data", str(tmp_path)))
     added = ["dropout0.5-rate0.05", "dropout0.5-rate0.05-beam1, eval"]
@@ -96,7 +96,7 @@ def test_a_wider_grid_adds_to_what_was_tried(commands, tmp_path: pathlib.Path):
     ]
 
 
-def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pathlib.Path):
+def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path):
     shown = table(search(SETTINGS, GRID, Folders("data", str(tmp_path))))
     named = [
         dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows
@@ -114,21 +114,21 @@ def test_the_table_ends_with_test_beside_the_published_f1(commands, tmp_path: pa
     assert [row["F1"] for row in named[:-1]] == [None] * 4
 
 
-def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path: pathlib.Path):
+def test_without_a_test_split_the_search_ends_with_dev(commands, tmp_path):
     settings = SearchSettings("parsing_craft", "transformer_paper_parsing", 50)
     results = search(settings, GRID, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING[:-1]
     assert [row[0] for row in table(results).rows] == ["dev"] * 3 + ["dev, chosen"]
 
 
-def test_a_folder_of_other_settings_is_refused(commands, tmp_path: pathlib.Path):
+def test_a_folder_of_other_settings_is_refused(commands, tmp_path):
     search(SETTINGS, GRID, Folders("data", str(tmp_path)))
     other = SearchSettings(SETTINGS.problem, "transformer_paper_parsing_semi", 50)
     with pytest.raises(UsageError, match="made with hparams_set='transformer_paper_parsing', not"):
         search(other, GRID, Folders("data", str(tmp_path)))
 
 
-def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path: pathlib.Path):
+def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path):
     flags = parsing_search.trainer_flags(
         Trial(0.3, 0.1),
         SearchSettings("p", "transformer_paper_parsing", 9, "batch_size=512"),
@@ -148,9 +148,7 @@ def test_a_training_differs_from_its_set_in_what_is_searched(tmp_path: pathlib.P
         ("transformer_treebank", "learning_rate_constant", [0.002, 0.004]),
     ],
 )
-def test_the_rate_is_the_hparam_that_the_schedule_reads(
-    hparams_set: str, hparam: str, rates: list[float]
-):
+def test_the_rate_is_the_hparam_that_the_schedule_reads(hparams_set, hparam, rates):
     settings = SearchSettings("parsing_craft", hparams_set, 50)
     assert parsing_search.rate_name(settings) == hparam
     assert trials(settings, SearchGrid([0.2], [], [4])) == [Trial(0.2, rate) for rate in rates]
@@ -196,9 +194,7 @@ def test_a_schedule_without_a_rate_is_refused():
         ),
     ],
 )
-def test_mistakes_show_before_any_training(
-    commands, tmp_path: pathlib.Path, settings: SearchSettings, beams: list[int], message: str
-):
+def test_usage_errors_come_before_any_training(commands, tmp_path, settings, beams, message):
     with pytest.raises(UsageError, match=message):
         search(settings, SearchGrid([0.1], [], beams), Folders("data", str(tmp_path)))
     assert commands.done == []
@@ -213,7 +209,7 @@ def test_mistakes_show_before_any_training(
         (([], [], [4]), "at least one value of each"),
     ],
 )
-def test_grids_that_cannot_be_trained_are_refused(values: tuple, message: str):
+def test_grids_that_cannot_be_trained_are_refused(values, message):
     with pytest.raises(UsageError, match=message):
         SearchGrid(*values)
 

@@ -53,7 +53,7 @@ def test_self_attention_is_equation_1():
 
 
 @pytest.mark.parametrize(("length", "neighborhood"), [(7, 3), (9, 3), (10, 5), (2, 5), (6, 4)])
-def test_restricted_attention_in_blocks_is_that_under_a_band(length: int, neighborhood: int):
+def test_restricted_attention_in_blocks_is_that_under_a_band(length, neighborhood):
     x = batch(length)
     positions = np.arange(length)
     before = positions[:, None] - positions
@@ -63,7 +63,7 @@ def test_restricted_attention_in_blocks_is_that_under_a_band(length: int, neighb
 
 
 @pytest.mark.parametrize("name", ["convolutional", "separable"])
-def test_convolutions_see_the_positions_beside(name: str):
+def test_convolutions_see_the_positions_beside(name):
     assert changed_positions(LAYERS[name](D), 9, 4, terms=3 * D) == [3, 4, 5]
 
 
@@ -72,7 +72,7 @@ def test_recurrence_carries_the_past_on():
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_only_recurrence_waits_longer_in_longer_sequences(name: str):
+def test_only_recurrence_waits_longer_in_longer_sequences(name):
     short, long = (sequential_operations(LAYERS[name](D), n, D) for n in (5, 50))
     assert long - short == (3 * 45 if name == "recurrent" else 0)  # product, sum, tanh
 

@@ -22,7 +22,7 @@ TERMS = 16
     ("system", "d", "d_ff", "steps"),
     [("Transformer (base model)", 512, 2048, 1e5), ("Transformer (big)", 1024, 4096, 3e5)],
 )
-def test_cost_of_the_transformers(system: str, d: int, d_ff: int, steps: float):
+def test_cost_of_the_transformers(system, d, d_ff, steps):
     found = training_cost(system)
     published = next(row.ende_flops for row in TABLE_2 if row.name == system)
     assert f"{found.by_time:.1e}" == f"{published:.1e}"
@@ -54,7 +54,7 @@ def test_an_update_and_what_a_device_keeps():
 
 
 @pytest.mark.parametrize("system", MODELS)
-def test_each_set_is_one_of_the_models(system: str):
+def test_each_set_is_one_of_the_models(system):
     found = MODELS[system]
     hparams = registry.hparams(found.hparams_set)
     assert isinstance(hparams, registry.model(found.model).hparams_class)
@@ -85,7 +85,7 @@ def test_other_systems_have_no_computed_cost_of_training():
 
 
 @pytest.mark.parametrize("row", ["aop1", "aop2"])
-def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row: str):
+def test_attention_over_parameters_costs_what_the_feed_forward_layer_does(row):
     """As the paper says of the theoretical amount of computation."""
     base, other = (
         abstract_model(

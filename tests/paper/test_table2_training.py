@@ -17,7 +17,6 @@ from t2t_lite.paper.seeds import Cell
 from t2t_lite.paper.table2_training import (
     RESULTS,
     SYSTEMS,
-    SmallSystem,
     Table2Settings,
     chart,
     operations_at,
@@ -36,7 +35,7 @@ def but_for_rounding(value):
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
-def test_each_set_is_one_of_the_models(system: SmallSystem):
+def test_each_set_is_one_of_the_models(system):
     hparams = registry.hparams(system.hparams_set)
     assert isinstance(hparams, registry.model(system.model).hparams_class)
     assert system.published in ("", *(row.name for row in TABLE_2))
@@ -103,7 +102,7 @@ EVERYTHING = [
 ]
 
 
-def test_all_systems_train_before_the_checkpoints_are_chosen(commands, tmp_path: pathlib.Path):
+def test_all_systems_train_before_the_checkpoints_are_chosen(commands, tmp_path):
     results = train(BOTH, 1, TINY, Folders("data", str(tmp_path)))
     assert commands.done == EVERYTHING
     assert json.loads((tmp_path / "table2.json").read_text("utf-8")) == results
@@ -111,7 +110,7 @@ def test_all_systems_train_before_the_checkpoints_are_chosen(commands, tmp_path:
 
 
 @pytest.mark.parametrize("killed", [name for name in EVERYTHING if "seed" in name])
-def test_a_killed_queue_goes_on_where_it_was(commands, tmp_path: pathlib.Path, killed: str):
+def test_a_killed_queue_resumes_where_it_stopped(commands, tmp_path, killed):
     commands.killed = killed
     with pytest.raises(KeyboardInterrupt):
         train(BOTH, 1, TINY, Folders("data", str(tmp_path)))
@@ -121,7 +120,7 @@ def test_a_killed_queue_goes_on_where_it_was(commands, tmp_path: pathlib.Path, k
     assert commands.done == EVERYTHING
 
 
-def test_a_cheaper_system_added_later_moves_the_comparison(commands, tmp_path: pathlib.Path):
+def test_a_cheaper_system_added_later_moves_the_comparison(commands, tmp_path):
     folders = Folders("data", str(tmp_path))
     before = table(train(["transformer"], 1, TINY, folders))
     after = table(train(["transformer_prenorm"], 1, TINY, folders))
@@ -131,7 +130,7 @@ def test_a_cheaper_system_added_later_moves_the_comparison(commands, tmp_path: p
     assert [other[-5], other[-4]] == [4e12, 8.0]
 
 
-def test_the_table_compares_by_time_and_by_operations(commands, tmp_path: pathlib.Path):
+def test_the_table_compares_by_time_and_by_operations(commands, tmp_path):
     shown = table(train(BOTH, 2, TINY, Folders("data", str(tmp_path))))
     post, pre = (
         dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows
@@ -158,7 +157,7 @@ def test_the_table_compares_by_time_and_by_operations(commands, tmp_path: pathli
     assert "--train_minutes=20.0" in shown.text()
 
 
-def test_the_chart_has_a_curve_for_each_system(commands, tmp_path: pathlib.Path):
+def test_the_chart_has_a_curve_for_each_system(commands, tmp_path):
     results = train(BOTH, 2, TINY, Folders("data", str(tmp_path)))
     texts = [element.text for element in ET.fromstring(chart(results)).iter() if element.text]
     assert set(BOTH) <= set(texts)
@@ -177,7 +176,7 @@ def test_the_operations_of_a_checkpoint_lie_between_log_lines():
     assert operations_at([1, 2], [], {"steps": 2, "flops_by_count": 4.0}) == [2.0, 4.0]
 
 
-def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib.Path):
+def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path):
     folders, cell = Folders("data", str(tmp_path), "mine"), Cell("transformer_prenorm", 3)
     flags = trainer_flags(cell, TINY, folders)
     assert {"--train_minutes=20.0", "--save_checkpoints_secs=40", "--random_seed=3"} <= set(flags)
@@ -199,9 +198,7 @@ def test_every_training_has_the_same_length_and_30_checkpoints(tmp_path: pathlib
 
 
 @pytest.mark.parametrize(("done", "left"), [(20.0, []), (12.5, ["--train_minutes=7.5"])])
-def test_a_training_goes_on_for_the_minutes_that_are_left(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, done: float, left: list[str]
-):
+def test_a_training_resumes_for_the_remaining_minutes(tmp_path, monkeypatch, done, left):
     begun: list[str] = []
     monkeypatch.setattr(
         experiment_queue, "run_command", lambda name, flags, experiment: begun.extend(flags)
@@ -223,16 +220,14 @@ def test_a_training_goes_on_for_the_minutes_that_are_left(
         (dataclasses.replace(TINY, problem="parsing_wsj_16k"), BOTH, "not scored by BLEU, as Tab"),
     ],
 )
-def test_mistakes_show_before_any_training(
-    commands, tmp_path: pathlib.Path, settings: Table2Settings, rows: list[str], message: str
-):
+def test_usage_errors_come_before_any_training(commands, tmp_path, settings, rows, message):
     with pytest.raises(UsageError, match=message):
         train(rows, 1, settings, Folders("data", str(tmp_path)))
     assert commands.done == []
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_another_length_is_refused(commands, tmp_path: pathlib.Path):
+def test_a_folder_of_another_length_is_refused(commands, tmp_path):
     train(BOTH, 1, TINY, Folders("data", str(tmp_path)))
     other = dataclasses.replace(TINY, train_minutes=30.0)
     with pytest.raises(UsageError, match=r"made with train_minutes=20\.0, not 30\.0"):
@@ -240,6 +235,6 @@ def test_a_folder_of_another_length_is_refused(commands, tmp_path: pathlib.Path)
 
 
 @pytest.mark.parametrize("length", [{}, {"train_minutes": 1.0, "train_steps": 9}])
-def test_a_length_is_needed_and_one_only(length: dict[str, float]):
+def test_a_length_is_needed_and_one_only(length):
     with pytest.raises(UsageError, match="Give either --train_minutes or --train_steps"):
         Table2Settings(TINY.problem, "tiny", **length)

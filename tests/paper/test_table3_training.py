@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import pathlib
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -15,13 +14,7 @@ from t2t_lite.paper import table3_training
 from t2t_lite.paper.experiment_queue import Folders, Queue
 from t2t_lite.paper.published import TABLE_3
 from t2t_lite.paper.seeds import Cell, interval
-from t2t_lite.paper.table3_training import (
-    Table3Settings,
-    chart,
-    hparams_flags,
-    table,
-    train,
-)
+from t2t_lite.paper.table3_training import Table3Settings, chart, hparams_flags, table, train
 
 TINY = Table3Settings("algorithmic_reverse_decimal40", "tiny", 50)
 
@@ -89,7 +82,7 @@ def test_the_signature_of_a_score_is_text(tmp_path):
 
 
 @pytest.mark.parametrize("row", [row.name for row in TABLE_3])
-def test_tiny_rows_have_the_papers_ratios_to_base(row: str):
+def test_tiny_rows_have_the_papers_ratios_to_base(row):
     ours, our_base = resolved(row), resolved("base")
     theirs = registry.hparams(f"transformer_paper_{row}")
     their_base = registry.hparams("transformer_paper_base")
@@ -143,7 +136,7 @@ def trainings(monkeypatch):
     return done, killed
 
 
-def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path: pathlib.Path):
+def test_a_killed_queue_resumes_at_the_next_unfinished_cell(trainings, tmp_path):
     done, killed = trainings
     killed.add("base-seed2")
     with pytest.raises(KeyboardInterrupt):
@@ -156,7 +149,7 @@ def test_a_killed_queue_goes_on_at_the_next_unfinished_cell(trainings, tmp_path:
     ET.parse(tmp_path / "table3.svg")
 
 
-def test_a_finished_table_is_drawn_anew(trainings, tmp_path: pathlib.Path):
+def test_a_finished_table_is_redrawn(trainings, tmp_path):
     done, _ = trainings
     train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     drawing = (tmp_path / "table3.svg").read_bytes()
@@ -166,7 +159,7 @@ def test_a_finished_table_is_drawn_anew(trainings, tmp_path: pathlib.Path):
     assert (tmp_path / "table3.svg").read_bytes() == drawing
 
 
-def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path):
+def test_a_folder_of_other_settings_is_refused(trainings, tmp_path):
     train(["base"], 1, TINY, Folders("data", str(tmp_path)))
     other = Table3Settings(TINY.problem, "tiny", 60)
     with pytest.raises(
@@ -175,9 +168,7 @@ def test_a_folder_of_other_settings_is_refused(trainings, tmp_path: pathlib.Path
         train(["base"], 1, other, Folders("data", str(tmp_path)))
 
 
-def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
-    trainings, tmp_path: pathlib.Path
-):
+def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(trainings, tmp_path):
     done, _ = trainings
     with pytest.raises(UsageError, match="no row 'a5': its rows are base, a1"):
         train(["base", "a5"], 1, TINY, Folders("data", str(tmp_path)))
@@ -186,13 +177,13 @@ def test_unknown_rows_and_too_many_seeds_stop_it_before_any_training(
     assert done == []
 
 
-def test_a_problem_without_bleu_is_refused(tmp_path: pathlib.Path):
+def test_a_problem_without_bleu_is_refused(tmp_path):
     settings = Table3Settings("parsing_wsj_16k", "tiny", 50)
     with pytest.raises(UsageError, match="parsing_wsj_16k is not scored by BLEU"):
         train(["base"], 1, settings, Folders("data", str(tmp_path)))
 
 
-def test_a_failed_training_is_named(tmp_path: pathlib.Path):
+def test_a_failed_training_is_named(tmp_path):
     with pytest.raises(UserError, match="base-seed1: t2t-trainer ended with code 2"):
         table3_training._train_one(Cell("base", 1), ["--no_such_flag"], tmp_path)
 
@@ -204,7 +195,7 @@ def test_intervals_are_students():
     assert interval([5.0, 5.0]) == 0
 
 
-def test_the_table_and_the_chart(trainings, tmp_path: pathlib.Path):
+def test_the_table_and_the_chart(trainings, tmp_path):
     results = train(["base", "a1"], 2, TINY, Folders("data", str(tmp_path)))
     shown = table(results)
     row = dict(zip([c.name for c in shown.columns], shown.rows[0], strict=True))

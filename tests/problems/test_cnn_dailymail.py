@@ -1,14 +1,13 @@
 """Summaries from archives with upstream's layout."""
 
 import hashlib
-import io
 import json
 import pathlib
-import tarfile
 
 import pytest
 
 from support import small_runs
+from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.problem import Problem
@@ -32,14 +31,13 @@ def raw(tmp_path) -> pathlib.Path:
     titles = {"cnn": ["A cat", "A dog", "A cow"], "dailymail": ["A fox", "An owl", "Nothing"]}
     urls = {}
     for paper, texts in titles.items():
-        with tarfile.open(folder / f"{paper}_stories.tgz", "w:gz") as archive:
-            for text in texts:
-                urls[text] = f"http://{paper}/{text.replace(' ', '-')}"
-                name = hashlib.sha1(urls[text].encode()).hexdigest()
-                contents = (story(text) if text != "Nothing" else "No highlight\n").encode()
-                info = tarfile.TarInfo(f"{paper}/stories/{name}.story")
-                info.size = len(contents)
-                archive.addfile(info, io.BytesIO(contents))
+        members = {}
+        for text in texts:
+            urls[text] = f"http://{paper}/{text.replace(' ', '-')}"
+            name = hashlib.sha1(urls[text].encode()).hexdigest()
+            contents = story(text) if text != "Nothing" else "No highlight\n"
+            members[f"{paper}/stories/{name}.story"] = contents
+        write_archive(folder / f"{paper}_stories.tgz", members)
     lists = {"train": ["A fox", "A cat", "Nothing"], "val": ["A dog"], "test": ["An owl"]}
     for split, texts in lists.items():
         lines = [urls[text] for text in texts] + [f"http://gone/{split}"]

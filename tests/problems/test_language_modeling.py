@@ -1,26 +1,15 @@
 """Problems without inputs: their samples, vocabularies and files."""
 
-import io
-import tarfile
-import zipfile
-
 import pytest
 import tensorflow as tf
 
 import t2t_lite
+from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import inspection
 from t2t_lite.generation.cleaning import CleaningRules, clean
 from t2t_lite.problems import language_modeling
-
-
-def write_tar(path, members):
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text.encode())
-            archive.addfile(info, io.BytesIO(text.encode()))
 
 
 def records(folder, pattern):
@@ -38,7 +27,7 @@ def ptb(tmp_path):
         f"{data}.valid.txt": " the dog \n",
         f"{data}.test.txt": " a cat \n",
     }
-    write_tar(tmp_path / "simple-examples.tgz", texts)
+    write_archive(tmp_path / "simple-examples.tgz", texts)
     return tmp_path
 
 
@@ -56,7 +45,7 @@ def test_records_hold_targets_alone(ptb):
 def test_words_of_equal_counts_are_listed_in_order(tmp_path):
     data = "./simple-examples/data/ptb"
     texts = {f"{data}.{split}.txt": "zebra ant mole\nmole bee\n" for split in ("train", "valid")}
-    write_tar(tmp_path / "simple-examples.tgz", texts)
+    write_archive(tmp_path / "simple-examples.tgz", texts)
     problem = registry.problem("languagemodel_ptb10k")
     problem.build_vocab(str(tmp_path), str(tmp_path))
     words = (tmp_path / "vocab.lmptb.10000").read_text().split()
@@ -73,8 +62,8 @@ def test_an_inspection_asks_for_no_inputs(ptb):
 
 
 def test_wikitext_is_read_from_its_archive(tmp_path):
-    with zipfile.ZipFile(tmp_path / "wikitext-103-v1.zip", "w") as archive:
-        archive.writestr("wikitext-103/wiki.train.tokens", " \n = Title = \n Some words . \n")
+    members = {"wikitext-103/wiki.train.tokens": " \n = Title = \n Some words . \n"}
+    write_archive(tmp_path / "wikitext-103-v1.zip", members)
     problem = registry.problem("languagemodel_wikitext103")
     samples = problem.generate_samples("", str(tmp_path), "train")
     assert list(samples) == [{"targets": "= Title ="}, {"targets": "Some words ."}]
@@ -90,7 +79,7 @@ def test_lm1b_replaces_words_that_are_not_listed(tmp_path):
         f"{held_out}-00000-of-00050": "A word .\n",
         f"{held_out}-00001-of-00050": "word .\n",
     }
-    write_tar(tmp_path / f"{folder}.tar.gz", members)
+    write_archive(tmp_path / f"{folder}.tar.gz", members)
     (tmp_path / "vocab-2016-09-10.txt").write_text("A\nword\nsecond\none\n.\n")
     problem = registry.problem("languagemodel_lm1b32k")
 
@@ -118,7 +107,7 @@ def test_your_own_text(tmp_path):
     ]
 
 
-def test_there_is_no_reverse_and_no_copy():
+def test_reverse_and_copy_are_refused():
     for suffix in ("_rev", "_copy"):
         with pytest.raises(UsageError, match="has no inputs, so that there is no _rev or _copy"):
             registry.problem(f"languagemodel_ptb10k{suffix}")

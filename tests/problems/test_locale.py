@@ -33,19 +33,19 @@ def all_pairs(language: str, edition: int = 1) -> list[locale.Pair]:
 
 
 @pytest.mark.parametrize(("language", "edition"), SETS)
-def test_is_the_recorded_text(language: str, edition: int) -> None:
+def test_is_the_recorded_text(language, edition):
     assert locale.sha256(all_pairs(language, edition)) == locale.SHA256[language, edition]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("edition", [1, 2])
-def test_generates_the_same_again(language: str, edition: int) -> None:
+def test_generates_the_same_again(language, edition):
     first, second = (list(itertools.islice(locale._pairs(language, edition), 500)) for _ in "ab")
     assert first == second
 
 
 @pytest.mark.parametrize(("language", "edition"), SETS)
-def test_splits_are_disjoint_and_of_full_size(language: str, edition: int) -> None:
+def test_splits_are_disjoint_and_of_full_size(language, edition):
     corpus = locale.corpus(language, edition)
     sizes = {split: len(pairs) for split, pairs in corpus.items()}
     assert sizes == {"train": 30_000, "eval": 1_000, "test": 1_000}
@@ -53,13 +53,13 @@ def test_splits_are_disjoint_and_of_full_size(language: str, edition: int) -> No
 
 
 @pytest.mark.parametrize("edition", [1, pytest.param(2, marks=pytest.mark.integration)])
-def test_both_sets_have_the_same_english(edition: int) -> None:
+def test_both_sets_have_the_same_english(edition):
     german, french = ([english for english, _ in all_pairs(code, edition)] for code in LANGUAGES)
     assert german == french
 
 
 @pytest.mark.parametrize(("language", "edition"), SETS)
-def test_lines_are_clean(language: str, edition: int) -> None:
+def test_lines_are_clean(language, edition):
     for line in (side for pair in all_pairs(language, edition) for side in pair):
         assert re.fullmatch(r"\S.*\S", line), line  # "." is no line break
         assert not re.search(r"\s\s|[{}#|\t]|None", line), line
@@ -192,7 +192,7 @@ SENTENCES: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("beginning", "values", "german", "french"), SENTENCES)
-def test_sentences(beginning: str, values: dict[str, Any], german: str, french: str) -> None:
+def test_sentences(beginning, values, german, french):
     (frame,) = (frame for frame in FRAMES if frame.en.startswith(beginning))
     for text, code, expected in ((frame.de, "de_DE", german), (frame.fr, "fr_FR", french)):
         filled = _locale_slots.fill(text, values, Locale.parse(code))
@@ -200,7 +200,7 @@ def test_sentences(beginning: str, values: dict[str, Any], german: str, french: 
 
 
 @pytest.mark.parametrize("country", _locale_slots.COUNTRIES)
-def test_german_countries_in_the_plural_or_with_an_article_are_in_the_table(country: str) -> None:
+def test_german_countries_in_the_plural_or_with_an_article_are_in_the_table(country):
     name = Locale("de").territories[country]
     needs_article = name.endswith(("ei", "raine", "eiz", "lande", "Staaten", "Königreich"))
     assert needs_article == (country in _locale_slots.GERMAN_PLACE)
@@ -208,7 +208,7 @@ def test_german_countries_in_the_plural_or_with_an_article_are_in_the_table(coun
 
 @pytest.mark.integration
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_test_words_occur_in_training(language: str) -> None:
+def test_test_words_occur_in_training(language):
     def words(split: str) -> list[str]:
         lines = (line for pair in locale.corpus(language)[split] for line in pair)
         return [word for line in lines for word in re.findall(r"[^\W\d_]+", line)]
@@ -219,7 +219,7 @@ def test_test_words_occur_in_training(language: str) -> None:
 
 
 @pytest.mark.parametrize(("language", "edition"), SETS)
-def test_problems_yield_the_corpus(language: str, edition: int) -> None:
+def test_problems_yield_the_corpus(language, edition):
     name = f"translate_en{language}_locale{'' if edition == 1 else edition}"
     problem = registry.problem(name)
     assert isinstance(problem, Text2TextProblem)
@@ -231,7 +231,7 @@ def test_problems_yield_the_corpus(language: str, edition: int) -> None:
     assert problem.vocab_filename == f"vocab.{name}.{1 + edition}000.bpe.model"
 
 
-def test_missing_babel_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_babel_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel", None)
     with pytest.raises(UserError, match=r"pip install 't2t_lite\[demo\]'"):
         locale.corpus.__wrapped__("de")
@@ -243,9 +243,7 @@ def test_naming_the_problems_does_not_import_babel() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_another_text_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_text_is_warned_of(monkeypatch, caplog):
     monkeypatch.setattr(locale, "SPLIT_SIZES", {DatasetSplit.TEST: 3})
     locale.corpus.__wrapped__("de")
     assert "en-de, edition 1, differs from the recorded one" in caplog.text

@@ -62,7 +62,7 @@ def test_a_bad_tree_is_named_by_file_and_line(tmp_path):
         ("parsing_tmpdir_16k", "eval.trees", "(ROOT (N (N/ (A a)) (N b)))"),
     ],
 )
-def test_a_tree_that_does_not_come_back_is_named(tmp_path, name, file, line):
+def test_a_tree_that_does_not_survive_a_round_trip_is_named(tmp_path, name, file, line):
     (tmp_path / file).write_text(f"{TREE}\n\n{line}\n")
     with pytest.raises(DataError, match=rf"{file}, line 3: another tree comes back .*rename"):
         samples(name, tmp_path, "eval")
@@ -105,7 +105,7 @@ SYMBOL = (
 
 
 @given(st.text().filter(trees.split_words), st.lists(SYMBOL).map(" ".join))
-def test_whatever_a_model_writes_is_shown_as_a_tree_over_the_words(source, target):
+def test_any_output_of_a_model_is_shown_as_a_tree_over_the_words(source, target):
     shown = registry.problem("parsing_craft").postprocess(source, target).text
     assert not set(shown) & set("\n\r\t")
     escaped = source.replace("(", "-LRB-").replace(")", "-RRB-")
@@ -150,7 +150,7 @@ def test_a_reference_is_normalised_as_the_problem_does():
         ("a dog runs", f"{TREE[:-1]} (NP))", r"bracket '\(NP\)' lacks a word or a tag"),
     ],
 )
-def test_a_reference_that_is_no_tree_of_the_sentence_is_refused(source, line, message):
+def test_a_reference_other_than_a_tree_of_the_sentence_is_refused(source, line, message):
     with pytest.raises(DataError, match=message):
         registry.problem("parsing_craft").reference(source, line)
 

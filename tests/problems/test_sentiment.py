@@ -1,10 +1,8 @@
 """Reviews from an archive with upstream's layout."""
 
-import io
-import tarfile
-
 import pytest
 
+from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.errors import DataError
 from t2t_lite.text.bad_input import BadInput
@@ -12,13 +10,9 @@ from t2t_lite.text.bad_input import BadInput
 NAME = "sentiment_imdb"
 
 
-def write_archive(folder, members):
-    with tarfile.open(folder / "aclImdb_v1.tar.gz", "w:gz") as archive:
-        for name, text in members.items():
-            info = tarfile.TarInfo(f"aclImdb/{name}")
-            info.size = len(text)
-            archive.addfile(info, io.BytesIO(text))
-    return str(folder)
+def write_reviews(folder, members):
+    members = {f"aclImdb/{name}": text for name, text in members.items()}
+    return str(write_archive(folder / "aclImdb_v1.tar.gz", members).parent)
 
 
 def test_the_name_keeps_its_meaning():
@@ -32,7 +26,7 @@ def test_the_name_keeps_its_meaning():
 
 
 def test_reviews_have_the_label_of_their_folder(tmp_path):
-    raw = write_archive(
+    raw = write_reviews(
         tmp_path,
         {
             "README": b"Not a review",
@@ -61,7 +55,7 @@ def test_reviews_have_the_label_of_their_folder(tmp_path):
 
 def test_a_review_that_cannot_be_read_is_skipped(tmp_path):
     reviews = {"train/neg/0_1.txt": b"Aw\xffful", "train/pos/0_9.txt": b"Great"}
-    raw = write_archive(tmp_path, reviews)
+    raw = write_reviews(tmp_path, reviews)
     problem = registry.problem(NAME)
     problem.bad_input = BadInput(skip=True)
     found = list(problem.generate_samples("", raw, "train"))
@@ -70,6 +64,6 @@ def test_a_review_that_cannot_be_read_is_skipped(tmp_path):
 
 
 def test_an_archive_without_reviews_is_an_error(tmp_path):
-    raw = write_archive(tmp_path, {"test/neg/0_2.txt": b"Dull"})
+    raw = write_reviews(tmp_path, {"test/neg/0_2.txt": b"Dull"})
     with pytest.raises(DataError, match="no review in train/neg or train/pos"):
         list(registry.problem(NAME).generate_samples("", raw, "train"))

@@ -4,6 +4,8 @@ import pathlib
 
 import pytest
 
+from support.commands import exit_code
+from support.texts import decoded_pairs, write_lines
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data import records
@@ -13,10 +15,6 @@ from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir, Text2textTmpdirT
 
 SOURCES = ["a cat sleeps .", "a dog runs .", "the cat runs .", "the dog sleeps .", "cats run ."]
 TARGETS = ["eine Katze schläft .", "ein Hund läuft .", "die Katze läuft .", "der Hund schläft ."]
-
-
-def write_lines(path: pathlib.Path, lines: list[str]) -> None:
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 @pytest.fixture
@@ -176,9 +174,7 @@ def test_bad_lines_are_named_and_with_skip_bad_left_out(raw, data, capsys):
     argv = ["--problem=text2text_tmpdir", f"--tmp_dir={raw}", f"--data_dir={data}"]
 
     def run(*more: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            t2t_datagen.main([*argv, *more])
-        return end.value.code or 0, capsys.readouterr().err
+        return exit_code(t2t_datagen.main, *argv, *more), capsys.readouterr().err
 
     bad = f"{raw}/targets.train.txt, line 2: byte 0xe4 at column 11 is not UTF-8"
     status, said = run()
@@ -188,8 +184,5 @@ def test_bad_lines_are_named_and_with_skip_bad_left_out(raw, data, capsys):
     assert status == 0
     assert f"skipped: {bad}" in said
     assert "targets.train.txt: skipped 1 bad lines" in said
-    problem = registry.problem("text2text_tmpdir")
-    examples = records.read_examples(problem.existing_filepaths(str(data), "train"))
-    encoder = problem.load_vocab(str(data))
-    found = sorted(encoder.decode(example["targets"][:-1]) for example in examples)
-    assert found == sorted([TARGETS[0], *TARGETS[2:]])
+    found = decoded_pairs(registry.problem("text2text_tmpdir"), data, "train")
+    assert sorted(target for _, target in found) == sorted([TARGETS[0], *TARGETS[2:]])

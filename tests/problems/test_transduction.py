@@ -51,7 +51,7 @@ def test_sequences_are_drawn_and_mapped_as_in_t2t(name, split):
     assert counts == pytest.approx(counts.mean(), abs=5 * counts.mean() ** 0.5)
 
 
-def test_each_split_has_samples_of_its_own():
+def test_each_split_has_its_own_samples():
     problem = registry.problem("copy_sequence")
     first = [next(problem.generate_samples("", "", split)) for split in ("eval", "test")]
     assert first[0] != first[1]

@@ -1,18 +1,17 @@
 """T2T's translation problems match their names; the archives built here have upstream's layout."""
 
 import gzip
-import io
 import pathlib
-import tarfile
-import zipfile
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 from support import small_runs
+from support.archives import write_archive
+from support.commands import printed_by
+from support.texts import decoded_pairs, pairs_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_bleu
-from t2t_lite.data import records
 from t2t_lite.data.problem import Problem
 from t2t_lite.decoding import jobs
 from t2t_lite.decoding.config import DecoderConfig
@@ -64,10 +63,7 @@ UPSTREAM: Mapping[str, Mapping[str, Mapping[str, Sequence[tuple[Member, Member]]
         "eval": {"dev.tgz": both("dev/newstest2013", "cs")},
         "test": {
             "test-full.tgz": [
-                (
-                    "test-full/newstest2014-csen-src.en.sgm",
-                    "test-full/newstest2014-csen-ref.cs.sgm",
-                )
+                ("test-full/newstest2014-csen-src.en.sgm", "test-full/newstest2014-csen-ref.cs.sgm")
             ]
         },
     },
@@ -189,10 +185,7 @@ def contents(pairs: Sequence[tuple[Member, Member]], named: bool) -> dict[str, b
                 m: gzip.compress(contents_of("", h)) for m, h in zip(pair, halves, strict=True)
             }
         else:
-            found |= {
-                pair[0]: contents_of(pair[0], sources),
-                pair[1]: contents_of(pair[1], targets),
-            }
+            found |= {m: contents_of(m, x) for m, x in zip(pair, (sources, targets), strict=True)}
     return found
 
 
@@ -203,21 +196,7 @@ def pack(
 ) -> None:
     """Writes archives with upstream's names and members."""
     for name, pairs in archives.items():
-        if name.endswith(".zip"):
-            with zipfile.ZipFile(folder / name, "w") as packed:
-                for member, data in contents(pairs, named).items():
-                    packed.writestr(member, data)
-        else:
-            with tarfile.open(folder / name, "w" if name.endswith(".tar") else "w:gz") as archive:
-                for member, data in {"README": b"\xff", **contents(pairs, named)}.items():
-                    info = tarfile.TarInfo(member)
-                    info.size = len(data)
-                    archive.addfile(info, io.BytesIO(data))
-
-
-def pairs_of(problem: Problem, folder: pathlib.Path, split: str) -> list[tuple[str, str]]:
-    samples = problem.generate_samples("", str(folder), split)
-    return [(sample["inputs"], sample["targets"]) for sample in samples]
+        write_archive(folder / name, {"README": b"\xff", **contents(pairs, named)})
 
 
 def expected_pairs(members: Sequence[tuple[Member, Member]]) -> list[tuple[str, str]]:
@@ -252,7 +231,7 @@ def test_pairs_come_from_upstreams_members_in_order(name, tmp_path):
     problem = registry.problem(name)
     for split, archives in UPSTREAM[name.split("_")[1]].items():
         pack(tmp_path, archives)
-        found = pairs_of(problem, tmp_path, split)
+        found = pairs_of(problem.generate_samples("", str(tmp_path), split))
         assert found == expected_pairs([pair for pairs in archives.values() for pair in pairs])
         named = problem.source_files(str(tmp_path), split)
         assert [path.name for path in named] == list(archives)
@@ -260,14 +239,18 @@ def test_pairs_come_from_upstreams_members_in_order(name, tmp_path):
 
 def test_corpora_that_need_registration_are_used_if_they_are_there(tmp_path):
     pack(tmp_path, ENZH["train"])
+
+    def training(problem: Problem) -> list[tuple[str, str]]:
+        return pairs_of(problem.generate_samples("", str(tmp_path), "train"))
+
     large, small = (registry.problem(f"translate_enzh_wmt{size}") for size in ("32k", "8k"))
-    assert len(pairs_of(large, tmp_path, "train")) == 3
+    assert len(training(large)) == 3
     pack(tmp_path, {"UNv1.0.en-zh.tar.gz": [UN]})
     news = ENZH["train"]["training-parallel-nc-v13.tgz"]
-    assert pairs_of(large, tmp_path, "train") == expected_pairs([*news, UN])
+    assert training(large) == expected_pairs([*news, UN])
     pack(tmp_path, {"cwmt.tgz": CWMT})
-    assert pairs_of(large, tmp_path, "train") == expected_pairs([*news, *CWMT, UN])
-    assert pairs_of(small, tmp_path, "train") == expected_pairs(news)
+    assert training(large) == expected_pairs([*news, *CWMT, UN])
+    assert training(small) == expected_pairs(news)
     assert len(large.fetch_sources(str(tmp_path), "train")) == 3
 
 
@@ -303,17 +286,13 @@ def chinese_data(tmp_path_factory) -> pathlib.Path:
         yield data
 
 
-def test_each_side_has_a_vocabulary_of_its_own(chinese_data):
+def test_each_side_has_its_own_vocabulary(chinese_data):
     problem = registry.problem("translate_enzh_wmt8k")
-    encoders = problem.get_feature_encoders(str(chinese_data))
     sources, targets = ((chinese_data / name).read_text("utf-8") for name in problem.vocab_files())
     assert ("天" in targets, "天" in sources) == (True, False)
-    paths = problem.existing_filepaths(str(chinese_data), "eval")
-    found = [
-        tuple(encoders[side].decode(example[side][:-1]) for side in ("inputs", "targets"))
-        for example in records.read_examples(paths)
-    ]
+    found = decoded_pairs(problem, chinese_data, "eval")
     assert found == list(zip(ENGLISH, FOREIGN, strict=True))
+    encoders = problem.get_feature_encoders(str(chinese_data))
     other = registry.problem("translate_enzh_wmt8k_rev").get_feature_encoders(str(chinese_data))
     assert other["targets"].decode(other["targets"].encode(ENGLISH[0])) == ENGLISH[0]
     assert other["inputs"].vocab_size == encoders["targets"].vocab_size
@@ -345,11 +324,7 @@ def test_english_to_chinese_from_archives_to_scored_output(chinese_data, tmp_pat
     )
     assert len(output.read_text("utf-8").splitlines()) == 1
     assert signature in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        t2t_bleu.main(
-            [f"--translation={reference}", f"--reference={reference}", "--metrics=bleu_zh"]
-        )
-    assert not end.value.code
-    printed = capsys.readouterr().out
+    flags = f"--translation={reference}", f"--reference={reference}", "--metrics=bleu_zh"
+    printed = printed_by(t2t_bleu.main, *flags)
     assert "BLEU_zh_cased = 100.00" in printed
     assert signature in printed

@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import io
 import itertools
 import os
 import pathlib
@@ -8,6 +7,7 @@ import tarfile
 
 import pytest
 
+from support.archives import write_archive
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.errors import DataError, UserError
@@ -37,10 +37,7 @@ def write_mrg(folder: pathlib.Path, *numbers: int) -> None:
 
 def write_craft(folder: pathlib.Path, text: str) -> None:
     """An archive of CRAFT's training trees with one article."""
-    with tarfile.open(folder / "craft-treebank-penn-train.tgz", "w:gz") as archive:
-        info = tarfile.TarInfo("a.tree")
-        info.size = len(text)
-        archive.addfile(info, io.BytesIO(text.encode()))
+    write_archive(folder / "craft-treebank-penn-train.tgz", {"a.tree": text})
 
 
 def samples(name, tmp_dir, split):
@@ -100,7 +97,7 @@ def test_phrases_are_added_to_train_alone(tmp_path):
         assert (len(more) > len(plain)) == (split == "train")
 
 
-def test_words_may_have_no_tags_of_their_own(tmp_path):
+def test_words_may_share_one_tag(tmp_path):
     write_mrg(tmp_path, 1, 100, 140, 150)
     found = samples("parsing_treebank_sample_phrases_xx", tmp_path, "train")
     assert found[0]["targets"] == "S NP XX XX /NP VP XX /VP /S"

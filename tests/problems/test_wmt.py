@@ -1,18 +1,18 @@
 """WMT problems match their names; the archives built here have upstream's layout."""
 
 import gzip
-import io
 import pathlib
-import tarfile
 import urllib.parse
 from collections.abc import Sequence
 
 import pytest
 
+from support.archives import write_archive
+from support.commands import printed_by
+from support.texts import decoded_pairs, pairs_of
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.corpora.corpora import RemoteFile
-from t2t_lite.data import records
 from t2t_lite.data.problem import three_splits
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.config import DatagenOptions
@@ -29,34 +29,21 @@ ENFR = [
     "undoc.2000.fr-en",
 ]
 SMALL = ["baseline-1M_train"]
+NEWS_DE, NEWS_FR = (("newstest2013", f"newstest2014-{x}en") for x in ("de", "fr"))
+NEWS_SMALL = ("baseline-1M_valid", "newstest2014-fren")
 # Name: training corpora, dev corpus, test corpus, vocabulary file.
 MEANINGS = {
-    "translate_ende_wmt14_bpe37k": (
-        PAPER_ENDE,
-        "newstest2013",
-        "newstest2014-deen",
-        "37000.bpe.model",
-    ),
-    "translate_enfr_wmt14_wpm32k": (ENFR, "newstest2013", "newstest2014-fren", "32000.bpe.model"),
-    "translate_ende_wmt8k": (T2T_ENDE, "newstest2013", "newstest2014-deen", "8192.subwords"),
-    "translate_ende_wmt32k": (T2T_ENDE, "newstest2013", "newstest2014-deen", "32768.subwords"),
-    "translate_ende_wmt_characters": (T2T_ENDE, "newstest2013", "newstest2014-deen", None),
-    "translate_enfr_wmt8k": (ENFR, "newstest2013", "newstest2014-fren", "8192.subwords"),
-    "translate_enfr_wmt32k": (ENFR, "newstest2013", "newstest2014-fren", "32768.subwords"),
-    "translate_enfr_wmt_characters": (ENFR, "newstest2013", "newstest2014-fren", None),
-    "translate_enfr_wmt_small8k": (
-        SMALL,
-        "baseline-1M_valid",
-        "newstest2014-fren",
-        "8192.subwords",
-    ),
-    "translate_enfr_wmt_small32k": (
-        SMALL,
-        "baseline-1M_valid",
-        "newstest2014-fren",
-        "32768.subwords",
-    ),
-    "translate_enfr_wmt_small_characters": (SMALL, "baseline-1M_valid", "newstest2014-fren", None),
+    "translate_ende_wmt14_bpe37k": (PAPER_ENDE, *NEWS_DE, "37000.bpe.model"),
+    "translate_enfr_wmt14_wpm32k": (ENFR, *NEWS_FR, "32000.bpe.model"),
+    "translate_ende_wmt8k": (T2T_ENDE, *NEWS_DE, "8192.subwords"),
+    "translate_ende_wmt32k": (T2T_ENDE, *NEWS_DE, "32768.subwords"),
+    "translate_ende_wmt_characters": (T2T_ENDE, *NEWS_DE, None),
+    "translate_enfr_wmt8k": (ENFR, *NEWS_FR, "8192.subwords"),
+    "translate_enfr_wmt32k": (ENFR, *NEWS_FR, "32768.subwords"),
+    "translate_enfr_wmt_characters": (ENFR, *NEWS_FR, None),
+    "translate_enfr_wmt_small8k": (SMALL, *NEWS_SMALL, "8192.subwords"),
+    "translate_enfr_wmt_small32k": (SMALL, *NEWS_SMALL, "32768.subwords"),
+    "translate_enfr_wmt_small_characters": (SMALL, *NEWS_SMALL, None),
 }
 # Upstream's archives and the stems of the members that are read, by language.
 PLAIN = {
@@ -72,14 +59,6 @@ PLAIN = {
     "dev.tgz": ["dev/newstest2013"],
 }
 Lines = Sequence[str]
-
-
-def tar(path: pathlib.Path, members: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
-        for name, contents in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(contents)
-            archive.addfile(info, io.BytesIO(contents))
 
 
 def text(lines: Lines) -> bytes:
@@ -111,10 +90,10 @@ def upstream(tmp_path_factory) -> pathlib.Path:
                 filled = stem.format(other)
                 name = filled.rpartition("/")[2]
                 members |= {f"{filled}.{x}": text(sentences(name, x)) for x in ("en", other)}
-        tar(folder / archive, members)
+        write_archive(folder / archive, members)
     giga = "giga-fren.release2.fixed"
     members = {f"{giga}.{x}.gz": gzip.compress(text(sentences(giga, x))) for x in ("en", "fr")}
-    tar(folder / "training-giga-fren.tar", members)
+    write_archive(folder / "training-giga-fren.tar", members)
     members = {}
     for other in ("de", "fr"):
         stem, name = f"test-full/newstest2014-{other}en", f"newstest2014-{other}en"
@@ -122,7 +101,7 @@ def upstream(tmp_path_factory) -> pathlib.Path:
         members[f"{stem}-ref.en.sgm"] = sgm(["other direction"])
         members[f"{stem}-src.en.sgm"] = sgm(sentences(name, "en"))
         members[f"{stem}-ref.{other}.sgm"] = sgm(sentences(name, other))
-    tar(folder / "test-full.tgz", members)
+    write_archive(folder / "test-full.tgz", members)
     return folder
 
 
@@ -194,10 +173,9 @@ def test_pairs_of_every_split_come_from_the_archives_in_order(upstream, name):
     language = "de" if "ende" in name else "fr"
     for split, corpora in (("train", training), ("eval", [dev]), ("test", [test])):
         samples = problem.generate_samples("", str(upstream), split)
-        found = [(sample["inputs"], sample["targets"]) for sample in samples]
-        assert found == expected_pairs(corpora, language)
+        assert pairs_of(samples) == expected_pairs(corpora, language)
         parts = {
-            corpus: [(sample["inputs"], sample["targets"]) for sample in samples]
+            corpus: pairs_of(samples)
             for corpus, samples in problem.samples_by_corpus("", str(upstream), split)
         }
         assert parts == {corpus: expected_pairs([corpus], language) for corpus in corpora}
@@ -217,15 +195,9 @@ def test_pairs_of_every_split_come_from_the_archives_in_order(upstream, name):
 def test_generates_encoded_files_of_three_splits(upstream, few_shards, tmp_path, name):
     problem = registry.problem(name)
     generate_data(problem, str(tmp_path), str(upstream))
-    encoders = problem.feature_encoders(str(tmp_path))
     for split in ("train", "eval", "test"):
-        paths = problem.existing_filepaths(str(tmp_path), split)
-        found = [
-            tuple(encoders[side].decode(example[side][:-1]) for side in ("inputs", "targets"))
-            for example in records.read_examples(paths)
-        ]
         samples = problem.generate_samples("", str(upstream), split)
-        assert sorted(found) == sorted(tuple(sample.values()) for sample in samples)
+        assert sorted(decoded_pairs(problem, tmp_path, split)) == sorted(pairs_of(samples))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [
             *(f"{name}-train-0000{i}-of-00003" for i in range(3)),
@@ -259,7 +231,9 @@ def test_the_vocabulary_is_built_from_a_sample_that_is_spread_over_all_corpora(
 
 def test_a_missing_member_and_a_missing_archive_are_one_line_each(tmp_path, monkeypatch):
     problem = registry.problem("translate_ende_wmt32k")
-    tar(tmp_path / "dev.tgz", {"dev/newstest2013.en": b"a\n", "dev/newstest2012.de": b"b\n"})
+    write_archive(
+        tmp_path / "dev.tgz", {"dev/newstest2013.en": b"a\n", "dev/newstest2012.de": b"b\n"}
+    )
     expected = (
         f"^{tmp_path}/dev.tgz: none of its 2 members is 'dev/newstest2013.de'; "
         "did you mean 'dev/newstest201[23]..."
@@ -275,34 +249,24 @@ def test_a_missing_member_and_a_missing_archive_are_one_line_each(tmp_path, monk
         problem.generate_samples("", str(tmp_path), "eval")
 
 
+# Archives, the stems of their members, and real text to put in.
+NEWS, EUROPARL = "newstest/newstest{}", "europarl/europarl-v7.fr-en"
 REAL = {
     "translate_ende_wmt14_bpe37k": {
-        "training-parallel-europarl-v7.tgz": (
-            "training/europarl-v7.de-en",
-            "newstest/newstest2009",
-        ),
-        "training-parallel-commoncrawl.tgz": ("commoncrawl.de-en", "newstest/newstest2008"),
-        "training-parallel-nc-v9.tgz": (
-            "training/news-commentary-v9.de-en",
-            "newstest/newstest2010",
-        ),
-        "dev.tgz": ("dev/newstest2013", "newstest/newstest2013"),
-        "test-full.tgz": ("test-full/newstest2014-deen", "newstest/newstest2012"),
+        "training-parallel-europarl-v7.tgz": ("training/europarl-v7.de-en", NEWS.format(2009)),
+        "training-parallel-commoncrawl.tgz": ("commoncrawl.de-en", NEWS.format(2008)),
+        "training-parallel-nc-v9.tgz": ("training/news-commentary-v9.de-en", NEWS.format(2010)),
+        "dev.tgz": ("dev/newstest2013", NEWS.format(2013)),
+        "test-full.tgz": ("test-full/newstest2014-deen", NEWS.format(2012)),
     },
     "translate_enfr_wmt14_wpm32k": {
-        "training-parallel-commoncrawl.tgz": ("commoncrawl.fr-en", "newstest/newstest2008"),
-        "training-parallel-europarl-v7.tgz": (
-            "training/europarl-v7.fr-en",
-            "europarl/europarl-v7.fr-en",
-        ),
-        "training-parallel-nc-v9.tgz": (
-            "training/news-commentary-v9.fr-en",
-            "newstest/newstest2010",
-        ),
-        "training-giga-fren.tar": ("giga-fren.release2.fixed", "newstest/newstest2011"),
-        "training-parallel-un.tgz": ("un/undoc.2000.fr-en", "newstest/newstest2012"),
-        "dev.tgz": ("dev/newstest2013", "newstest/newstest2013"),
-        "test-full.tgz": ("test-full/newstest2014-fren", "newstest/newstest2009"),
+        "training-parallel-commoncrawl.tgz": ("commoncrawl.fr-en", NEWS.format(2008)),
+        "training-parallel-europarl-v7.tgz": ("training/europarl-v7.fr-en", EUROPARL),
+        "training-parallel-nc-v9.tgz": ("training/news-commentary-v9.fr-en", NEWS.format(2010)),
+        "training-giga-fren.tar": ("giga-fren.release2.fixed", NEWS.format(2011)),
+        "training-parallel-un.tgz": ("un/undoc.2000.fr-en", NEWS.format(2012)),
+        "dev.tgz": ("dev/newstest2013", NEWS.format(2013)),
+        "test-full.tgz": ("test-full/newstest2014-fren", NEWS.format(2009)),
     },
 }
 
@@ -327,32 +291,19 @@ def test_real_text_through_t2t_datagen(shared_data, few_shards, tmp_path, monkey
             members = {f"{stem}.{x}.gz": contents for x, contents in packed.items()}
         else:
             members = {f"{stem}.{x}": contents for x, contents in plain.items()}
-        tar(raw / archive, members)
+        write_archive(raw / archive, members)
         stripped = zip(*([line.strip() for line in side] for side in lines.values()), strict=True)
         real[archive] = [pair for pair in stripped if all(pair)]
-    with pytest.raises(SystemExit) as end:
-        t2t_datagen.main([f"--problem={name}", f"--tmp_dir={raw}", f"--data_dir={data}"])
-    assert not end.value.code
+    printed_by(t2t_datagen.main, f"--problem={name}", f"--tmp_dir={raw}", f"--data_dir={data}")
 
     problem = registry.problem(name)
-    encoder = problem.load_vocab(str(data))
-    assert encoder.vocab_size == problem.approx_vocab_size
+    assert problem.load_vocab(str(data)).vocab_size == problem.approx_vocab_size
     dev, test = real.pop("dev.tgz"), real.pop("test-full.tgz")
     train = [pair for pairs in real.values() for pair in pairs]
-    assert (
-        len(train)
-        == {
-            "de": 2051 + 2525 + 2489,
-            "fr": 2051 + (20_000 - 36) + 2489 + 3003 + 3003,
-        }[language]
-    )
+    sizes = {"de": 2051 + 2525 + 2489, "fr": 2051 + (20_000 - 36) + 2489 + 3003 + 3003}
+    assert len(train) == sizes[language]
     for split, pairs in (("train", train), ("eval", dev), ("test", test)):
-        examples = records.read_examples(problem.existing_filepaths(str(data), split))
-        found = [
-            tuple(encoder.decode(example[side][:-1]) for side in ("inputs", "targets"))
-            for example in examples
-        ]
-        assert sorted(found) == sorted(pairs)
+        assert sorted(decoded_pairs(problem, data, split)) == sorted(pairs)
 
 
 def test_an_archive_that_cannot_be_had_shows_before_any_work(upstream, tmp_path, monkeypatch):
@@ -376,12 +327,12 @@ def test_bad_lines_of_archives_may_be_skipped(upstream, few_shards, tmp_path, ca
         (raw / path.name).symlink_to(path)
     (raw / "dev.tgz").unlink()
     members = {"en": b"1\n\xff\n3\n", "de": b"eins\nzwei\ndrei\n"}
-    tar(raw / "dev.tgz", {f"dev/newstest2013.{x}": contents for x, contents in members.items()})
+    write_archive(
+        raw / "dev.tgz", {f"dev/newstest2013.{x}": contents for x, contents in members.items()}
+    )
     problem = registry.problem("translate_ende_wmt_characters")
     with pytest.raises(DataError, match=r"dev\.tgz:dev/newstest2013\.en, line 2: byte 0xff"):
         generate_data(problem, str(data), str(raw))
     generate_data(problem, str(data), str(raw), DatagenOptions(skip_bad=True))
     assert "newstest2013: skipped 1 bad lines" in caplog.text
-    examples = records.read_examples(problem.existing_filepaths(str(data), "eval"))
-    encoder = problem.load_vocab(str(data))
-    assert [encoder.decode(example["targets"][:-1]) for example in examples] == ["eins", "drei"]
+    assert [target for _, target in decoded_pairs(problem, data, "eval")] == ["eins", "drei"]

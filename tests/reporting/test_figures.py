@@ -20,7 +20,7 @@ def drawn(text: str = "a $b$ c") -> tuple[str, bytes]:
         return figures.svg(figure, text, {"curve": ["first", "second"]}), figures.png(figure)
 
 
-def test_equal_figures_are_equal_files_whatever_a_user_has_set():
+def test_equal_figures_are_equal_files_under_any_user_settings():
     first = drawn()
     with matplotlib.rc_context({"lines.linewidth": 9, "svg.fonttype": "path", "font.size": 40}):
         assert drawn() == first
@@ -68,7 +68,7 @@ def test_characters_that_another_font_has_are_drawn_with_it(caplog, monkeypatch)
     assert "no font on this machine has \u1d81" in caplog.text
 
 
-def test_a_font_of_another_style_is_none(caplog, monkeypatch):
+def test_a_font_of_another_style_is_not_used(caplog, monkeypatch):
     plain = font_manager.fontManager.ttflist
     [stix] = [font for font in plain if font.name == "STIXGeneral" and is_regular(font)]
     slanted = [dataclasses.replace(stix, style="italic"), dataclasses.replace(stix, weight=700)]
@@ -81,7 +81,7 @@ def is_regular(font: font_manager.FontEntry) -> bool:
     return (font.style, font.weight) == ("normal", 400)
 
 
-def test_what_to_install_is_said(monkeypatch):
+def test_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"drawing needs more packages: pip install .*\[plots\]'"):
         drawn()

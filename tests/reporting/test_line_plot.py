@@ -63,7 +63,7 @@ def test_marks_are_at_their_values():
     assert [marks[f"c, step {x}: t {y}"] for x, y in ((0, 0), (50, 4), (100, 1))] == points
 
 
-def test_a_long_curve_tells_some_of_its_values_the_last_included():
+def test_a_long_curve_labels_some_values_including_the_last():
     curve = Curve("c", [(step, math.sin(step)) for step in range(1, 1001)], 0)
     titles = hovers(ET.fromstring(line_plot("t", "step", [curve])))
     assert 100 <= len(titles) <= 120
@@ -88,11 +88,11 @@ def test_a_plot_without_extent_is_drawn(points):
         assert math.isfinite(float(mark.attrib["x"]) + float(mark.attrib["y"]))
 
 
-def test_nothing_to_draw_is_no_plot():
+def test_nothing_to_draw_gives_no_plot():
     assert line_plot("t", "step", [Curve("c", [(1, math.nan)], 0), Curve("d", [], 1)]) == ""
 
 
-def test_a_file_of_its_own_names_its_curves():
+def test_a_separate_file_names_its_curves():
     curve = Curve("one", [(1, 1.0), (2, 2.0)], 0)
     assert ">one</text>" in line_plot("t", "x", [curve], standalone=True)
     assert ">one</text>" not in line_plot("t", "x", [curve])

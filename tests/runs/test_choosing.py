@@ -7,6 +7,7 @@ import pytest
 
 import t2t_lite as t2t
 from support import small_runs
+from support.commands import printed_by
 from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import metrics_jsonl, run_folder
@@ -24,10 +25,8 @@ def evaluations(folder) -> dict[int, dict]:
 
 
 def scores(capsys, *flags: str) -> list[dict]:
-    with pytest.raises(SystemExit) as end:
-        t2t_eval.main([*flags, "--output_format=json", "--decode_hparams=beam_size=1"])
-    assert end.value.code == 0
-    return json.loads(capsys.readouterr().out)["checkpoints"]
+    more = "--output_format=json", "--decode_hparams=beam_size=1"
+    return json.loads(printed_by(t2t_eval.main, *flags, *more))["checkpoints"]
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,14 @@
 """Short trainings of a small model on `data_dir`, and the comparison of their results."""
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
+from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training.config import TrainerConfig
 
@@ -59,23 +61,46 @@ def assert_equal_runs(one: pathlib.Path, other: pathlib.Path) -> None:
     assert metrics[0] == metrics[1]
 
 
+def make_run(
+    folder: pathlib.Path,
+    problem: str = "algorithmic_reverse_decimal40",
+    model: str = "transformer",
+    hparams_set: str = "transformer_test",
+    data_dir: pathlib.Path | None = None,
+    **hparams: Any,
+) -> run_folder.RunFolder:
+    """Makes a run folder that has no checkpoint yet."""
+    flags = {"output_dir": str(folder), "problem": problem, "model": model}
+    flags |= {"hparams_set": hparams_set, "random_seed": 1, "parts": 1}
+    if data_dir is not None:
+        flags["data_dir"] = str(data_dir)
+    resolved = registry.hparams(hparams_set).copy(**hparams).freeze()
+    return run_folder.create_run(flags, resolved, str(data_dir or folder))
+
+
+def fill(model: Seq2Seq, value: float) -> Seq2Seq:
+    """Gives all weights one value; returns the model."""
+    for variable in model.trainable_variables:
+        variable.assign(tf.fill(variable.shape, value))
+    return model
+
+
+def save_weights(folder: pathlib.Path, model: Seq2Seq, step: int = 7, **others: tf.Variable) -> str:
+    """Writes a checkpoint of a model, and of what else is named; returns its prefix."""
+    saved = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64), **others)
+    return saved.write(f"{folder}/{checkpoint_files.CHECKPOINT_NAME}-{step}")
+
+
 def noisy_run(folder: pathlib.Path, **sizes: int) -> run_folder.RunFolder:
     """Makes a run folder of a tiny Transformer for bytes, whose weights are noise."""
-    flags = {
-        "output_dir": str(folder),
-        "problem": "translate_ende_wmt_characters",
-        "model": "transformer",
-        "hparams_set": "transformer_tiny",
-    }
-    hparams = registry.hparams("transformer_tiny").copy(**sizes, max_length=40)
-    run = run_folder.create_run(flags, hparams, str(folder))
+    problem = "translate_ende_wmt_characters"
+    run = make_run(folder, problem, hparams_set="transformer_tiny", max_length=40, **sizes)
     model = run.build_model()
     random = np.random.default_rng(0)
     for variable in model.trainable_variables:
         noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
         variable.assign(noise + (variable.name == "gamma"))
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
-    checkpoint.write(str(folder / "model.ckpt-7"))
+    save_weights(folder, model)
     return run
 
 

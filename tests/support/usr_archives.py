@@ -1,22 +1,13 @@
 """The data sets of `TranslateUsr` (tests/fixtures/t2t_usr_dir)."""
 
 import gzip
-import io
 import pathlib
-import tarfile
-import zipfile
+
+from support.archives import write_archive
 
 
 def lines(word: str, count: int) -> bytes:
     return "".join(f"{word} number {i} is here.\n" for i in range(count)).encode()
-
-
-def _tar(path: pathlib.Path, mode: str, members: dict[str, bytes]) -> None:
-    with tarfile.open(path, mode) as archive:
-        for name, contents in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(contents)
-            archive.addfile(info, io.BytesIO(contents))
 
 
 def _sgm(word: str) -> bytes:
@@ -28,9 +19,9 @@ def write_archives(folder: pathlib.Path) -> None:
     """Writes the archives to a folder."""
     folder.mkdir(exist_ok=True)
     text = {"text/train.en": lines("Cat", 50), "text/train.de": lines("Katze", 50)}
-    _tar(folder / "text.tgz", "w:gz", text)
+    write_archive(folder / "text.tgz", text)
     news = {"news/news.en.sgm": _sgm("News"), "news/news.de.sgm": _sgm("Neues")}
-    _tar(folder / "news.tar", "w", news)
+    write_archive(folder / "news.tar", news)
     rows = "".join(f"Zeile {i}\tLine {i}\n" for i in range(5))
     (folder / "table.tsv.gz").write_bytes(gzip.compress(rows.encode()))
     units = "".join(
@@ -40,10 +31,9 @@ def write_archives(folder: pathlib.Path) -> None:
     )
     memory = f'<?xml version="1.0"?>\n<tmx version="1.4"><body>{units}</body></tmx>\n'
     (folder / "memory.tmx.gz").write_bytes(gzip.compress(memory.encode()))
-    with zipfile.ZipFile(folder / "packed.zip", "w") as packed:
-        packed.writestr("packed.en.gz", gzip.compress(lines("Dog", 4)))
-        packed.writestr("packed.de.gz", gzip.compress(lines("Hund", 4)))
+    packed = {"en": gzip.compress(lines("Dog", 4)), "de": gzip.compress(lines("Hund", 4))}
+    write_archive(folder / "packed.zip", {f"packed.{x}.gz": text for x, text in packed.items()})
     dev = {"dev/dev.en": lines("Bird", 10), "dev/dev.de": lines("Vogel", 10)}
-    _tar(folder / "dev.tar.gz", "w:gz", dev)
+    write_archive(folder / "dev.tar.gz", dev)
     (folder / "own.en").write_text("A first one. A second one.\nno sentence\n\n")
     (folder / "own.de").write_text("Ein erster. Ein zweiter.\nkein Satz\n\n")

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 import t2t_lite
+from support.commands import printed_by
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms
 from t2t_lite import registry
@@ -59,12 +60,6 @@ TEXTS = ["good bad great", "", "awful dull fine", "fine " * 39 + "dull"]
 LABELS = ["pos", "", "neg", "pos"]
 
 
-def run(command, *flags):
-    with pytest.raises(SystemExit) as ended:
-        command.main([str(flag) for flag in flags])
-    assert not ended.value.code, flags
-
-
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
     """Returns a function that gives the folder of a trained classifier: its run is in `run`."""
@@ -74,12 +69,12 @@ def train(tmp_path_factory):
     usr_dir.mkdir()
     (usr_dir / "__init__.py").write_text(PROBLEM)
     names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={root}/data")
-    run(t2t_datagen, *names, f"--tmp_dir={root}/tmp")
+    printed_by(t2t_datagen.main, *names, f"--tmp_dir={root}/tmp")
 
     @functools.cache
     def folder_of(model: str) -> pathlib.Path:
-        run(
-            t2t_trainer,
+        printed_by(
+            t2t_trainer.main,
             *names,
             f"--model={model}",
             "--hparams_set=transformer_tiny",
@@ -114,7 +109,9 @@ def is_encoder(each):
 
 def decode(folder, *flags, text):
     (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
-    run(t2t_decoder, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags)
+    printed_by(
+        t2t_decoder.main, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags
+    )
     return (folder / "out.txt").read_text().splitlines()
 
 
@@ -126,7 +123,7 @@ def test_it_has_learned_to_count(each, is_encoder, capsys):
     if is_encoder:  # which is sure of EOS
         assert last["exact_match"] == 100 * last["accuracy_per_sequence"]
         assert last["accuracy"] == (1 + last["accuracy_per_sequence"]) / 2
-    run(t2t_eval, f"--output_dir={each}/run")
+    printed_by(t2t_eval.main, f"--output_dir={each}/run")
     assert "exact_match" in capsys.readouterr().out
 
 
@@ -176,5 +173,7 @@ def test_the_server_and_insights_know_labels(trained):
     found = [[h["text"] for h in line["hypotheses"]] for line in answer["translations"]]
     assert [beams[:1] for beams in found] == [["pos"], [], ["neg"]]
     page = trained / "page.html"
-    run(t2t_insights, f"--output_dir={trained}/run", "--text=good", f"--output_file={page}")
+    printed_by(
+        t2t_insights.main, f"--output_dir={trained}/run", "--text=good", f"--output_file={page}"
+    )
     assert "pos" in page.read_text()

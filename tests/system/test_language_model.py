@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import t2t_lite
+from support.commands import printed_by
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
@@ -43,12 +44,6 @@ def line(start):
     return " ".join(WORDS[(start + i) % len(WORDS)] for i in range(LENGTH))
 
 
-def run(command, *flags):
-    with pytest.raises(SystemExit) as ended:
-        command.main([str(flag) for flag in flags])
-    assert not ended.value.code, flags
-
-
 @pytest.fixture(scope="module")
 def train(few_shards, tmp_path_factory):
     """Returns a function that gives the folder of a model that counts: in it, `data` and `run`."""
@@ -62,9 +57,9 @@ def train(few_shards, tmp_path_factory):
             text = "".join(f"{line(draw.randrange(10))}\n" for _ in range(count))
             (folder / "tmp" / f"targets.{split}.txt").write_text(text)
         data = f"--data_dir={folder}/data"
-        run(t2t_datagen, "--problem=text2self_tmpdir", data, f"--tmp_dir={folder}/tmp")
-        run(
-            t2t_trainer,
+        printed_by(t2t_datagen.main, "--problem=text2self_tmpdir", data, f"--tmp_dir={folder}/tmp")
+        printed_by(
+            t2t_trainer.main,
             "--problem=text2self_tmpdir",
             f"--model={model}",
             f"--hparams_set={SETS[model]}",
@@ -93,16 +88,13 @@ def trained(train) -> pathlib.Path:
 
 def decode(folder, *flags, text):
     (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
-    run(
-        t2t_decoder,
-        f"--output_dir={folder}/run",
-        f"--decode_to_file={folder}/out.txt",
-        *flags,
+    printed_by(
+        t2t_decoder.main, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags
     )
     return (folder / "out.txt").read_text().splitlines()
 
 
-def test_it_has_learned_to_go_on_from_prompts(each):
+def test_it_has_learned_to_continue_prompts(each):
     prompts = ["three four", "", "nine ten one two three", "seven"]
     found = decode(each, f"--decode_from_file={each}/in.txt", text=prompts)
     assert found[0] == "five six seven eight"
@@ -114,7 +106,7 @@ def test_it_has_learned_to_go_on_from_prompts(each):
     assert decode(each, *flags, text=prompts[:1]) == found[:1]
 
 
-def test_an_ensemble_goes_on_from_prompts_on_any_number_of_devices(trained):
+def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained):
     prompts = [" ".join(line(start).split()[:size]) for start in range(10) for size in (2, 4)]
     flags = (f"--decode_from_file={trained}/in.txt", "--checkpoint_path=120,60")
     together = decode(trained, *flags, text=prompts)
@@ -179,11 +171,11 @@ def test_evaluations_are_of_perplexity(trained, capsys):
     last = [row for row in metrics if row["kind"] == "eval"][-1]
     assert last["perplexity"] < 1.6  # the first of six words has ten values: 10 ** (1 / 7) = 1.4
     assert "bleu" not in last
-    run(t2t_eval, f"--output_dir={trained}/run", f"--data_dir={trained}/data")
+    printed_by(t2t_eval.main, f"--output_dir={trained}/run", f"--data_dir={trained}/data")
     assert "perplexity" in capsys.readouterr().out
 
 
-def test_python_goes_on_from_prompts(trained):
+def test_python_continues_prompts(trained):
     write = t2t_lite.open_run(str(trained / "run")).translator(beam_size=2)
     assert write("three four") == "five six seven eight"
     best, second = write("three four", n_best=2)
@@ -207,7 +199,7 @@ def test_what_needs_a_source_is_refused(trained, capsys):
         t2t_lite.registry.problem("text2self_tmpdir_rev")
 
 
-def test_the_server_goes_on_from_prompts(trained):
+def test_the_server_continues_prompts(trained):
     serving = pytest.importorskip("t2t_lite.serving.request_translator")
     limits = ServerConfig(output_dir=str(trained / "run"))
     opened = run_folder.RunFolder.open(str(trained / "run"))

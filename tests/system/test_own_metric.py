@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.commands import printed_by
 from support.rounding import assert_close
 from support.small_runs import generate_pairs
 from t2t_lite import registry
@@ -57,17 +58,9 @@ def own(tmp_path_factory) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def finish(capsys, own):
+def finish(own):
     """Returns a function that runs a command to its end and returns its standard output."""
-
-    def run(command, *flags: str) -> str:
-        with pytest.raises(SystemExit) as end:
-            command.main([f"--t2t_usr_dir={own[0]}", *flags])
-        printed = capsys.readouterr()
-        assert end.value.code == 0, printed.err
-        return printed.out
-
-    return run
+    return lambda command, *flags: printed_by(command.main, f"--t2t_usr_dir={own[0]}", *flags)
 
 
 def test_one_file_is_enough(finish, own, eagerly, few_shards, tmp_path):

@@ -9,16 +9,10 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code, printed_by
 from support.small_runs import generate_pairs
 from t2t_lite import registry
-from t2t_lite.bin import (
-    t2t_decoder,
-    t2t_eval,
-    t2t_exporter,
-    t2t_insights,
-    t2t_report,
-    t2t_trainer,
-)
+from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_exporter, t2t_insights, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
 
@@ -102,24 +96,15 @@ def end(capsys, usr_dir):
     """Returns a function that runs a command to its end; returns exit code, output and errors."""
 
     def run(command, *flags: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            command.main([f"--t2t_usr_dir={usr_dir}", *flags])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
+        return exit_code(command.main, f"--t2t_usr_dir={usr_dir}", *flags), *capsys.readouterr()
 
     return run
 
 
 @pytest.fixture
-def finish(end):
-    """Returns a function that does so, and returns the output of a success."""
-
-    def run(command, *flags: str) -> str:
-        code, out, errors = end(command, *flags)
-        assert code == 0, errors
-        return out
-
-    return run
+def finish(usr_dir):
+    """Returns a function that runs a command, which must succeed, and returns its output."""
+    return lambda command, *flags: printed_by(command.main, f"--t2t_usr_dir={usr_dir}", *flags)
 
 
 def test_one_file_is_enough(finish, end, eagerly, few_shards, tmp_path):

@@ -40,7 +40,7 @@ def _make_problem(tmp_path: pathlib.Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_miniature_table_2_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
+def test_a_miniature_table_2_resumes_after_a_kill(start, tmp_path):
     own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
         "--table=2",
@@ -76,7 +76,7 @@ def test_a_miniature_table_2_goes_on_after_a_kill(start, tmp_path: pathlib.Path)
 
 
 @pytest.mark.slow
-def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(tmp_path: pathlib.Path):
+def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(tmp_path):
     own, out = _make_problem(tmp_path), tmp_path / "out"
     flags = [
         "--table=3",
@@ -102,7 +102,7 @@ def test_a_miniature_row_of_table_3_on_a_problem_of_the_users(tmp_path: pathlib.
 
 
 @pytest.mark.slow
-def test_a_miniature_search_goes_on_after_a_kill(start, tmp_path: pathlib.Path):
+def test_a_miniature_search_resumes_after_a_kill(start, tmp_path):
     text, data, out = tmp_path / "text", tmp_path / "data", tmp_path / "out"
     text.mkdir()
     subjects = ["(NP-SBJ (DT the) (NN dog))", "(NP-SBJ (PRP she))", "(NP (DT a) (JJ big) (NN cat))"]

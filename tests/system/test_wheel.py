@@ -81,7 +81,7 @@ def _commands() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("name", "target"), _commands().items())
-def test_commands_are_the_main_functions_of_modules_of_their_names(name: str, target: str):
+def test_commands_are_the_main_functions_of_modules_of_their_names(name, target):
     assert target == f"t2t_lite.bin.{name.replace('-', '_')}:main"
     assert callable(importlib.import_module(target.removesuffix(":main")).main)
 

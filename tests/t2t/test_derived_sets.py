@@ -2,12 +2,11 @@
 
 import gzip
 import importlib
-import io
-import tarfile
 from typing import Any
 
 import pytest
 
+from support.archives import write_archive
 from t2t_lite import generate_data, registry
 from t2t_lite.t2t import datasets, text_iterators
 from t2t_lite.t2t.adapter import adapted
@@ -23,15 +22,6 @@ _CLASSES = [
 
 def lines(word: str, count: int = 40) -> bytes:
     return "".join(f"{word} number {i} is here.\n" for i in range(count)).encode()
-
-
-def tar(path, members: dict[str, bytes]) -> None:
-    mode = "w:gz" if path.suffix in (".tgz", ".gz") else "w"
-    with tarfile.open(path, mode) as archive:
-        for name, contents in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(contents)
-            archive.addfile(info, io.BytesIO(contents))
 
 
 def generate(problem, tmp_path) -> dict[str, Any]:
@@ -96,7 +86,9 @@ def test_vietnamese_with_another_vocabulary_and_more_data(upstream, tmp_path):
                 return super().source_data_files(dataset_split)
             return translate_envi._ENVI_TRAIN_DATASETS
 
-    tar(tmp_path / "train-en-vi.tgz", {"train.en": lines("Cat"), "train.vi": lines("Meo")})
+    write_archive(
+        tmp_path / "train-en-vi.tgz", {"train.en": lines("Cat"), "train.vi": lines("Meo")}
+    )
     (tmp_path / "more.en").write_bytes(lines("Dog"))
     (tmp_path / "more.vi").write_bytes(lines("Cho"))
     found = t2t_registry.problem("translate_envi_own")
@@ -118,7 +110,7 @@ def test_chinese_has_two_vocabularies(upstream, tmp_path):
 
     stem = "training-parallel-nc-v13/news-commentary-v13.zh-en"
     texts = {f"{stem}.en": lines("Cat"), f"{stem}.zh": lines("猫")}
-    tar(tmp_path / "training-parallel-nc-v13.tgz", texts)
+    write_archive(tmp_path / "training-parallel-nc-v13.tgz", texts)
     problem = TranslateEnzhOwn()
     data = str(tmp_path / "data")
     generate_data(adapted(problem), data_dir=data, tmp_dir=str(tmp_path), num_workers=1)
@@ -155,7 +147,7 @@ def test_reviews_of_films_with_other_text(upstream, tmp_path):
         for label in ("neg", "pos")
         for i in range(20)
     }
-    tar(tmp_path / "aclImdb_v1.tar.gz", members)
+    write_archive(tmp_path / "aclImdb_v1.tar.gz", members)
     first = generate(SentimentShort(), tmp_path)
     assert first == {"inputs": "a neg film 0", "label": 0}
     assert SentimentShort().class_labels("") == ("neg", "pos")
@@ -165,7 +157,7 @@ def test_text_that_is_not_utf8_can_be_skipped(upstream, tmp_path):
     from tensor2tensor.data_generators import imdb
 
     members = {"aclImdb/train/neg/1_1.txt": b"\xff", "aclImdb/train/pos/1_9.txt": b"Good."}
-    tar(tmp_path / "aclImdb_v1.tar.gz", members)
+    write_archive(tmp_path / "aclImdb_v1.tar.gz", members)
     problem = imdb.SentimentIMDB()
     text_iterators.receive(BadInput(skip=True))  # as t2t-datagen does with --skip_bad
     samples = problem.generate_samples("", str(tmp_path), "train")
@@ -182,7 +174,7 @@ def test_words_of_a_language_model_are_written_under_the_subclass_name(upstream,
         f"simple-examples/data/ptb.{split}.txt": lines(f"the {split}")
         for split in ("train", "valid", "test")
     }
-    tar(tmp_path / "simple-examples.tgz", members)
+    write_archive(tmp_path / "simple-examples.tgz", members)
     first = generate(LanguagemodelPtbOwn(), tmp_path)
     assert first == {"targets": "the train number 0 is here."}
     words = (tmp_path / "data" / "vocab.own").read_text().split()
@@ -195,7 +187,7 @@ def test_czech_reads_the_columns_of_its_tables(upstream, tmp_path):
 
     rows = "".join(f"id{i}\t0.9\tveta {i}\tsentence {i}\n" for i in range(3))
     member = "data.plaintext-format/00train.gz"
-    tar(tmp_path / "data-plaintext-format.tar", {member: gzip.compress(rows.encode())})
+    write_archive(tmp_path / "data-plaintext-format.tar", {member: gzip.compress(rows.encode())})
     entry = translate_encs._ENCS_TRAIN_DATASETS[0]
     assert next(datasets.pairs([entry], str(tmp_path))) == {
         "inputs": "sentence 0",

@@ -13,6 +13,7 @@ import types
 
 import pytest
 
+from support.commands import exit_code
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_trainer
 
 _DIRECTORIES = pathlib.Path(__file__).parents[1] / "fixtures" / "usr_dirs"
@@ -77,10 +78,9 @@ class Author:
     def _run(self, command: types.ModuleType, flags: list[str], fails: bool = False) -> str:
         arguments = [f"--t2t_usr_dir={self._given / self._case.usr}", *flags]
         self._monkeypatch.setattr(sys, "argv", ["t2t", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            command.main(arguments)
+        code = exit_code(command.main, *arguments)
         written = "".join(self._capsys.readouterr())
-        assert bool(ended.value.code) == fails, written
+        assert bool(code) == fails, written
         return written
 
     def lists(self) -> str:

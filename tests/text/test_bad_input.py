@@ -2,17 +2,17 @@
 
 import bz2
 import gzip
-import io
 import itertools
 import logging
 import pathlib
 import random
-import tarfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.archives import write_archive
+from support.texts import pairs_of
 from t2t_lite.corpora import archives, corpora, segments
 from t2t_lite.corpora.corpora import AlignedCorpus, RemoteFile, Text, TmxCorpus, TsvCorpus
 from t2t_lite.errors import DataError
@@ -44,26 +44,12 @@ def local(path: pathlib.Path, member: str | None = None) -> Text:
     return Text(RemoteFile(f"https://example.invalid/{path.name}"), member)
 
 
-def pairs(samples) -> list[tuple[str, str]]:
-    return [(sample["inputs"], sample["targets"]) for sample in samples]
-
-
 def numbered(count: int, word: str = "line") -> bytes:
     """Lines that compress poorly, so that a cut loses some of them."""
     digits = random.Random(word)
     return b"".join(
         b"%s %d %d\n" % (word.encode(), i, digits.getrandbits(99)) for i in range(count)
     )
-
-
-def tar(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, contents in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(contents)
-            archive.addfile(info, io.BytesIO(contents))
-    return file.getvalue()
 
 
 # ---- what is told
@@ -147,9 +133,11 @@ def test_wrong_bytes_are_never_skipped_as_lines_before_them_may_be_wrong(write, 
         list(text_files.iterate_lines(write("f.gz", bytes(packed)), bad))
 
 
-def test_members_of_a_cut_archive_are_used_up_to_the_cut(write, bad):
-    packed = tar({"a.txt": b"1\n2\n", "x": b"\xff", "b.txt": numbered(20_000), "c.txt": b"3\n"})
-    path = write("f.tgz", packed[: len(packed) // 2])
+def test_members_of_a_cut_archive_are_used_up_to_the_cut(tmp_path, bad):
+    members = {"a.txt": "1\n2\n", "x": b"\xff", "b.txt": numbered(20_000), "c.txt": "3\n"}
+    path = write_archive(tmp_path / "f.tgz", members)
+    packed = path.read_bytes()
+    path.write_bytes(packed[: len(packed) // 2])
     found = [(name, list(lines)) for name, lines in archives.iterate_members(path, (".txt",), bad)]
     assert [name for name, _ in found] == [f"{path}:a.txt", f"{path}:b.txt"]
     assert found[0][1] == ["1", "2"]
@@ -175,7 +163,7 @@ def test_bad_lines_never_make_a_pair_slip(tmp_path_factory, kinds):
         lines = [forms[kind[side]].replace(b"%d", b"%d" % i) for i, kind in enumerate(kinds)]
         (folder / name).write_bytes(b"\r\n".join(lines) + b"\r\n")
     bad = BadInput(skip=True)
-    found = pairs(corpora.aligned_pairs(folder / "a", folder / "b", bad))
+    found = pairs_of(corpora.aligned_pairs(folder / "a", folder / "b", bad))
     expected = []
     for i, kind in enumerate(kinds):
         if set(kind) <= {0, 3}:
@@ -191,7 +179,7 @@ def test_a_pair_with_a_bad_line_is_named_skipped_and_counted_once(write, bad, ca
     expected = f"{a}, line 2: byte 0xfc at column 2 is not UTF-8"
     with pytest.raises(DataError, match=f"^{expected}"):
         list(corpora.aligned_pairs(a, b))
-    assert pairs(corpora.aligned_pairs(a, b, bad)) == [("1", "eins"), ("4", "vier")]
+    assert pairs_of(corpora.aligned_pairs(a, b, bad)) == [("1", "eins"), ("4", "vier")]
     assert caplog.messages[0].startswith(f"skipped: {expected}")
     assert caplog.messages[1:] == [
         f"{a} and {b}: skipped 1 bad lines",
@@ -205,7 +193,7 @@ def test_if_one_of_two_files_is_cut_the_pairs_up_to_there_are_used(write, bad, c
     a, b = write("a", plain), write("b.gz", packed[: len(packed) // 2])
     sources, targets = (text.decode().strip().split("\n") for text in (plain, numbered(9000, "de")))
     for first, second, expected in ((a, b, (sources, targets)), (b, a, (targets, sources))):
-        found = pairs(corpora.aligned_pairs(first, second, bad))
+        found = pairs_of(corpora.aligned_pairs(first, second, bad))
         assert 1000 < len(found) < 9000
         assert found == list(itertools.islice(zip(*expected, strict=True), len(found)))
         assert f"b.gz, after line {len(found)}: damaged or truncated" in caplog.text
@@ -251,7 +239,7 @@ def test_sgm_segments_that_cannot_be_read_keep_their_place(write, tmp_path, bad)
     corpus = AlignedCorpus("c", local(a), local(b))
     with pytest.raises(DataError, match=f"^{expected}"):
         list(corpus.pairs(str(tmp_path)))
-    assert pairs(corpus.pairs(str(tmp_path), bad)) == [("1", "eins"), ("4", "v ier")]
+    assert pairs_of(corpus.pairs(str(tmp_path), bad)) == [("1", "eins"), ("4", "v ier")]
     assert bad.skipped == 4
 
 
@@ -279,7 +267,7 @@ def test_units_of_tmx_that_are_not_xml_are_left_out(write, tmp_path, bad, broken
     with pytest.raises(DataError, match=rf"^{path}, line {line}: not well-formed XML"):
         list(corpus.pairs(str(tmp_path)))
     expected = [("0", "ä"), ("1", "ä"), ("2", "ä")]
-    assert pairs(corpus.pairs(str(tmp_path), bad)) == expected
+    assert pairs_of(corpus.pairs(str(tmp_path), bad)) == expected
     assert bad.skipped == 1
 
 
@@ -291,7 +279,7 @@ def test_tsv_lines_that_cannot_be_read_are_left_out(write, tmp_path, bad):
     corpus = TsvCorpus("c", local(path), (0, 1))
     with pytest.raises(DataError, match=rf"^{path}, line 2: 1 columns; at least 2 needed"):
         list(corpus.pairs(str(tmp_path)))
-    assert pairs(corpus.pairs(str(tmp_path), bad)) == [("a", "b"), ("i\x85j", "k")]
+    assert pairs_of(corpus.pairs(str(tmp_path), bad)) == [("a", "b"), ("i\x85j", "k")]
     assert bad.skipped == 3
 
 
@@ -322,7 +310,7 @@ def test_marked_up_files_are_used_up_to_a_cut(write, tmp_path, bad, form):
     }[form]
     with pytest.raises(DataError, match=rf"^{path}, after line \d+: damaged or truncated"):
         list(corpus.pairs(str(tmp_path)))
-    found = pairs(corpus.pairs(str(tmp_path), bad))
+    found = pairs_of(corpus.pairs(str(tmp_path), bad))
     assert len(found) > 1000
     assert found == [(line, line) for line in lines[: len(found)]]
     assert bad.cuts >= 1

@@ -18,7 +18,7 @@ def test_known_answers(words, expected):
     assert numbers.tolist() == [[*expected]] * 2
 
 
-def test_an_example_draws_the_same_in_any_company():
+def test_an_example_draws_the_same_in_any_batch():
     examples, counts = np.array([7, 2**35, 0, 5]), np.array([5, 0, 9, 4])
     together = draw((1, 2), 3, examples, counts)
     alone = [

@@ -10,24 +10,13 @@ import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.lines import LINES, ODD_LINES, TEXT
 from t2t_lite.errors import DataError
 from t2t_lite.protocol_buffers import pack
 from t2t_lite.text import sentencepiece_encoder, text_files
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 
 TYPES = ["bpe", "unigram"]
-TEXT = [
-    "A small boat lies in the harbour, and a small boy sits in the boat.",
-    "The boys row the boats out of the harbour; the harbour is small.",
-    "Ein kleines Boot liegt im Hafen, und ein kleiner Junge sitzt im Boot.",
-    "Kleine Boote im Hafen, 100 % klein!",
-]
-ODD_LINES = [
-    *("", " ", "  a  b  ", "\t", "a\tb\r", "\0", "a\0b", "\x01\x7f", "\x85", "a\u2028b", "\ufeff"),
-    *("▁", "▂", "▁ ▁", "▂a", "▂b", "▂▂ab▁", "a▁b c", "▅", "\u2047", " \u2047 ", "\ufffd"),
-    *("<unk>", "</s><pad>", "<0x41>", "e\u0301 é ﬁ ２", "\U0010ffff", "👩\u200d🚀", "你好"),
-]
-LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
 
 
 @pytest.fixture(scope="module", params=TYPES)
@@ -59,11 +48,11 @@ class TestUnknown:
 
 class TestRoundTrip:
     @given(LINES)
-    def test_every_line_comes_back(self, encoder, line):
+    def test_every_line_survives_a_round_trip(self, encoder, line):
         assert encoder.decode(encoder.encode(line)) == line
 
     @pytest.mark.parametrize("line", ODD_LINES)
-    def test_odd_lines_come_back(self, encoder, line):
+    def test_odd_lines_survive_a_round_trip(self, encoder, line):
         ids = encoder.encode(line)
         assert encoder.decode(ids) == line
         assert not {0, 1, 2}.intersection(ids)
@@ -133,7 +122,7 @@ class TestTextWithFewSpaces:
     @settings(deadline=None, max_examples=20)
     @given(st.lists(st.text("กขあいカ。ACGTក្▁▂b \u3000"), min_size=1, max_size=20))
     @example(["กข ฉช", " A C ", "カタ。 カ", "▁ ▂"])
-    def test_every_line_comes_back(self, encoders_of_few_spaces, lines):
+    def test_every_line_survives_a_round_trip(self, encoders_of_few_spaces, lines):
         for encoder in encoders_of_few_spaces:
             ids = encoder.encode_lines(lines)
             assert [encoder.decode(line) for line in ids] == lines
@@ -202,7 +191,7 @@ class TestTraining:
         assert f"yields {encoder.vocab_size} ids, not 5000" in record.getMessage()
 
     @pytest.mark.parametrize("model_type", TYPES)
-    def test_too_small_a_size_names_the_smallest(self, tmp_path, model_type):
+    def test_a_size_that_is_too_small_names_the_smallest(self, tmp_path, model_type):
         with pytest.raises(DataError, match=r"take (\d+) ids, but approx_vocab_size is 100") as got:
             sentencepiece_encoder.train(model_type, tmp_path / "model", TEXT, 100)
         assert not list(tmp_path.iterdir())

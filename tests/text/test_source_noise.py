@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -89,7 +88,7 @@ def test_any_text(lines):
     assert noisy(SourceNoise(BYTES), lines) == lines
 
 
-def test_a_line_is_changed_the_same_in_any_company():
+def test_a_line_is_changed_the_same_in_any_batch():
     noise = SourceNoise(BYTES, casing=0.5, typos=0.5, punctuation=0.5)
     lines = [f"Line {i} has words." for i in range(20)]
     changed = noisy(noise, lines)
@@ -97,7 +96,7 @@ def test_a_line_is_changed_the_same_in_any_company():
     assert noisy(noise, lines, seed=1) != changed
 
 
-def test_whole_words_are_refused(tmp_path: pathlib.Path):
+def test_whole_words_are_refused(tmp_path):
     (tmp_path / "vocab").write_text("hello\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"source_typo_noise=0\.1.*vocabulary of whole words"):
         SourceNoise(TokenTextEncoder(tmp_path / "vocab"), typos=0.1)

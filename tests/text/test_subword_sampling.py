@@ -13,6 +13,7 @@ import sentencepiece
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from support.lines import LINES, ODD_LINES, TEXT
 from support.rounding import assert_close
 from t2t_lite.errors import UsageError
 from t2t_lite.text import philox, sentencepiece_encoder
@@ -22,18 +23,6 @@ from t2t_lite.text.subword_sampling import make_samplers
 from t2t_lite.text.text_encoder import ByteTextEncoder, TabEncoder
 from t2t_lite.text.unigram_sampling import UnigramSampling
 
-TEXT = [
-    "A small boat lies in the harbour, and a small boy sits in the boat.",
-    "The boys row the boats out of the harbour; the harbour is small.",
-    "Ein kleines Boot liegt im Hafen, und ein kleiner Junge sitzt im Boot.",
-    "Kleine Boote im Hafen, 100 % klein!",
-]
-ODD_LINES = [
-    *("", " ", "  a  b  ", "\t", "a\tb\r", "\0", "a\0b", "\x01\x7f", "\x85", "a\u2028b", "\ufeff"),
-    *("▁", "▂", "▁ ▁", "▂a", "▂b", "▂▂ab▁", "a▁b c", "▅", "\u2047", " \u2047 ", "\ufffd"),
-    *("<unk>", "</s><pad>", "<0x41>", "e\u0301 é ﬁ ２", "\U0010ffff", "👩\u200d🚀", "你好"),
-]
-LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
 # Foreign models: SentencePiece's own normalisation, unknown characters, pieces across words.
 FOREIGN = {"bpe": False, "unigram": True}  # whether pieces stay within words
 
@@ -285,7 +274,7 @@ class TestErrors:
         sides = make_samplers(dict.fromkeys(("inputs", "targets"), encoders["bpe"]), bpe_dropout=1)
         assert sides["inputs"] is sides["targets"]
 
-    def test_pieces_with_rules_of_their_own(self, encoders):
+    def test_pieces_with_special_rules_are_refused(self, encoders):
         pieces = [piece._replace(kind=PieceKind.USER_DEFINED) for piece in encoders["bpe"].pieces()]
         with pytest.raises(UsageError, match="user-defined or unused pieces"):
             BpeDropout(types.SimpleNamespace(pieces=lambda: pieces), 0.1)

@@ -2,6 +2,7 @@ import collections
 import itertools
 import json
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -90,16 +91,16 @@ class TestEncode:
         assert subtokens == ["the_", "boat_", *"\\u \\8470; \\\\_"]
 
     @given(st.text())
-    def test_every_text_comes_back(self, small, text):
+    def test_every_text_survives_a_round_trip(self, small, text):
         assert small.decode(small.encode(text)) == text
 
     @pytest.mark.parametrize(
         "text", ["", " ", "_", "\\", "\\u", "\\95;", "a\nb", "\0", "<pad>", "'", "\u3000x", "▁"]
     )
-    def test_odd_texts_come_back(self, small, text):
+    def test_odd_texts_survive_a_round_trip(self, small, text):
         assert small.decode(small.encode(text)) == text
 
-    def test_a_full_cache_starts_anew(self, small, monkeypatch):
+    def test_a_full_cache_starts_over(self, small, monkeypatch):
         monkeypatch.setattr("t2t_lite.text.subword_text_encoder._CACHED_TOKENS", 3)
         texts = [f"w{i}" for i in range(20)]
         assert [small.decode(small.encode(text)) for text in texts] == texts
@@ -281,3 +282,18 @@ class TestBuild:
         encoder.save(tmp_path / "vocab")
         loaded = SubwordTextEncoder.load(tmp_path / "vocab")
         assert loaded.decode(loaded.encode("a\nb")) == "a\nb"
+
+
+def test_one_long_subtoken_does_not_slow_the_others_down():
+    sound = SubwordTextEncoder.build_from_token_counts({"some": 5, "text": 3}, 1)
+    odd = SubwordTextEncoder([*sound._subtokens, "s" * 10**6])
+    start = time.thread_time()
+    assert odd.encode("some" * 10_000) == sound.encode("some" * 10_000)
+    assert time.thread_time() - start < 5
+
+
+def test_a_vocabulary_is_built_from_a_very_long_word_in_linear_time():
+    start = time.thread_time()
+    built = SubwordTextEncoder.build_from_token_counts({"a" * 20_000: 1, "b": 2}, 2)
+    assert time.thread_time() - start < 5
+    assert built.decode(built.encode("aab a")) == "aab a"

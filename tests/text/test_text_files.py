@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import pathlib
 import tarfile
 import zipfile
 
@@ -13,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite.errors import DataError, UserError
+from t2t_lite.text import text_files
 from t2t_lite.text.text_files import iterate_lines, read_lines
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
-def test_written_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]):
+def test_written_lines_are_read_back(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "text"
     path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
     if lines and lines[0].startswith("\ufeff"):
@@ -37,13 +37,13 @@ def test_written_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines
     ],
 )
 @pytest.mark.parametrize("name", ["text", "text.gz"])
-def test_lines(tmp_path: pathlib.Path, name: str, content: bytes, lines: list[str]):
+def test_lines(tmp_path, name, content, lines):
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     assert read_lines(path) == lines
 
 
-def test_undecodable_bytes_are_named_by_file_and_line(tmp_path: pathlib.Path):
+def test_undecodable_bytes_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"good\nf\xfcr\n")
     with pytest.raises(DataError, match=r"latin1\.txt, line 2: byte 0xfc at column 2"):
@@ -51,7 +51,7 @@ def test_undecodable_bytes_are_named_by_file_and_line(tmp_path: pathlib.Path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 40, 90])
-def test_a_cut_gzip_file_is_an_error(tmp_path: pathlib.Path, size: int):
+def test_a_cut_gzip_file_is_an_error(tmp_path, size):
     whole = gzip.compress(bytes(range(32, 127)) * 3 + b"\n", mtime=0)
     assert size < len(whole)
     path = tmp_path / "text.gz"
@@ -60,7 +60,7 @@ def test_a_cut_gzip_file_is_an_error(tmp_path: pathlib.Path, size: int):
         read_lines(path)
 
 
-def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: pathlib.Path):
+def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path):
     damaged = bytearray(gzip.compress(b"some text\n" * 50))
     damaged[20] ^= 0xFF
     path = tmp_path / "text.gz"
@@ -69,7 +69,7 @@ def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: pathlib.Path):
         read_lines(path)
 
 
-def test_a_missing_file_or_a_folder_is_an_error(tmp_path: pathlib.Path):
+def test_a_missing_file_or_a_folder_is_an_error(tmp_path):
     for path in (tmp_path / "nothing", tmp_path / "nothing.gz"):
         with pytest.raises(UserError, match=f"{path.name}: no such file"):
             read_lines(path)
@@ -77,7 +77,7 @@ def test_a_missing_file_or_a_folder_is_an_error(tmp_path: pathlib.Path):
         read_lines(tmp_path)
 
 
-def test_reading_is_lazy(tmp_path: pathlib.Path):
+def test_reading_is_lazy(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"first\n\xff\n")
     assert next(iterate_lines(path)) == "first"
@@ -126,7 +126,7 @@ def test_packed_files_that_are_not_read_name_the_program(tmp_path, name, content
 
 @pytest.mark.parametrize("name", ["text.gz", "text.bz2"])
 @pytest.mark.parametrize("contents", [b"one line of text\n", lzma.compress(b"one\n")])
-def test_a_name_that_says_compressed_in_vain_is_named(tmp_path, name, contents):
+def test_a_plain_file_with_a_compressed_name_is_named(tmp_path, name, contents):
     path = tmp_path / name
     path.write_bytes(contents)
     with pytest.raises(DataError, match=rf"{name}: does not start as .* rename it if it is text"):
@@ -146,3 +146,12 @@ def test_a_cr_may_be_in_a_line(tmp_path, contents):
     path = tmp_path / "text"
     path.write_bytes(contents)
     assert read_lines(path) == contents.decode().removesuffix("\n").split("\n")
+
+
+def test_the_longest_line_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 10)
+    (tmp_path / "a").write_bytes(b"123456789\n1234567890")
+    assert text_files.read_lines(tmp_path / "a") == ["123456789", "1234567890"]
+    (tmp_path / "a").write_bytes(b"1234567890\n")
+    with pytest.raises(DataError, match="a, line 1: longer than 10 bytes"):
+        text_files.read_lines(tmp_path / "a")

@@ -28,7 +28,7 @@ def test_encode(text, tokens):
 
 
 @given(st.text())
-def test_every_text_comes_back(text):
+def test_every_text_survives_a_round_trip(text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 

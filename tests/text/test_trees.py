@@ -378,7 +378,7 @@ def test_without_words_there_is_an_empty_tree():
 
 
 @pytest.mark.integration
-def test_every_tree_of_both_treebanks_comes_back(treebank_folder):
+def test_every_tree_of_both_treebanks_survives_a_round_trip(treebank_folder):
     paths = sorted([*treebank_folder.rglob("*.mrg"), *treebank_folder.rglob("*.tree")])
     count = 0
     for raw in itertools.chain.from_iterable(map(trees.read_trees, paths)):
@@ -396,3 +396,10 @@ def test_a_tree_that_is_never_closed_does_not_swallow_those_that_follow(tmp_path
     assert bad.skipped == 1
     with pytest.raises(DataError, match="trees, line 1: closing brackets missing"):
         list(trees.read_trees(path))
+
+
+def test_a_tree_over_endless_lines_is_cut(monkeypatch):
+    monkeypatch.setattr(trees, "MAX_LINE_BYTES", 1000)
+    endless = ["((S", *["  (A a)"] * 10**6]
+    with pytest.raises(DataError, match="f, line 1: closing brackets missing at the end: 2; add"):
+        next(trees.trees_of_lines(endless, "f"))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.commands import exit_code
 from t2t_lite import registry
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
@@ -78,12 +79,6 @@ def value(run: run_folder.RunFolder, checkpoint: str | None = None) -> float:
     return found
 
 
-def run_command(module, *argv: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        module.main(argv)
-    return end.value.code
-
-
 def names(*argv: str) -> list[str]:
     """Returns the checkpoints that t2t-eval finds for its flags."""
     return checkpoint_names(t2t_eval.COMMAND.parse(argv))
@@ -116,20 +111,20 @@ def test_checkpoints_are_read_again(folder):
 
 def test_averages_are_written_and_read(folder, capsys):
     flags = f"--output_dir={folder}", "--num_last_checkpoints=2"
-    assert run_command(t2t_avg_checkpoints, *flags) == 0
+    assert exit_code(t2t_avg_checkpoints.main, *flags) == 0
     run = run_folder.RunFolder.open(folder)
     average = named_checkpoint("averaged", folder)
     assert average == str(run.folder / "averaged.ckpt-3")
     assert value(run, average) == 1.0
     assert averaging.is_inference_only(average)
     flags = f"--output_dir={folder}", "--checkpoints=1,2", f"--output_path={folder}/of,[2].ckpt"
-    assert run_command(t2t_avg_checkpoints, *flags) == 0
+    assert exit_code(t2t_avg_checkpoints.main, *flags) == 0
     (odd,) = names(f"--output_dir={folder}", "--checkpoint_path=of,[2].ckpt")
     assert value(run, named_checkpoint(odd, folder)) == 2.5
     flags = f"--model_dir={folder}", f"--output_dir={folder}/avg", "--n=2"
     for new in (2, 0):  # the second time, all exist
         capsys.readouterr()
-        assert run_command(t2t_avg_all, *flags) == 0
+        assert exit_code(t2t_avg_all.main, *flags) == 0
         assert capsys.readouterr().out.count("model.ckpt-") == new
     means = run_folder.RunFolder.open(f"{folder}/avg")
     assert value(means, means.latest_checkpoint()) == 1.0
@@ -237,6 +232,6 @@ def test_a_name_that_is_not_utf8_is_refused_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     flags = {"output_dir": "run", "data_dir": "data"} | {flag: "\udcff\udcfe"}
     assert sys.getfilesystemencoding() == "utf-8"
-    assert run_command(t2t_trainer, *(f"--{name}={text}" for name, text in flags.items())) == 2
+    assert exit_code(t2t_trainer.main, *(f"--{name}={text}" for name, text in flags.items())) == 2
     assert f"--{flag}='\\udcff\\udcfe' is not UTF-8" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

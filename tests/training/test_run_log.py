@@ -110,7 +110,7 @@ def test_pauses_are_left_out_of_the_time(clock):
     assert speeds["steps_per_second"] == 1.0
 
 
-def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
+def test_values_of_a_diverging_model_are_written_and_read(tmp_path):
     records = [{"loss": 90.0, "perplexity": 1e39}, {"loss": 700.0, "perplexity": 1e304}]
     records.append({"loss": math.inf, "perplexity": -math.inf})
     metrics = MetricsWriter(tmp_path, 0)
@@ -121,7 +121,7 @@ def test_whatever_a_diverging_model_gives_is_written_and_read_again(tmp_path):
     assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records
 
 
-def test_a_resumed_run_goes_on_after_the_records_of_its_step(tmp_path):
+def test_a_resumed_run_continues_after_the_records_of_its_step(tmp_path):
     metrics = MetricsWriter(tmp_path)
     for step in (5, 10, 15):
         metrics.write("train", step, {"loss": 1.0})

@@ -47,7 +47,7 @@ def test_base_is_section_5():
         ("big", (6, 1024, 4096, 16, 64, 64, 0.3, 0.1)),
     ],
 )
-def test_sizes_are_those_of_table_3(row: str, sizes: tuple[float, ...]):
+def test_sizes_are_those_of_table_3(row, sizes):
     h = registry.hparams(f"transformer_paper_{row}")
     keys, values = h.key_channels // h.num_heads, h.value_channels // h.num_heads
     assert sizes == (

@@ -15,11 +15,7 @@ from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.evolved import (
-    EvolvedDecoderLayer,
-    EvolvedEncoderLayer,
-    EvolvedFeedForward,
-)
+from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer, EvolvedFeedForward
 from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating

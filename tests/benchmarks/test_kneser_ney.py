@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.rounding import assert_close
 
-SCRIPT = pathlib.Path(__file__).parents[1] / "benchmarks" / "kneser_ney.py"
+SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "kneser_ney.py"
 kneser_ney = types.SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 SIZE = 8
@@ -48,7 +48,7 @@ def test_discounts_are_those_of_chen_and_goodman():
     assert kneser_ney._discounts(kneser_ney.collections.Counter(frequencies)) == wanted
 
 
-def test_a_longer_context_tells_more():
+def test_a_longer_context_predicts_better():
     draw = random.Random(3)
     sentences = [[2, draw.randint(3, 7)] for _ in range(400)]
     for sentence in sentences:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")

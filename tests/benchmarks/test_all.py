@@ -14,7 +14,7 @@ import pytest
 
 from support.rounding import relative_bound
 
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 
 
 def but_for_rounding(value: float):

@@ -13,7 +13,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.paper import experiment_queue
 from t2t_lite.paper.experiment_queue import Folders
 
-SCRIPT = pathlib.Path(__file__).parents[1] / "benchmarks" / "generalisation.py"
+SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "generalisation.py"
 ROWS, PROBLEMS = ["transformer", "neural_gpu"], ["sort", "addition_binary"]
 
 
@@ -130,7 +130,7 @@ EVERYTHING = [
 
 
 @pytest.mark.parametrize("killed", ["", *EVERYTHING[:3], EVERYTHING[-1]])
-def test_a_killed_queue_goes_on_where_it_was(commands, tmp_path: pathlib.Path, killed: str):
+def test_a_killed_queue_resumes_where_it_stopped(commands, tmp_path: pathlib.Path, killed: str):
     if killed:
         commands.killed = killed
         with pytest.raises(KeyboardInterrupt):
@@ -175,7 +175,7 @@ def test_the_table_has_a_row_per_model_and_leaves_out_what_is_missing(
         ({"steps": 3000}, "made with steps=2000, not 3000"),
     ],
 )
-def test_mistakes_show_before_any_training(
+def test_usage_errors_come_before_any_training(
     commands, tmp_path: pathlib.Path, changes: dict, message: str
 ):
     measure(tmp_path, ROWS[:1], PROBLEMS[:1])

@@ -6,11 +6,10 @@ import pathlib
 import shutil
 
 import pytest
-import tensorflow as tf
 
-from t2t_lite import registry
+from support.commands import exit_code
+from support.small_runs import make_run, save_weights
 from t2t_lite.bin import t2t_decoder, t2t_exporter, t2t_query_server, t2t_serve
-from t2t_lite.runs import run_folder
 
 PROBLEM = "text2text_tmpdir_tokens"
 VOCABULARY = f"vocab.{PROBLEM}.tokens"
@@ -21,19 +20,9 @@ def sound(tmp_path_factory) -> pathlib.Path:
     """A run folder in which nothing is wrong."""
     data = tmp_path_factory.mktemp("data")
     (data / VOCABULARY).write_text("".join(f"{word}\n" for word in ("<UNK>", *"abc")))
-    folder = data / "run"
-    flags = {
-        "output_dir": str(folder),
-        "data_dir": str(data),
-        "problem": PROBLEM,
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-    }
-    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
-    model = run_folder.create_run(flags, hparams, str(data)).build_model()
-    step = tf.Variable(7, dtype=tf.int64)
-    tf.train.Checkpoint(model=model, step=step).write(f"{folder}/model.ckpt-7")
-    return folder
+    run = make_run(data / "run", PROBLEM, data_dir=data, num_hidden_layers=1)
+    save_weights(run.folder, run.build_model())
+    return run.folder
 
 
 @pytest.fixture
@@ -49,9 +38,7 @@ def refused(tmp_path, capsys):
 
     def fail(main, *flags: str) -> str:
         before = sorted(tmp_path.rglob("*"))
-        with pytest.raises(SystemExit) as end:
-            main(flags)
-        assert end.value.code == 1
+        assert exit_code(main, *flags) == 1
         assert sorted(tmp_path.rglob("*")) == before, "something is left behind"
         log = capsys.readouterr().err.splitlines()
         *_, error = log
