@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError, UserError
@@ -20,11 +21,8 @@ def _forget_registrations() -> Iterator[None]:
     registries = (registry._problems, registry._models, registry._hparams, registry._metrics)
     for known in registries:
         known.names()
-    before = [dict(known._entries) for known in registries]
-    yield
-    for known, entries in zip(registries, before, strict=True):
-        known._entries.clear()
-        known._entries.update(entries)
+    with restored(*registries):
+        yield
 
 
 class Pairs(text_problems.Text2TextProblem):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.commands import exit_code, printed_by, refusal
+from support.registries import restored
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import Problem
@@ -37,13 +38,11 @@ class Recorder(Problem):
 @pytest.fixture(autouse=True)
 def _problems() -> Iterator[None]:
     registry.list_problems()
-    before = dict(registry._problems._entries)
-    for name in ("zoo_ape", "zoo_bee", "zoo_cat_big"):
-        registry.register_problem(name)(type(name, (Recorder,), {}))
-    _CALLS.clear()
-    yield
-    registry._problems._entries.clear()
-    registry._problems._entries.update(before)
+    with restored(registry._problems):
+        for name in ("zoo_ape", "zoo_bee", "zoo_cat_big"):
+            registry.register_problem(name)(type(name, (Recorder,), {}))
+        _CALLS.clear()
+        yield
 
 
 run = functools.partial(exit_code, t2t_datagen.main)

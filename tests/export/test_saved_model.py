@@ -129,8 +129,8 @@ def test_another_process_gives_what_the_decoder_gives(
 class Echo:
     """A search whose outputs are its inputs, or its prompts."""
 
-    def __init__(self, has_inputs: bool = True) -> None:
-        self.has_inputs = has_inputs
+    def __init__(self, takes_inputs: bool = True) -> None:
+        self.takes_inputs = takes_inputs
         self.weights = ()
         self.hparams = TransformerHParams(max_length=4)
 
@@ -139,12 +139,12 @@ class Echo:
         return Hypotheses(ids[:, None], tf.ones([tf.shape(inputs)[0], 1]))
 
 
-@pytest.mark.parametrize("has_inputs", [True, False])
-def test_padding_may_be_anywhere(has_inputs):
-    model = Echo(has_inputs)
+@pytest.mark.parametrize("takes_inputs", [True, False])
+def test_padding_may_be_anywhere(takes_inputs):
+    model = Echo(takes_inputs)
     module = saved_model.IdsModule(model, model, DecodeHParams(beam_size=1))
     rows = [[5, 6, 7], [8], [], [9, 5, 6, 7, 8]]
-    if has_inputs:
+    if takes_inputs:
         rows = [[*row, 1] if row else [] for row in rows]
     after, before = (
         keras.utils.pad_sequences(rows, maxlen=9, padding=side) for side in ("post", "pre")
@@ -189,7 +189,7 @@ def test_the_tables_of_a_search_are_saved(tmp_path):
 
         weights = ()
         hparams = TransformerHParams()
-        has_inputs = True
+        takes_inputs = True
 
         def start_decoding(self, inputs, beams, length):
             return DecodeState(inputs, tf.zeros([tf.shape(inputs)[0], beams]))

@@ -10,13 +10,8 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory) -> run_folder.RunFolder:
-    return noisy_run(
-        tmp_path_factory.mktemp("run"),
-        num_hidden_layers=2,
-        hidden_size=12,
-        filter_size=16,
-        num_heads=3,
-    )
+    sizes = {"num_hidden_layers": 2, "hidden_size": 12, "filter_size": 16, "num_heads": 3}
+    return noisy_run(tmp_path_factory.mktemp("run"), **sizes)
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,14 @@
 import contextlib
 import io
 import os
+import pathlib
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 import pytest
+
+from t2t_lite.bin import t2t_decoder
 
 
 def environment() -> dict[str, str]:
@@ -41,6 +44,14 @@ def printed_by(main: Callable[[list[str]], None], *argv: object) -> str:
     code, out, errors = _ended(main, argv)
     assert code == 0, f"{argv}:\n{errors}"
     return out
+
+
+def decoded(folder: pathlib.Path, *flags: object, text: Sequence[str]) -> list[str]:
+    """Decodes lines of text by the run in a folder; returns the lines that are written."""
+    (folder / "in.txt").write_text("".join(f"{line}\n" for line in text))
+    files = f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt"
+    printed_by(t2t_decoder.main, *files, *flags)
+    return (folder / "out.txt").read_text().splitlines()
 
 
 def refusal(main: Callable[[list[str]], None], *argv: object, code: int = 2) -> str:

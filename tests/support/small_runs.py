@@ -55,6 +55,7 @@ def assert_equal_runs(one: pathlib.Path, other: pathlib.Path) -> None:
     """Compares the newest checkpoints and the metrics of two runs."""
     first, second = newest_state(one), newest_state(other)
     assert first.keys() == second.keys()
+    assert any("optimizer" in name for name in first)
     for name, value in first.items():
         assert np.array_equal(value, second[name]), name
     metrics = [(folder / "metrics.jsonl").read_bytes() for folder in (one, other)]

@@ -8,11 +8,12 @@ import pathlib
 import pytest
 
 import t2t_lite
-from support.commands import printed_by
+from support.commands import decoded, printed_by
+from support.registries import restored
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms
 from t2t_lite import registry
-from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
+from t2t_lite.bin import t2t_datagen, t2t_eval, t2t_insights, t2t_trainer
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
@@ -63,31 +64,29 @@ LABELS = ["pos", "", "neg", "pos"]
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
     """Returns a function that gives the folder of a trained classifier: its run is in `run`."""
-    before = dict(registry._problems._entries)
-    root = tmp_path_factory.mktemp("classifiers")
-    usr_dir = root / "usr_classes"
-    usr_dir.mkdir()
-    (usr_dir / "__init__.py").write_text(PROBLEM)
-    names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={root}/data")
-    printed_by(t2t_datagen.main, *names, f"--tmp_dir={root}/tmp")
+    with restored(registry._problems):
+        root = tmp_path_factory.mktemp("classifiers")
+        usr_dir = root / "usr_classes"
+        usr_dir.mkdir()
+        (usr_dir / "__init__.py").write_text(PROBLEM)
+        names = (f"--t2t_usr_dir={usr_dir}", "--problem=more_frequent", f"--data_dir={root}/data")
+        printed_by(t2t_datagen.main, *names, f"--tmp_dir={root}/tmp")
 
-    @functools.cache
-    def folder_of(model: str) -> pathlib.Path:
-        printed_by(
-            t2t_trainer.main,
-            *names,
-            f"--model={model}",
-            "--hparams_set=transformer_tiny",
-            f"--hparams={HPARAMS}",
-            f"--output_dir={root / model}/run",
-            "--train_steps=150",
-            "--local_eval_frequency=150",
-        )
-        return root / model
+        @functools.cache
+        def folder_of(model: str) -> pathlib.Path:
+            printed_by(
+                t2t_trainer.main,
+                *names,
+                f"--model={model}",
+                "--hparams_set=transformer_tiny",
+                f"--hparams={HPARAMS}",
+                f"--output_dir={root / model}/run",
+                "--train_steps=150",
+                "--local_eval_frequency=150",
+            )
+            return root / model
 
-    yield folder_of
-    registry._problems._entries.clear()
-    registry._problems._entries.update(before)
+        yield folder_of
 
 
 @pytest.fixture(params=["transformer_encoder", "transformer"])
@@ -107,14 +106,6 @@ def is_encoder(each):
     return "encoder" in each.name
 
 
-def decode(folder, *flags, text):
-    (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
-    printed_by(
-        t2t_decoder.main, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags
-    )
-    return (folder / "out.txt").read_text().splitlines()
-
-
 def test_it_has_learned_to_count(each, is_encoder, capsys):
     rows = [json.loads(row) for row in (each / "run" / "metrics.jsonl").open()]
     (last,) = (row for row in rows if row["kind"] == "eval")
@@ -130,7 +121,7 @@ def test_it_has_learned_to_count(each, is_encoder, capsys):
 def test_texts_get_labels(trained, capsys):
     """Texts of any length, with the least room for outputs."""
     (trained / "reference.txt").write_text("".join(f"{label}\n" for label in LABELS))
-    found = decode(
+    found = decoded(
         trained,
         f"--decode_from_file={trained}/in.txt",
         f"--decode_reference={trained}/reference.txt",
@@ -159,7 +150,7 @@ def test_n_best_lists_are_distributions(each, is_encoder):
     else:
         assert 0.8 < total <= 1.0 + gap * relative_bound(terms), "few outputs are not labels"
     pairs = [f"good great bad\t{label}" for label in scores]
-    written = decode(each, f"--score_file={each}/in.txt", text=pairs)
+    written = decoded(each, f"--score_file={each}/in.txt", text=pairs)
     assert_close([float(line) for line in written], [*scores.values()], terms, scale=gap)
 
 

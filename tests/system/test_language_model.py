@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import t2t_lite
-from support.commands import printed_by
+from support.commands import decoded, printed_by
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_eval, t2t_insights, t2t_trainer
@@ -86,32 +86,24 @@ def trained(train) -> pathlib.Path:
     return train("transformer")
 
 
-def decode(folder, *flags, text):
-    (folder / "in.txt").write_text("".join(f"{one}\n" for one in text))
-    printed_by(
-        t2t_decoder.main, f"--output_dir={folder}/run", f"--decode_to_file={folder}/out.txt", *flags
-    )
-    return (folder / "out.txt").read_text().splitlines()
-
-
 def test_it_has_learned_to_continue_prompts(each):
     prompts = ["three four", "", "nine ten one two three", "seven"]
-    found = decode(each, f"--decode_from_file={each}/in.txt", text=prompts)
+    found = decoded(each, f"--decode_from_file={each}/in.txt", text=prompts)
     assert found[0] == "five six seven eight"
     assert found[1] in {line(start) for start in range(10)}
     assert found[2] == "four"
     assert found[3] == "eight nine ten one two"
     sampling = "--decode_hparams=beam_size=1,sampling_method=random,sampling_temp=0.1"
     flags = (f"--decode_from_file={each}/in.txt", sampling)
-    assert decode(each, *flags, text=prompts[:1]) == found[:1]
+    assert decoded(each, *flags, text=prompts[:1]) == found[:1]
 
 
 def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained):
     prompts = [" ".join(line(start).split()[:size]) for start in range(10) for size in (2, 4)]
     flags = (f"--decode_from_file={trained}/in.txt", "--checkpoint_path=120,60")
-    together = decode(trained, *flags, text=prompts)
+    together = decoded(trained, *flags, text=prompts)
     # Several batches are shared among the devices.
-    apart = decode(trained, *flags, "--decode_hparams=batch_size=3", text=prompts)
+    apart = decoded(trained, *flags, "--decode_hparams=batch_size=3", text=prompts)
     assert apart == together
     assert [f"{prompt} {rest}" for prompt, rest in zip(prompts, apart, strict=True)] == [
         line(start) for start in range(10) for _ in (2, 4)
@@ -120,7 +112,7 @@ def test_an_ensemble_continues_prompts_on_any_number_of_devices(trained):
 
 def test_perplexity_is_that_of_the_scores(each, capsys):
     text = [line(3), line(4)[: len("five six")], ""]
-    scores = decode(each, f"--score_file={each}/in.txt", text=text)
+    scores = decoded(each, f"--score_file={each}/in.txt", text=text)
     report = capsys.readouterr().out
     opened = run_folder.RunFolder.open(str(each / "run"))
     model, encoder = opened.load_model().model, opened.encoders["targets"]

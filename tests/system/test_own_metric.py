@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.commands import printed_by
+from support.registries import restored
 from support.rounding import assert_close
 from support.small_runs import generate_pairs
 from t2t_lite import registry
@@ -48,12 +49,8 @@ def own(tmp_path_factory) -> Iterator[tuple[str, str]]:
     program.write_text('#!/bin/sh\nwhile read -r line; do echo "${#line}"; done < "$2"\n')
     program.chmod(0o755)
     (folder / "__init__.py").write_text(textwrap.dedent(OWN).replace("PROGRAM", str(program)))
-    registries = (registry._problems, registry._metrics)
-    before = [known.items() for known in registries]
-    yield str(folder), f"command:{program}"
-    for known, entries in zip(registries, before, strict=True):
-        known._entries.clear()
-        known._entries.update(entries)
+    with restored(registry._problems, registry._metrics):
+        yield str(folder), f"command:{program}"
     sys.modules.pop(folder.name, None)
 
 

@@ -4,10 +4,9 @@ import random
 import signal
 import time
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
+from support import small_runs
 from support.commands import run_command
 
 pytestmark = pytest.mark.integration
@@ -69,27 +68,6 @@ def trainer_flags(
         "--random_seed=17",
         f"--simulate_devices={devices}",
     ]
-
-
-def final_state(output_dir) -> dict[str, np.ndarray]:
-    """Every value of the newest checkpoint (the data's position is compared by what follows)."""
-    path = tf.train.latest_checkpoint(str(output_dir))
-    reader = tf.train.load_checkpoint(path)
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if not name.startswith(("batches", "_CHECKPOINTABLE"))
-    }
-
-
-def assert_equal_runs(one, other) -> None:
-    first, second = final_state(one), final_state(other)
-    assert first.keys() == second.keys()
-    assert any("optimizer" in name for name in first)
-    for name, value in first.items():
-        assert np.array_equal(value, second[name]), name
-    metrics = [(run / "metrics.jsonl").read_bytes() for run in (one, other)]
-    assert metrics[0] == metrics[1]
 
 
 def run_with_kills(
@@ -171,4 +149,4 @@ def test_killed_run_equals_an_undisturbed_one(
     run_command("t2t-trainer", *flags["calm"])
     torn = run_with_kills(start, flags["killed"], tmp_path / "killed", kills, number, draw)
     assert torn >= 3 or kills < 20, f"only {torn} kills met a checkpoint being written"
-    assert_equal_runs(tmp_path / "calm", tmp_path / "killed")
+    small_runs.assert_equal_runs(tmp_path / "calm", tmp_path / "killed")

@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from support.commands import run_command
 from support.rounding import assert_close
+from support.small_runs import newest_state
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
@@ -104,16 +104,6 @@ def await_checkpoint(output_dir, chief) -> None:
         time.sleep(0.1)
 
 
-def state(output_dir) -> dict[str, np.ndarray]:
-    """Every value of the newest checkpoint (the data's position is compared by what follows)."""
-    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(output_dir)))
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if not name.startswith(("batches", "_CHECKPOINTABLE"))
-    }
-
-
 def terms_of(output_dir) -> int:
     """Roundings of one update of a run on two devices, each with 256 tokens at most."""
     run = run_folder.RunFolder.open(str(output_dir))
@@ -138,10 +128,10 @@ def test_two_workers_equal_one_with_two_devices(start_workers, trainer_flags, tm
     assert "trained 20 steps" in chief
     assert "INFO" not in other
     run_command("t2t-trainer", *trainer_flags(one, seed, SGD, "--simulate_devices=2"))
-    values = state(one)
+    values = newest_state(one)
     assert len(list(two.glob("events*"))) == 1
     assert names(one) == names(two)
-    for name, value in state(two).items():
+    for name, value in newest_state(two).items():
         if isinstance(value, bytes):  # which training files
             assert value == values[name]
             continue
@@ -227,8 +217,8 @@ def check_loss(start_workers, calm_runs, tmp_path):
         assert left < steps
         chief, *_ = finish(start_workers(tmp_path, seed, hosts=hosts, steps=steps))
         assert f"resuming after step {left}" in chief
-        values = state(calm)
-        for name, value in state(tmp_path).items():
+        values = newest_state(calm)
+        for name, value in newest_state(tmp_path).items():
             np.testing.assert_array_equal(value, values[name], err_msg=name)
         assert metrics(tmp_path) == metrics(calm)
         return lines[0]

@@ -8,16 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support import lines
 from t2t_lite.errors import DataError
 from t2t_lite.text import subword_text_encoder, subword_vocabulary, text_files
 from t2t_lite.text.subword_text_encoder import SubwordTextEncoder, count_tokens
 
-TEXT = [
-    "A small boat lies in the harbour, and a small boy sits in the boat.",
-    "The boys row the boats out of the harbour; the harbour is small.",
-    "Ein kleines Boot liegt im Hafen, und ein kleiner Junge sitzt im Boot.",
-    "Kleine Boote_im_Hafen: C:\\boot, 100 % klein!",
-]
+TEXT = [*lines.TEXT[:3], "Kleine Boote_im_Hafen: C:\\boot, 100 % klein!"]
 
 
 @pytest.fixture(scope="module")
