@@ -17,7 +17,7 @@ def ends():
     far.close()
 
 
-def test_messages_arrive_in_whatever_parts(ends):
+def test_messages_arrive_in_any_parts(ends):
     end, far = ends
     far.sendall(b'{"a": 1}\n{"b"')
     assert end.receive() == [{"a": 1}]

@@ -146,7 +146,7 @@ def test_a_worker_acknowledges_a_loss(aborted):
     detectors.close()
 
 
-def test_a_detector_that_ends_at_once_when_all_is_done_is_no_loss(aborted):
+def test_a_detector_that_ends_when_all_is_done_is_not_a_loss(aborted):
     ours, detectors = socket.socketpair()
 
     class Slow(Channel):

@@ -86,7 +86,7 @@ def test_all_is_well(fakes):
         (lambda worker: worker._socket.send(b"\0\n"), "its connection has closed"),
     ],
 )
-def test_the_chiefs_detector_tells_all_of_a_loss(end, reason, fakes):
+def test_the_chiefs_detector_reports_a_loss_to_all(end, reason, fakes):
     chief = fakes()
     end(chief.ends[2])
     assert chief.poll(beating=())
@@ -97,7 +97,7 @@ def test_the_chiefs_detector_tells_all_of_a_loss(end, reason, fakes):
     assert chief.said("worker") == {}
 
 
-def test_the_loss_of_the_chief_and_what_it_tells(fakes):
+def test_the_loss_of_the_chief_and_its_report(fakes):
     first, second = fakes(1), fakes(1)
     first.ends[0].close()
     first.poll(beating=())

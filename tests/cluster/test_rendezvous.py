@@ -111,7 +111,7 @@ def test_unequal_lists_of_workers(hosts):
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_the_failure_of_one_is_told_to_all(failing, hosts):
+def test_the_failure_of_one_is_reported_to_all(failing, hosts):
     settings: list = [{}] * 3
     settings[failing] = UserError("no data: train-00000 is missing")
     results = run(hosts, settings)
@@ -127,7 +127,7 @@ def test_the_failure_of_one_is_told_to_all(failing, hosts):
             )
 
 
-def test_a_file_that_one_cannot_read_is_told_to_all(hosts):
+def test_a_file_that_one_cannot_read_is_reported_to_all(hosts):
     error = PermissionError(13, "Permission denied", "vocab")
     chief, other = run(hosts[:2], [{}, error])
     assert other is error
@@ -180,7 +180,7 @@ def _met(cluster: Cluster):
         return error
 
 
-def test_a_workers_port_in_use_is_told_to_all(hosts):
+def test_a_workers_port_in_use_is_reported_to_all(hosts):
     with socket.create_server(("", int(hosts[1].split(":")[1]))):
         results = run(hosts, [{}] * 3)
     assert f"worker 1 of 3 cannot listen at {hosts[1]}: Address already in use" in str(results[1])

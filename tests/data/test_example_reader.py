@@ -154,7 +154,7 @@ def test_damage_is_named(tmp_path, damage):
         count_examples([str(good), str(bad)], batching_scheme(100, 10, 4, 1.5), ExampleReader())
 
 
-def test_a_record_that_is_no_example_is_named(tmp_path):
+def test_a_record_other_than_an_example_is_named(tmp_path):
     path = tmp_path / "a"
     written = [records.serialize(EXAMPLE), b"\xff\xff no protocol buffer"]
     path.write_bytes(b"".join(map(records.frame, written)))

@@ -170,7 +170,7 @@ def next_batches(iterator, count):
     return [{name: ids.numpy() for name, ids in next(iterator).items()} for _ in range(count)]
 
 
-def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path):
+def test_restoring_continues_with_the_next_batch(corpus, tmp_path):
     paths = corpus[0]
     tf.random.set_seed(5)  # as the trainer does; whatever another test has set counts, too
     iterator = iter(train(paths, parts=2, batch_shuffle_size=8))

@@ -73,7 +73,7 @@ def test_labels_that_are_no_texts_are_named(tmp_path, labels):
         _generate(Stars, tmp_path, class_labels=lambda *_: labels)
 
 
-def test_a_number_of_labels_that_is_none_is_named(tmp_path):
+def test_an_invalid_number_of_labels_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"num_classes is 2\.5: expected a whole number"):
         _generate(Stars, tmp_path, num_classes=2.5)
 

@@ -132,7 +132,7 @@ def test_parts_share_one_large_batch(corpus):
 
 
 @pytest.mark.parametrize("changes", [{}, {"source_typo_noise": 0.5, "bpe_dropout": 0.0}])
-def test_restoring_goes_on_with_the_next_batch(corpus, tmp_path, changes):
+def test_restoring_continues_with_the_next_batch(corpus, tmp_path, changes):
     tf.random.set_seed(5)
     iterator = iter(train(corpus, parts=2, **changes))
     taken = [next(iterator) for _ in range(5)]
@@ -169,7 +169,7 @@ def test_sides_are_cut_after_sampling(corpus, first_epoch):
 NOISE = {"source_casing_noise": 0.5, "source_typo_noise": 0.5, "bpe_dropout": 0.0}
 
 
-def test_noise_is_drawn_anew_in_every_epoch_and_the_same_for_any_parts(corpus):
+def test_noise_is_redrawn_in_every_epoch_and_the_same_for_any_parts(corpus):
     first, second = (set(epoch(corpus, number, **NOISE).values()) for number in (0, 1))
     assert len(first - second) > len(PAIRS) / 2
     later = train(corpus, parts=4, epochs=np.array([1, 0], np.int64), **NOISE)

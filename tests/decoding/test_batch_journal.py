@@ -68,7 +68,7 @@ def test_the_target_appears_whole_and_in_order(target):
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_goes_on_with_the_batches_of_the_last_window(target):
+def test_resumes_with_the_batches_of_the_last_window(target):
     leave(target, RECORDS[:2])
     assert reopened(target) == ResumePoint(lines=2, window=0, known={2: {}, 0: {}})
     leave(target, RECORDS[2:4])
@@ -138,7 +138,7 @@ def test_records_of_an_earlier_release_are_discarded_with_a_warning(target, capl
 
 
 @pytest.mark.parametrize("first", [b"", b"{", b"3\n", b"\xff\n"])
-def test_a_damaged_part_file_starts_anew(target, first):
+def test_a_damaged_part_file_starts_over(target, first):
     leave(target, RECORDS).write_bytes(first)
     assert reopened(target) == FROM_START
 

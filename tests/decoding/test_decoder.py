@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from support.copying import BYTES, Bytes, BytesAlone, CopyModel, copier
 from support.rounding import assert_close
+from support.small_runs import make_run, save_weights
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data import records
@@ -23,7 +24,7 @@ from t2t_lite.decoding.output_formats import output_formatter
 from t2t_lite.decoding.piece_joining import join_details
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.errors import DataError, UsageError, UserError
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
 
@@ -313,21 +314,9 @@ def run(tmp_path) -> DecoderConfig:
             data_dir / f"decoder_test_bytes-{split}-00000-of-00001",
             [{"inputs": source, "targets": source} for source in ids],
         )
-    flags = {
-        "output_dir": str(tmp_path / "run"),
-        "data_dir": str(data_dir),
-        "problem": "decoder_test_bytes",
-        "model": "decoder_test_copy",
-        "hparams_set": "transformer_test",
-    }
-    hparams = registry.hparams("transformer_test")
-    opened = run_folder.create_run(flags, hparams, str(data_dir))
-    checkpoint = tf.train.Checkpoint(
-        model=opened.build_model(), step=tf.Variable(7, dtype=tf.int64)
-    )
-    tf.train.CheckpointManager(
-        checkpoint, opened.folder, 1, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
-    ).save(7)
+    names = {"problem": "decoder_test_bytes", "model": "decoder_test_copy"}
+    opened = make_run(tmp_path / "run", data_dir=data_dir, **names)
+    save_weights(opened.folder, opened.build_model())
     return DecoderConfig(output_dir=str(opened.folder))
 
 
@@ -402,7 +391,7 @@ def test_decodes_what_is_typed(run, monkeypatch, capsys):
     assert "last" in capsys.readouterr().out
 
 
-def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
+def test_a_checkpoint_alone_identifies_its_run(run, tmp_path):
     config = with_lines(run, tmp_path / "in", ["a b"])
     path = f"{run.output_dir}/model.ckpt-7"
     out = tmp_path / "out"
@@ -424,7 +413,7 @@ def test_a_checkpoint_alone_tells_its_run(run, tmp_path):
         ({"worker_gpu": 99}, UserError, "--worker_gpu=99"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(run, changes, error, message):
+def test_usage_errors_are_one_line(run, changes, error, message):
     with pytest.raises(error, match=message) as raised:
         jobs.run(dataclasses.replace(run, **changes))
     assert "\n" not in str(raised.value)

@@ -150,7 +150,7 @@ def test_the_checkpoint_whose_weight_is_bad_is_named(models, value):
     require_finite_weights(models[0], "one.ckpt-1")
 
 
-def test_what_float16_cannot_hold_is_not_said_to_have_diverged(models):
+def test_overflow_in_float16_is_not_reported_as_divergence(models):
     large = models[0].weights[0]
     large.assign(np.full(large.shape, 1e5))
     half = in_dtype(models[0], "float16")
@@ -240,7 +240,7 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
     assert "text 2: runs/one/model.ckpt-5 outputs NaN" in caplog.text
 
 
-def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
+def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkeypatch):
     records = []
     trainer = types.SimpleNamespace(
         _eval_data=("eval", ["shard"], []),
@@ -264,7 +264,7 @@ def test_an_evaluation_says_so_and_the_training_goes_on(caplog, monkeypatch):
     assert "step 30: loss nan, and no bleu: eval example 2: the model outputs NaN" in caplog.text
 
 
-def test_a_metric_whose_program_fails_is_nan_and_the_training_goes_on(caplog):
+def test_a_metric_whose_program_fails_is_nan_and_training_continues(caplog):
     problem = types.SimpleNamespace(metrics=["loss", "command:false", "exact_match"])
     trainer = types.SimpleNamespace(run=types.SimpleNamespace(problem=problem))
     decodes = dataset_decoding.Decodes(["a"], ["b"], [Output("b")])

@@ -52,7 +52,7 @@ def test_standard_input_is_not_waited_for(pipe):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_lines_of_standard_input_arrive_in_whatever_parts(pipe, monkeypatch, size):
+def test_lines_of_standard_input_arrive_in_any_parts(pipe, monkeypatch, size):
     monkeypatch.setattr(input_lines, "_BYTES", size)
     os.write(pipe, b"\n\none long line\nb\n\nthe last one")
     os.close(pipe)
@@ -78,7 +78,7 @@ def test_only_the_line_that_has_begun_is_measured(pipe, monkeypatch):
         next(rows)
 
 
-def test_what_is_no_text_on_standard_input_is_named(pipe):
+def test_bytes_other_than_text_on_standard_input_are_named(pipe):
     os.write(pipe, b"fine\n\xff\n")
     os.close(pipe)
     with pytest.raises(DataError, match="standard input, line 2: byte 0xff"):

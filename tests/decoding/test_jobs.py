@@ -9,11 +9,10 @@ import types
 
 import keras
 import pytest
-import tensorflow as tf
 
 from support.rounding import relative_bound
+from support.small_runs import make_run, save_weights
 from support.terms import log_prob_terms
-from t2t_lite import registry
 from t2t_lite.decoding import jobs, loading
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
@@ -26,29 +25,20 @@ PRINTED = 0.5e-6  # what the rounding to six decimals changes at most
 LINES = [" ".join(str((7 * i + j * j) % 10) for j in range(i % 9)) for i in range(40)]
 
 
-def make_run(folder: pathlib.Path, seed: int, problem="algorithmic_identity_decimal40") -> str:
+def run_of(folder: pathlib.Path, seed: int, problem="algorithmic_identity_decimal40") -> str:
     """Makes a run folder with one checkpoint; returns its path."""
-    flags = {
-        "output_dir": str(folder),
-        "data_dir": str(folder),
-        "problem": problem,
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-    }
-    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
-    opened = run_folder.create_run(flags, hparams, str(folder))
+    opened = make_run(folder, problem, data_dir=folder, num_hidden_layers=1)
     keras.utils.set_random_seed(seed)
     model = opened.build_model()
     for weight in model.weights:  # so large that the outputs differ from line to line
         weight.assign(3.0 * weight.value)
-    step = tf.Variable(seed, dtype=tf.int64)
-    tf.train.Checkpoint(model=model, step=step).write(f"{folder}/model.ckpt-{seed}")
+    save_weights(folder, model, seed)
     return str(folder)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    return make_run(tmp_path_factory.mktemp("runs") / "one", 1)
+    return run_of(tmp_path_factory.mktemp("runs") / "one", 1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -152,7 +142,7 @@ def test_json_has_what_the_model_says_of_each_token_and_score_file_gives_the_sam
     assert run(config, decode_from_file="", score_file=pairs) == written
 
 
-def test_a_killed_run_goes_on_and_scores_all(
+def test_a_killed_run_resumes_and_scores_all(
     config, outputs, tmp_path, monkeypatch, caplog, capsys
 ):
     config = dataclasses.replace(config, decode_reference=write(tmp_path / "ref", outputs))
@@ -260,9 +250,7 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
         data = tmp_path / name
         data.mkdir()
         (data / "vocab.text2text_tmpdir_tokens.tokens").write_text(f"<pad>\n<EOS>\n{name}\n<UNK>\n")
-        flags = {"problem": "text2text_tmpdir_tokens", "model": "transformer"}
-        flags |= {"hparams_set": "transformer_test", "output_dir": str(data / "run")}
-        run_folder.create_run(flags, registry.hparams("transformer_test"), str(data))
+        make_run(data / "run", "text2text_tmpdir_tokens", data_dir=data)
         paths.append(f"{data}/run/model.ckpt-1")
         (data / "run" / "model.ckpt-1.index").touch()
     with pytest.raises(UserError, match=r"the vocabularies in .*b/run and .*a/run differ: "):
@@ -270,7 +258,7 @@ def test_models_of_other_vocabularies_are_refused(tmp_path):
 
 
 def test_models_of_other_problems_are_refused(folder, tmp_path):
-    other = make_run(tmp_path / "reverse", 1, "algorithmic_reverse_decimal40")
+    other = run_of(tmp_path / "reverse", 1, "algorithmic_reverse_decimal40")
     paths = [f"{path}/model.ckpt-1" for path in (folder, other)]
     with pytest.raises(UserError, match=r"algorithmic_reverse_decimal40, .* on algorithmic_id"):
         find_models(DecoderConfig(checkpoint_path=",".join(paths)))
@@ -288,7 +276,7 @@ def test_models_of_other_problems_are_refused(folder, tmp_path):
         ({"prefix_file": "gone"}, UserError, "gone: no such file"),
     ],
 )
-def test_what_a_user_can_mend_is_named(config, changes, error, message):
+def test_usage_errors_name_the_cause(config, changes, error, message):
     with pytest.raises(error) as raised:
         jobs.run(dataclasses.replace(config, **changes))
     assert message in str(raised.value)

@@ -6,9 +6,9 @@ import re
 
 import keras
 import pytest
-import tensorflow as tf
 
 from support.commands import printed_by
+from support.small_runs import make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.bin import t2t_parseval
 from t2t_lite.decoding import jobs
@@ -53,21 +53,13 @@ def parser(tmp_path_factory) -> DecoderConfig:
     (folder / "eval").write_text("".join(f"{tree}\n" for tree in TREES))
     data_dir = str(folder / "data")
     generate_data(registry.problem("decoder_test_trees"), data_dir, str(folder))
-    flags = {
-        "output_dir": str(folder / "run"),
-        "data_dir": data_dir,
-        "problem": "decoder_test_trees",
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-    }
-    hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1, max_length=64)
-    run = run_folder.create_run(flags, hparams, data_dir)
+    sizes = {"num_hidden_layers": 1, "max_length": 64}
+    run = make_run(folder / "run", "decoder_test_trees", data_dir=data_dir, **sizes)
     keras.utils.set_random_seed(SEED)
     model = run.build_model()
     for weight in model.weights:  # so large that the outputs differ from line to line
         weight.assign(3.0 * weight.value)
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64))
-    checkpoint.write(f"{run.folder}/model.ckpt-7")
+    save_weights(run.folder, model)
     return DecoderConfig(output_dir=str(run.folder))
 
 

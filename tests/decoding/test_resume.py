@@ -165,7 +165,7 @@ def test_a_killed_run_does_only_the_batches_that_are_left(config, kills, seed):
 
 
 @pytest.mark.integration
-def test_a_process_that_is_killed_goes_on_with_what_is_left(tmp_path, monkeypatch, caplog):
+def test_a_killed_process_resumes_with_what_is_left(tmp_path, monkeypatch, caplog):
     folder = noisy_run(
         tmp_path / "made", hidden_size=8, filter_size=8, num_heads=2, num_hidden_layers=1
     ).folder

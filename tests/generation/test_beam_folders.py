@@ -5,7 +5,7 @@ import pytest
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", ["*", "a?", "[x]", "d [1] b", "ü, {a}"])
-def test_no_other_folder_is_looked_through(tmp_path, name):
+def test_no_other_folder_is_searched(tmp_path, name):
     pytest.importorskip("apache_beam")
     from t2t_lite.generation import beam_pipeline
 

@@ -69,7 +69,7 @@ def found(problem, data_dir="", tmp_dir="", rules="") -> list[str]:
     return last.splitlines()[1:] if last.startswith("== findings") else []
 
 
-def test_nothing_is_said_of_sound_text():
+def test_sound_text_has_no_findings():
     assert found(Zoo()) == []
 
 
@@ -193,7 +193,7 @@ def test_tasks_that_look_like_faults(kind):
     assert found(kind()) == []
 
 
-def test_copies_are_no_translations_whatever_the_share():
+def test_copies_are_found_at_any_share():
     class Translated(Copy, TranslateProblem):
         pass
 
@@ -220,14 +220,14 @@ def test_test_sentences_in_training():
     )
 
 
-def test_a_trial_on_one_text_is_no_leak():
+def test_a_trial_on_one_text_is_not_a_leak():
     class Same(Zoo):
         starts = dict.fromkeys(Zoo.starts, (0, 30))
 
     assert found(Same()) == []
 
 
-def test_one_stream_of_samples_is_told_apart_by_file():
+def test_one_stream_of_samples_is_split_by_file():
     class Dealt(Zoo):
         is_generate_per_split = False
         dataset_splits = (

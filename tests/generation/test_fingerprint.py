@@ -391,7 +391,7 @@ def test_what_is_downloaded_is_noted(tmp_path):
         '{"all": {"sources": {}, "' + "x" * 10**6 + '": 1}}',
     ],
 )
-def test_a_fingerprint_that_is_none_is_a_short_message(tmp_path, text):
+def test_an_invalid_fingerprint_is_a_short_message(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(UserError, match=r"a\.json: not a fingerprint \(") as caught:
         fingerprint._read(tmp_path / "a.json")

@@ -474,7 +474,7 @@ def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers)
     "sample",
     [{"targets": "b"}, {"inputs": 3, "targets": "b"}, {"inputs": "a", "targets": None}, ("a", "b")],
 )
-def test_a_sample_that_is_no_pair_of_texts_is_an_error_that_names_it(data, sample):
+def test_a_sample_other_than_a_pair_of_texts_is_named(data, sample):
     class Odd(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             yield {"inputs": "1", "targets": "a"}

@@ -70,7 +70,7 @@ t2t_datagen.generate(["text2text_tmpdir"], *sys.argv[1:], DatagenOptions(num_wor
 
 
 @pytest.mark.integration
-def test_a_killed_run_is_gone_on_with_from_the_same_inputs_only(corpus, tmp_path):
+def test_a_killed_run_resumes_only_from_the_same_inputs(corpus, tmp_path):
     arguments = [sys.executable, "-c", _KILLED_RUN, str(corpus.data), str(corpus.raw)]
     assert subprocess.run(arguments).returncode == -signal.SIGKILL
     assert not (corpus.data / "text2text_tmpdir-train-00042-of-00100").exists()

@@ -90,7 +90,7 @@ def many_files(tmp_path_factory) -> dict[str, str]:
 
 @pytest.mark.parametrize("pattern", ["small-train-chunks.incomplete/0*", "small-train-*-of-00040"])
 @pytest.mark.parametrize("master_alone", [False, True])
-def test_a_killed_run_ends_at_once_and_is_taken_up(data, many_files, pattern, master_alone):
+def test_a_killed_run_ends_at_once_and_resumes(data, many_files, pattern, master_alone):
     run = start(data)
     wait_until(lambda: len(list(data.glob(pattern))) > 10)
     (os.kill if master_alone else os.killpg)(run.pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ def test_half_written_files_of_a_killed_run_are_removed(data, many_files):
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_killed_worker_is_an_error_and_the_next_run_goes_on(data, many_files):
+def test_a_killed_worker_is_an_error_and_the_next_run_resumes(data, many_files):
     class Killing(Small):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
             for i, sample in enumerate(super().generate_samples(data_dir, tmp_dir, dataset_split)):

@@ -92,7 +92,7 @@ def test_a_sample_without_text_is_an_error(data):
 
 
 @pytest.mark.parametrize("inputs", [float("nan"), None, b"blue", ["blue"], 7])
-def test_what_is_no_text_is_not_made_one(data, inputs):
+def test_only_texts_are_accepted(data, inputs):
     class Textless(Named):
         samples = (("red", 0), (inputs, 1))
 
@@ -105,7 +105,7 @@ def test_what_is_no_text_is_not_made_one(data, inputs):
 @pytest.mark.parametrize(
     "inputs", ["blue", None, b"blue", {"a": "b"}, ["a", None], ["a", b"b"], [1.5]]
 )
-def test_what_is_no_list_of_texts_is_not_made_one(data, inputs):
+def test_only_lists_of_texts_are_accepted(data, inputs):
     class Textless(Pairs):
         samples = ((["red", "blue"], 1), (inputs, 1))
 
@@ -122,7 +122,7 @@ def test_what_is_no_list_of_texts_is_not_made_one(data, inputs):
         (["r", "g", "r "], "class_labels: expected different texts, got "),
     ],
 )
-def test_labels_must_be_as_many_texts_as_said(data, labels, message):
+def test_the_number_of_labels_must_be_right(data, labels, message):
     class Wrong(Named):
         def class_labels(self, data_dir):
             return labels

@@ -54,7 +54,7 @@ def process(job, task):
     return os.getpid()
 
 
-def test_tasks_are_taken_only_as_the_work_goes_on(tmp_path):
+def test_tasks_are_read_only_as_work_proceeds(tmp_path):
     taken = 0
 
     def tasks():
@@ -179,7 +179,7 @@ with Workers(b"0" * 1_000_000, pathlib.Path(__file__).parent, 2) as workers:
 """
 
 
-def test_workers_that_cannot_start_are_an_error_however_much_they_are_to_be_told(tmp_path):
+def test_workers_that_cannot_start_are_an_error_whatever_the_size_of_their_input(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(_UNGUARDED)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
@@ -211,7 +211,7 @@ def test_processes_find_the_job_in_the_folder_and_nothing_stays_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_cores_are_counted_where_there_is_no_affinity(monkeypatch):
+def test_cores_are_counted_on_systems_without_affinity(monkeypatch):
     assert available_cores() == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 7)

@@ -203,7 +203,7 @@ def test_the_250_variables_of_a_real_checkpoint_all_have_a_place(golden, tmp_pat
         {"self_attention_type": "dot_product_relative", "max_relative_position": 2},
     ],
 )
-def test_weights_come_back_as_they_were(tmp_path, changes):
+def test_weights_survive_a_round_trip(tmp_path, changes):
     """Through shards of uneven size, and hparams.json as T2T writes it."""
     model = small_model(**changes)
     t2t_files.write_checkpoint(tmp_path / "t2t", t2t_files.t2t_arrays(model, target_space_id=6))
@@ -291,7 +291,7 @@ def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
         averaging.refuse_average(run.folder)
 
 
-def test_training_does_not_go_on_in_it(t2t, capsys):
+def test_training_does_not_resume_in_it(t2t, capsys):
     folder, _ = t2t
     assert t2t_files.import_run(folder) == 0
     flags = [f"--problem={TOKENS}", "--model=transformer", "--hparams_set=transformer_base"]
@@ -366,7 +366,7 @@ def test_shards_of_different_widths_are_named(t2t, capsys):
         ({"problem": "text2text_tmpdir"}, "the vocabulary of text2text_tmpdir: --data_dir is"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(t2t, capsys, flags, message):
+def test_usage_errors_are_one_line(t2t, capsys, flags, message):
     folder, _ = t2t
     set_flags(folder, **flags)
     assert message in t2t_files.refused(folder, capsys)

@@ -115,7 +115,7 @@ def test_missing_and_unknown_variables_are_named(t2t, capsys):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("t2t", ["pre_norm", "attention_lm"], indirect=True)
-def test_the_commands_score_and_go_on_as_t2ts_arithmetic(t2t, tmp_path, capsys):
+def test_the_commands_score_and_continue_as_t2ts_arithmetic(t2t, tmp_path, capsys):
     folder, *model = t2t
 
     def log_probs(ids):

@@ -31,7 +31,7 @@ def test_short_output_is_penalised():
     assert_bleu(bleu.score, 100 * 2.718281828459045 ** (1 - 8 / 4))
 
 
-def test_case_matters_unless_told_otherwise():
+def test_case_matters_by_default():
     hypotheses, references = ["THE CAT SAT ON IT"], ["the cat sat on it"]
     cased, uncased = (corpus_bleu(hypotheses, references, lowercase=low) for low in (False, True))
     assert cased.score < 1
@@ -40,7 +40,7 @@ def test_case_matters_unless_told_otherwise():
     assert "case:lc" in uncased.signature
 
 
-def test_the_signature_tells_tokenization_and_smoothing():
+def test_the_signature_states_tokenization_and_smoothing():
     signature = corpus_bleu(["a"], ["a"]).signature
     assert "nrefs:1" in signature
     assert "tok:13a" in signature

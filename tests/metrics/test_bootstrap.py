@@ -146,7 +146,7 @@ def test_the_seed_can_be_set(monkeypatch, seed, shown):
     assert found["b"].mean != RECORDED["bleu"][1][1]
 
 
-def test_a_seed_that_is_none(monkeypatch):
+def test_an_invalid_seed(monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "x")
     with pytest.raises(UsageError, match="SACREBLEU_SEED='x': expected a whole number"):
         compare("bleu", {"a": ["x"], "b": ["y"]}, ["z"])

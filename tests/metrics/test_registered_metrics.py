@@ -141,7 +141,7 @@ def test_chinese_characters_count_as_words():
     assert "|tok:zh|" in scores["bleu_zh"].report
 
 
-def test_every_metric_has_labels_of_its_own():
+def test_labels_of_metrics_are_unique():
     names = [name for name, cls in registry.metrics().items() if issubclass(cls, OutputMetric)]
     found = [output_metric(name) for name in names if not name.startswith("command")]
     assert len({metric.title for metric in found}) == len(found)
@@ -166,7 +166,7 @@ def test_every_metric_has_labels_of_its_own():
     ],
 )
 @pytest.mark.parametrize("is_right", [True, False])
-def test_references_too_short_for_bleu_are_said(metric, references, caution, is_right, caplog):
+def test_references_too_short_for_bleu_are_reported(metric, references, caution, is_right, caplog):
     outputs = [Output(text if is_right else "one two three four") for text in references]
     score_outputs(metric, outputs, references)
     if metric == "bleu":
@@ -212,7 +212,7 @@ def test_segments_without_numbers_do_not_count():
     assert_close(found.values["numbers_exact"], 100 * 2 / 3, terms=4, dtype="float64")
 
 
-def test_trees_are_asked_for_where_there_are_none():
+def test_missing_trees_are_asked_for():
     with pytest.raises(DataError, match=r"bracketing_f1 needs bracketed trees; output 2: "):
         score_outputs("bracketing_f1", [Output("(S (NN a))"), Output("a cat")], ["(S (NN a))"] * 2)
 

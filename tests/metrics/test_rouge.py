@@ -51,7 +51,7 @@ def test_the_extra_is_named_if_it_is_missing(monkeypatch):
         registry.metric("rouge_2").check()
 
 
-def test_references_in_other_than_latin_letters_are_said(caplog):
+def test_references_in_other_scripts_are_reported(caplog):
     references = ["Кот сидит на ковре, 2024.", "ഇത് ഒരു പൂച്ച", "Le café est fermé.", ""]
     score_by_metrics(["rouge_2"], [Output(text) for text in references], references)
     [record] = caplog.records
@@ -72,7 +72,7 @@ def test_references_in_other_than_latin_letters_are_said(caplog):
         ("rouge_l", ["?"], "1 of 1"),
     ],
 )
-def test_references_that_score_0_against_themselves_are_said(caplog, name, references, count):
+def test_references_that_score_0_against_themselves_are_reported(caplog, name, references, count):
     score_by_metrics([name], [Output(text) for text in references], references)
     [record] = caplog.records
     assert f": {count} references have too few words" in record.getMessage()

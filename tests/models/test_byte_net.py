@@ -107,6 +107,6 @@ def test_the_sizes_of_the_paper_set():
         ({"residual_block": "dense"}, "residual_block=dense: expected bottleneck or chain"),
     ],
 )
-def test_wrong_values_are_the_users_error(changes, message):
+def test_wrong_values_are_a_usage_error(changes, message):
     with pytest.raises(UsageError, match=message):
         ByteNet("bytenet_multi30k", 13, 13, **changes)

@@ -97,7 +97,7 @@ def test_the_weights_of_a_vocabulary_are_those_with_its_size(kind):
     assert len({rows.role for rows in declared}) == len(declared)
 
 
-def test_wrong_hparams_are_the_users_error(kind):
+def test_wrong_hparams_are_a_usage_error(kind):
     name, hparams_set, _ = KINDS[kind]
     cls = registry.model(name)
     with pytest.raises(UsageError, match="'hidden_sise'; did you mean 'hidden_size'"):
@@ -115,7 +115,7 @@ def test_a_config_makes_the_same_model_again(model):
     assert [v.shape for v in other.variables] == [v.shape for v in model.variables]
 
 
-def test_hparams_have_names_of_their_own(kind):
+def test_names_of_hparams_are_unique(kind):
     """A field that every model has is declared once, in `BasicHParams`."""
     own = registry.model(KINDS[kind][0]).hparams_class
     assert issubclass(own, BasicHParams)
@@ -375,7 +375,7 @@ def test_rows_of_padding_stay_finite(kind, dtype, features):
     assert np.isfinite(ops.convert_to_numpy(ops.cast(logits, "float32"))).all()
 
 
-def test_an_unknown_dtype_is_the_users_error():
+def test_an_unknown_dtype_is_a_usage_error():
     with pytest.raises(UsageError, match="dtype=half: expected float32, bfloat16 or float16"):
         make_model("post_norm", dtype="half")
 
@@ -395,7 +395,7 @@ def test_an_unknown_dtype_is_the_users_error():
         ("neural_gpu", "neural_gpu", "tape_width=0", "at least 1"),
     ],
 )
-def test_impossible_sizes_are_the_users_error(model, hparams_set, changes, message):
+def test_impossible_sizes_are_a_usage_error(model, hparams_set, changes, message):
     with pytest.raises(UsageError, match=message):
         registry.model(model)(registry.hparams(hparams_set).override(changes), 13, 13)
 

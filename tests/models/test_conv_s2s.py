@@ -196,7 +196,7 @@ def test_layers_are_written_as_groups():
         ),
     ],
 )
-def test_sizes_that_do_not_fit_are_the_users_error(changes, message):
+def test_sizes_that_do_not_fit_are_a_usage_error(changes, message):
     with pytest.raises(UsageError, match=message):
         ConvS2S("conv_s2s_iwslt_de_en", 13, 13, **changes)
 

@@ -85,7 +85,7 @@ def test_a_truncated_file_is_refused(path, saved, part):
     assert "copy it again, or save the model again" in _refusal(path, DataError)
 
 
-def test_whatever_byte_is_changed_the_weights_are_the_same(path, saved):
+def test_changing_any_byte_leaves_the_weights_the_same(path, saved):
     contents, weights = saved
     read = 0
     places = [*range(30), *np.linspace(30, len(contents) - 1, 60, dtype=int)]
@@ -116,7 +116,7 @@ def test_a_missing_member_is_named(path, member):
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_config_that_is_none_is_refused(path, config, message):
+def test_an_invalid_config_is_refused(path, config, message):
     _rewritten(path, config=config)
     assert message in _refusal(path, DataError)
 
@@ -212,7 +212,7 @@ def test_another_name_a_folder_and_nothing_are_refused(path, tmp_path):
     assert "end in .keras: rename it" in _refusal(path.rename(tmp_path / "model.zip"))
 
 
-def test_an_unreadable_file_says_so(path, monkeypatch):
+def test_an_unreadable_file_is_named(path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied", str(path))
 

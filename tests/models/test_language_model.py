@@ -111,7 +111,7 @@ def test_stepwise_logits_are_those_of_the_whole_sequence(model):
 
 @ONE_NORM
 @pytest.mark.parametrize("xla_compile", [False, pytest.param(True, marks=pytest.mark.integration)])
-def test_a_search_goes_on_from_prompts(model, xla_compile):
+def test_a_search_continues_prompts(model, xla_compile):
     """Greedy: each next id is the most probable one after all ids before it."""
     prompts = np.array([[3, 10, 0], [6, 0, 0], [0, 0, 0]], np.int32)
     search = BeamSearch(model, 1, xla_compile=xla_compile)
@@ -132,7 +132,7 @@ def test_scores_leave_prompts_out(model, method):
 
 
 @ONE_NORM
-def test_an_ensemble_goes_on_from_prompts_by_mean_probabilities(model):
+def test_an_ensemble_continues_prompts_by_mean_probabilities(model):
     models = [model, make_model(Transformer, num_hidden_layers=1)]
     check_scores(Ensemble(models), models)
 

@@ -62,7 +62,7 @@ def test_encoder_ends_in_the_state_after_the_last_token(features):
 
 
 @pytest.mark.parametrize("kind", [AdditiveAttention, MultiplicativeAttention])
-def test_attention_is_the_weighted_mean_of_what_is_no_padding(kind):
+def test_attention_is_the_weighted_mean_without_padding(kind):
     attention = kind(D, gain=1.0)
     values, queries = _random(2, 3, D), _random(2, 5, D, seed=1)
     lengths = (3, 2)

@@ -78,7 +78,7 @@ def test_a_unit_starts_near_its_input():
     assert_close(found, tape * (1.2 / (1 + np.exp(-1.0)) - 0.1), terms=3 * 2 * 6 + 4)
 
 
-def test_every_step_has_a_mask_of_its_own():
+def test_every_step_has_its_own_mask():
     tape = np.ones((2, 3, 1, 4), np.float32)
     dropped = step_dropout(Dropout(0.5), tape, 4, training=True)
     masks = [np.asarray(dropped(tape, number)) for number in range(4)]

@@ -126,13 +126,13 @@ def test_encoder_and_decoder_in_one_model_share_their_embedding(model, tmp_path)
     assert len(loaded.trainable_variables) == len(whole.trainable_variables)
 
 
-def test_an_encoder_of_its_own(tmp_path):
+def test_a_standalone_encoder(tmp_path):
     encoder = TransformerEncoder("transformer_base", 13, **SMALL)
     assert_equal_models(encoder, saved_and_loaded(encoder, tmp_path), INPUTS)
     assert encoder.compute_mask(INPUTS).numpy().tolist() == (INPUTS != 0).tolist()
 
 
-def test_layers_in_a_model_of_ones_own(tmp_path):
+def test_layers_in_the_users_model(tmp_path):
     inputs = ids()
     x = Embedding(13, 8)(inputs)
     x = EncoderLayer(SelfAttention(8, 2), FeedForward(8, 12, 0.1), dropout_rate=0.1)(x)

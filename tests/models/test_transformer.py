@@ -59,7 +59,7 @@ def test_base_model_has_the_parameters_of_the_paper():
     assert pre_norm.count_params() == model.count_params() + 2 * norm  # one at each stack's end
 
 
-def test_keys_and_values_have_sizes_of_their_own(features):
+def test_keys_and_values_have_their_own_sizes(features):
     """d_k and d_v need not be hidden_size / num_heads (paper, table 3, rows B)."""
     model = make_model("post_norm", attention_key_channels=6, attention_value_channels=20)
     layer = model.decoder.stack[0]
@@ -92,7 +92,7 @@ def test_stacks_may_differ_in_height():
         ({"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
     ],
 )
-def test_hparams_that_fit_no_model_are_the_users_error(changes, message):
+def test_hparams_that_fit_no_model_are_a_usage_error(changes, message):
     with pytest.raises(UsageError, match=message):
         make_model("post_norm", **changes)
 

@@ -58,7 +58,7 @@ def test_padding_does_not_reach_real_positions():
     assert_close(together[:4], alone, terms_of(model, 9))
 
 
-def test_an_unknown_ffn_layer_is_the_users_error():
+def test_an_unknown_ffn_layer_is_a_usage_error():
     with pytest.raises(UsageError, match="ffn_layer=conv: expected dense_relu_dense, "):
         make_model("pre_norm", ffn_layer="conv")
 
@@ -72,7 +72,7 @@ def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     assert experts.target == dense.target + gates
 
 
-def test_wrong_sizes_of_experts_are_the_users_error():
+def test_wrong_sizes_of_experts_are_a_usage_error():
     with pytest.raises(UsageError, match=r"moe_hidden_sizes='8,9': expected one number"):
         make_model("experts", moe_hidden_sizes="8,9")
     with pytest.raises(UsageError, match="k=5 experts for each token: expected 1 to 4"):

@@ -153,7 +153,7 @@ def test_recomputed_steps_have_the_same_gradients(kind, features):
 
 
 @pytest.mark.integration
-def test_other_positions_may_go_on_after_all_of_one_sentence_have_halted(features):
+def test_other_positions_continue_after_all_of_one_sentence_have_halted(features):
     """More steps than any position needs change nothing."""
     few, many = (make_model("adaptive", act_max_steps=steps) for steps in (5, 9))
     for model in (few, many):
@@ -220,7 +220,7 @@ def test_base_model_has_the_parameters_of_its_equations():
         ({"pos": "timing"}, "pos='timing': expected none"),
     ],
 )
-def test_hparams_that_fit_no_model_are_the_users_error(changes, message):
+def test_hparams_that_fit_no_model_are_a_usage_error(changes, message):
     with pytest.raises(UsageError, match=message):
         make_model("universal", **changes)
 

@@ -2,29 +2,20 @@ import os
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_lite import registry
+from support.small_runs import fill, make_run, save_weights
 from t2t_lite.errors import UserError
-from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs import averaging
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 
 
 @pytest.fixture
 def run(tmp_path):
     """A run with checkpoints whose weights are all 1, 2 and 6, at steps 10, 20 and 30."""
-    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
-    flags = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1}
-    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
-    flags |= {"output_dir": str(tmp_path)}
-    made = run_folder.create_run(flags, hparams.freeze(), str(tmp_path))
-    model, step = made.build_model(), tf.Variable(0, dtype=tf.int64)
+    made = make_run(tmp_path, num_hidden_layers=1, hidden_size=8)
+    model = made.build_model()
     for number, value in ((10, 1.0), (20, 2.0), (30, 6.0)):
-        step.assign(number)
-        for variable in model.trainable_variables:
-            variable.assign(tf.fill(variable.shape, value))
-        prefix = f"{tmp_path}/model.ckpt-{number}"
-        tf.train.Checkpoint(model=model, step=step).write(prefix)
+        prefix = save_weights(tmp_path, fill(model, value), number)
         os.utime(f"{prefix}.index", times=(60 * number, 60 * number))  # a step takes a minute
     return made
 

@@ -58,7 +58,7 @@ def test_stops_early_and_keeps_the_best(chosen):
 
 
 @pytest.mark.slow
-def test_a_run_that_stopped_early_stays_so(chosen):
+def test_a_run_that_stopped_early_stays_stopped(chosen):
     metrics = pathlib.Path(chosen.output_dir) / "metrics.jsonl"
     before = metrics.read_bytes()
     trainer.run(chosen)

@@ -103,7 +103,7 @@ def flip(path: pathlib.Path, position: int) -> None:
 
 
 @pytest.mark.parametrize("devices", [0, 2])
-def test_a_snapshot_stays_as_it_was_while_training_goes_on(tmp_path, monkeypatch, devices):
+def test_a_snapshot_does_not_change_while_training_continues(tmp_path, monkeypatch, devices):
     strategy = strategy_over(devices) if devices else None
     go_on = threading.Event()
     write = checkpoints_module.Snapshot.write
@@ -291,7 +291,7 @@ def test_a_clock_set_back_changes_nothing(tmp_path, monkeypatch):
     assert Training(tmp_path).restore() == 4
 
 
-def test_a_checkpoint_after_the_restored_step_pushes_no_other_out(tmp_path):
+def test_a_checkpoint_after_the_restored_step_replaces_no_other(tmp_path):
     Training(tmp_path).save_at(10, 20)
     cut_in_half(tmp_path / f"model.ckpt-20{DATA}")
     resumed = Training(tmp_path, keep=1)

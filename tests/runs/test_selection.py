@@ -165,7 +165,7 @@ def test_stops_after_so_many_updates_without_a_gain(tmp_path, losses, stops):
 
 
 @given(CURVES, st.integers(1, 30))
-def test_a_rising_curve_goes_on_and_a_flat_one_stops(curve, steps):
+def test_a_rising_curve_continues_and_a_flat_one_stops(curve, steps):
     rising = {step: float(step) for step in curve}
     last = max(curve, default=0)
     assert not has_plateaued(rising, last, steps, delta=0.5)

@@ -94,7 +94,7 @@ def test_files_made_from_something_else_are_others(data_dir, changes):
     assert before.digest != files_in(data_dir).digest
 
 
-def test_a_fingerprint_that_comes_is_a_change_and_one_that_goes_is_none(data_dir):
+def test_an_added_fingerprint_is_a_change_and_a_removed_one_is_not(data_dir):
     before = files_in(data_dir)
     (data_dir / f"{PROBLEM.base_name}.fingerprint.json").unlink()
     without = files_in(data_dir)
@@ -102,7 +102,7 @@ def test_a_fingerprint_that_comes_is_a_change_and_one_that_goes_is_none(data_dir
     assert without.changes(before).startswith("of unknown origin before")
 
 
-def test_times_of_sources_and_other_splits_have_no_say(data_dir):
+def test_times_of_sources_and_other_splits_do_not_matter(data_dir):
     before = files_in(data_dir)
     touched = {"a.txt": {"size": 1, "mtime_ns": 99, "sha256": "ab"}}
     entries = {"train": ENTRY | {"sources": touched}, "dev": ENTRY | {"samples": "new"}}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import small_runs
 from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.runs import run_folder
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder, TokenTextEncoder
@@ -23,15 +23,11 @@ HPARAMS = "num_hidden_layers=1,hidden_size=8"
 
 def make_run(folder, model="transformer", hparams_set="transformer_test", hparams=HPARAMS):
     """A run folder with one checkpoint of random weights."""
-    flags = FLAGS | {"model": model, "hparams_set": hparams_set, "output_dir": str(folder)}
-    resolved = registry.hparams(hparams_set).override(hparams).freeze()
-    run = run_folder.create_run(flags, resolved, str(folder))
+    run = small_runs.make_run(folder, model=model, hparams_set=hparams_set, **hparams)
     trained = run.build_model()
     for variable in trained.trainable_variables:
         variable.assign(tf.random.normal(variable.shape))
-    saved = tf.train.Checkpoint(model=trained, step=tf.Variable(30, dtype=tf.int64))
-    manager = tf.train.CheckpointManager(saved, str(folder), 1, checkpoint_name="model.ckpt")
-    return run, trained, manager.save(30)
+    return run, trained, small_runs.save_weights(folder, trained, 30)
 
 
 def warnings_of(caplog) -> list[str]:

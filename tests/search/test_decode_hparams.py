@@ -45,7 +45,7 @@ from t2t_lite.search.sampling import RandomSearch
         ("well_formed=true,xla_compile=true", "XLA would recompile the search among trees"),
     ],
 )
-def test_mistakes(changes, message):
+def test_usage_errors_are_named(changes, message):
     with pytest.raises(UsageError) as error:
         DecodeHParams().override(changes)
     assert str(error.value).startswith("decode hparam ")

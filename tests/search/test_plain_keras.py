@@ -114,7 +114,7 @@ class OwnSteps(keras.Model):
         return tf.broadcast_to(here, [*tf.unstack(tf.shape(ids)), 5]), state
 
 
-def test_a_keras_model_with_steps_of_its_own_takes_them():
+def test_a_keras_model_may_define_its_own_steps():
     model = OwnSteps()
     assert as_step_model(model) is model
     assert greedy_search(model)(np.array([[5, 1]]), 4).ids[0, 0].tolist() == [3, 1, 0, 0]

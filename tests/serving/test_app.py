@@ -48,7 +48,7 @@ def test_answers_are_json_of_the_request():
         (b" " * 5_000_000, 413, "the body is too long: at most 200000 bytes are allowed"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(limited, body, status, message):
+def test_errors_are_one_line(limited, body, status, message):
     answer = limited.ask("POST", "/translate", body)
     (error,) = json.loads(answer.content).values()
     assert (answer.status, error[: len(message)]) == (status, message)
@@ -121,7 +121,7 @@ def test_a_request_that_takes_too_long_is_504_and_its_turn_is_passed_over(gate):
         assert gate.batches == [["first"], ["third"]]
 
 
-def test_a_defect_is_500_and_the_server_goes_on():
+def test_a_defect_is_500_and_the_server_continues():
     def fail_once(requests):
         if requests[0].texts == ["bad"]:
             raise ValueError("a defect")

@@ -63,7 +63,7 @@ def test_health_probes_need_no_name(server):
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 
-def test_what_a_proxy_must_send_is_said(server):
+def test_the_error_says_what_a_proxy_must_send(server):
     message = ask(server, Host="public.example", Content_Type="application/json")[1]["error"]
     assert "a proxy must send the server's own name as Host" in message
 

@@ -39,7 +39,7 @@ def refused(body: bytes) -> tuple[int, str]:
         (b'{"a":[' + b'{"a":1},' * 400_000 + b"1]}", 413, "too many fields or texts"),
     ],
 )
-def test_what_is_wrong_is_said_briefly_and_soon(body, status, message):
+def test_errors_are_brief_and_early(body, status, message):
     start = time.thread_time()
     code, error = refused(body)
     assert (code, error[: len(message)]) == (status, message)

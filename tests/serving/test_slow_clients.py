@@ -82,7 +82,7 @@ def test_a_request_that_does_not_end_is_answered_and_closed(server):
             assert future.result().startswith(b"HTTP/1.1 " + status)
 
 
-def test_what_came_too_late_is_said(server):
+def test_late_requests_are_reported(server):
     with connect(server) as connection:
         connection.sendall(begun(b"POST", b"/translate"))
         head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
@@ -91,7 +91,7 @@ def test_what_came_too_late_is_said(server):
     assert server.metric('t2t_requests_total{code="408"}') >= 1
 
 
-def test_whoever_does_not_read_is_closed(server):
+def test_clients_that_do_not_read_are_closed(server):
     with connect(server) as connection:
         connection.settimeout(0.1)
         end = time.monotonic() + 8
@@ -103,7 +103,7 @@ def test_whoever_does_not_read_is_closed(server):
         assert time.monotonic() < end
 
 
-def test_what_is_not_http_is_said_in_json_even_after_an_answer(server, caplog):
+def test_invalid_http_is_reported_in_json_even_after_an_answer(server, caplog):
     with connect(server) as connection:
         connection.sendall(b"no HTTP\r\n\r\n")
         head, _, body = read_to_end(connection).partition(b"\r\n\r\n")

@@ -195,7 +195,7 @@ def test_czech_reads_the_columns_of_its_tables(upstream, tmp_path):
     }
 
 
-def test_parsing_of_ones_own_trees(upstream, tmp_path):
+def test_parsing_of_the_users_trees(upstream, tmp_path):
     from tensor2tensor.data_generators import wsj_parsing
 
     class ParsingUsrForest(wsj_parsing.WsjParsing):

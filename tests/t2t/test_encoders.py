@@ -203,7 +203,7 @@ def test_a_failure_leaves_no_file(tmp_path):
         [-(2**63) - 1],
     ],
 )
-def test_what_is_no_id_is_not_made_one(tmp_path, values):
+def test_only_ids_are_accepted(tmp_path, values):
     paths = generator_utils.dev_data_filenames("x", str(tmp_path), 1)
     samples = [case(3), {"inputs": [5], "targets": values}]
     with pytest.raises(DataError, match=r"sample 2: targets: expected a list of integers, got "):

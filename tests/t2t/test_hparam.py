@@ -64,7 +64,7 @@ def test_a_copy_is_independent():
     assert hparams.hidden_size == 512
 
 
-def test_fields_of_ones_own_are_saved_and_can_be_changed():
+def test_the_users_fields_are_saved_and_can_be_changed():
     hparams = base()
     hparams.add_hparam("usr_rate", 0.5)
     hparams.add_hparam("usr_sizes", [1, 2])
@@ -267,13 +267,13 @@ def test_a_field_that_no_set_can_have_is_refused(name):
         own.to_settings("usr_own")
 
 
-def test_an_optimizer_that_is_no_text_is_refused():
+def test_an_optimizer_other_than_text_is_refused():
     own = HParams.of(registry.hparams("transformer_base"))
     own.optimizer = 3
     with pytest.raises(UsageError, match=r"optimizer.*3"):
         own.to_settings("usr_own")
 
 
-def test_what_is_no_function_is_not_registered(upstream):
+def test_only_functions_are_registered(upstream):
     with pytest.raises(UsageError, match="register_hparams: expected a function, got 'usr'"):
         t2t_registry.register_hparams("usr_text")("usr")

@@ -274,7 +274,7 @@ registry.register_hparams("usr_descending")(changed(optimizer="usr_descent"))
 """
 
 
-def test_whatever_t2ts_registry_took_is_an_error_only_when_chosen(upstream, tmp_path):
+def test_what_only_t2ts_registry_takes_fails_only_when_chosen(upstream, tmp_path):
     load(tmp_path / "usr_hooks", init="from . import hooks", hooks=_HEAD + _HOOKS)
     encoders = registry.problem("usr_plain").get_feature_encoders(str(tmp_path))
     assert encoders["targets"].vocab_size == 258

@@ -153,7 +153,7 @@ def test_methods_and_properties_of_users_may_have_our_names(usr, tmp_path, form)
     assert len(used(generate("own_methods", tmp_path), tmp_path)) == 40
 
 
-def test_problems_that_write_their_files_have_members_of_their_own(usr, tmp_path):
+def test_problems_that_write_their_files_have_their_own_members(usr, tmp_path):
     names = sorted(names_of_ours(problem.Problem))
     usr(
         "@registry.register_problem\nclass Writer(problem.Problem):\n"
@@ -430,7 +430,7 @@ class Copied(Base):
     assert (len(texts(found, tmp_path)), len(texts(found, tmp_path, "eval"))) == (40, 20)
 
 
-def test_data_may_be_found_by_a_pattern_of_ones_own(usr, tmp_path):
+def test_data_may_be_found_by_the_users_pattern(usr, tmp_path):
     usr(
         """
 @registry.register_problem

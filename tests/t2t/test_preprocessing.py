@@ -211,7 +211,7 @@ def test_the_default_cuts_and_keeps_eos(changing, records):
         ),
     ],
 )
-def test_what_is_no_change_of_ids_is_named(changing, records, body, message):
+def test_anything_but_a_change_of_ids_is_named(changing, records, body, message):
     problem = changing(f"def preprocess_example(self, example, mode, hparams):\n  {body}")
     with pytest.raises(UserError, match=message) as raised:
         read(problem, records)

@@ -88,7 +88,7 @@ def test_cleaning_and_the_vocabulary_of_another_problem(usr_dir, folders):
     assert found.vocab_files() == ["vocab.translate_usr.256.subwords"]
 
 
-def test_a_vocabulary_of_ones_own(usr_dir, folders):
+def test_a_vocabulary_of_the_users(usr_dir, folders):
     found = generate("usr_parity", folders)
     train = examples(found, folders, "train")
     assert len(train) == 200

@@ -69,7 +69,7 @@ class Keyed(random_symbols.AlgorithmicCipherVigenere200):
     key = (2, 0, 29)
 
 
-def test_ciphers_of_ones_own():
+def test_ciphers_of_the_users():
     (case,) = Caesar().generator(26, 100, 1)
     assert len(case["inputs"]) == Caesar().dev_length == 100
     assert case["targets"] == [(symbol + 3) % 26 for symbol in case["inputs"]]
@@ -122,7 +122,7 @@ class Doubling(random_symbols.TransductionProblem):
         return input_sequence * 2
 
 
-def test_transduction_of_ones_own(tmp_path):
+def test_transduction_of_the_users(tmp_path):
     found = adapted(Doubling())
     generate_data(found, data_dir=tmp_path, tmp_dir=tmp_path)
     vocabulary = (tmp_path / found.vocab_filename).read_text().split()

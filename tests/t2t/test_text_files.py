@@ -97,7 +97,7 @@ def test_names_are_no_data_sets(upstream, folders, entries):
 
 
 @pytest.mark.parametrize("returned", [None, 3, "own.en", False])
-def test_what_is_no_list_of_data_sets_is_named(upstream, folders, returned):
+def test_anything_but_a_list_of_data_sets_is_named(upstream, folders, returned):
     class Nothing(translate.TranslateProblem):
         def source_data_files(self, dataset_split):
             return returned

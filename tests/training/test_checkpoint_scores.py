@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.small_runs import make_run
 from t2t_lite import registry
 from t2t_lite.data import records
 from t2t_lite.data.text_problems import Text2SelfProblem, VocabType
@@ -18,12 +19,10 @@ class BytesAlone(Text2SelfProblem):
         raise NotImplementedError
 
 
-def make_run(folder, texts) -> str:
+def run_of(folder, texts) -> str:
     """Returns a checkpoint's name in the folder of a run without weights."""
-    flags = {"problem": "checkpoint_scores_test_bytes", "model": "transformer"}
-    flags |= {"hparams_set": "transformer_test", "data_dir": str(folder), "output_dir": str(folder)}
-    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
-    run = run_folder.create_run(flags, hparams.freeze(), str(folder))
+    sizes = {"num_hidden_layers": 1, "hidden_size": 8}
+    run = make_run(folder, "checkpoint_scores_test_bytes", data_dir=folder, **sizes)
     encode = run.encoders["targets"].encode
     (path, *_) = run.problem.filepaths(str(folder), "eval")
     records.write_examples(path, [{"targets": [*encode(text), 1]} for text in texts])
@@ -39,7 +38,7 @@ def test_language_models_are_compared_on_the_same_texts(texts, fits, tmp_path, m
     monkeypatch.setattr(
         checkpoint_scores, "Evaluation", lambda *args: lambda *args, **kwargs: {"loss": 1.0}
     )
-    names = [make_run(tmp_path / name, t) for name, t in (("a", ["ab", "cde"]), ("b", texts))]
+    names = [run_of(tmp_path / name, t) for name, t in (("a", ["ab", "cde"]), ("b", texts))]
 
     def compare():
         return checkpoint_scores.score_checkpoints(names, devices.make_strategy(0), "eval")

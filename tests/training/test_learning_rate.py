@@ -142,7 +142,7 @@ def test_legacy_schemes_are_scaled_for_the_adam_family(optimizer, scale):
     assert_close(Schedule(hparams)(10), 3.0 * scale, TERMS)
 
 
-def test_an_empty_legacy_scheme_is_none():
+def test_an_empty_legacy_scheme_counts_as_unset():
     schedules = (
         Schedule(small(learning_rate_schedule="legacy", learning_rate_decay_scheme=name))
         for name in ("", "none")

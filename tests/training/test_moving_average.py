@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from support.small_runs import make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs import averaging
 from t2t_lite.training.moving_average import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
@@ -71,7 +72,7 @@ def test_three_steps_follow_the_recurrence(trained):
     assert np.abs(expected - weights).max() > 0.01, "the steps must have moved the weights"
 
 
-def test_the_weights_come_back_to_the_bit_whatever_happens(trained):
+def test_the_weights_are_restored_bit_for_bit_after_any_error(trained):
     train_step, history = trained
     weights, average = history[-1]
     exchanged = contextlib.ExitStack()
@@ -87,15 +88,8 @@ def test_the_weights_come_back_to_the_bit_whatever_happens(trained):
 
 def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
     train_step, history = trained
-    flags = {"problem": "algorithmic_reverse_decimal40", "output_dir": str(tmp_path)}
-    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
-    run = run_folder.create_run(flags, train_step.hparams, str(tmp_path))
-    saved = tf.train.Checkpoint(
-        model=train_step.model,
-        optimizer=train_step.optimizer,
-        step=tf.Variable(3, dtype=tf.int64),
-    )
-    path = saved.write(str(tmp_path / "model.ckpt-3"))
+    run = make_run(tmp_path, **train_step.hparams.to_dict())
+    path = save_weights(tmp_path, train_step.model, 3, optimizer=train_step.optimizer)
     model = run.build_model()
     assert run.restore_weights(model, path) == 3
     assert np.array_equal(flat(model), history[-1][1])
@@ -105,6 +99,6 @@ def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5])
-def test_a_decay_that_is_none_is_refused(decay):
+def test_an_invalid_decay_is_refused(decay):
     with pytest.raises(UsageError, match=f"ema_decay={decay}: expected a number, at least 0 and"):
         registry.hparams("transformer_test").override(f"ema_decay={decay}")

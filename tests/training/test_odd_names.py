@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from support.commands import exit_code
-from t2t_lite import registry
+from support.small_runs import fill, make_run, save_weights
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
 from t2t_lite.decoding.config import DecoderConfig
@@ -32,30 +32,16 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 pytestmark = pytest.mark.integration
 
 NAMES = ["[lr=0.1]", "[!a-", "back\\slash", "a, b", "*?{c,d}", " blanks\n", "-~ü文", "%s #'\"$HOME"]
-FLAGS = {
-    "problem": "algorithmic_reverse_decimal40",
-    "model": "transformer",
-    "hparams_set": "transformer_test",
-    "random_seed": 1,
-    "parts": 1,
-}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Iterator[pathlib.Path]:
     """A run of three checkpoints, in each of which all weights are equal, and their scores."""
     folder = tmp_path_factory.mktemp("made")
-    hparams = registry.hparams("transformer_test").override("num_hidden_layers=1,hidden_size=8")
-    flags = FLAGS | {"output_dir": str(folder)}
-    run = run_folder.create_run(flags, hparams.freeze(), str(folder))
-    model, step = run.build_model(), tf.Variable(0, dtype=tf.int64)
-    # Training saves more, but this is what distinguishes its checkpoints from averages.
-    checkpoint = tf.train.Checkpoint(model=model, step=step, optimizer=tf.Variable(1.0))
+    model = make_run(folder, num_hidden_layers=1, hidden_size=8).build_model()
     for number, value in ((1, 1.0), (2, 4.0), (3, -2.0)):
-        for variable in model.trainable_variables:
-            variable.assign(tf.fill(variable.shape, value))
-        step.assign(number)
-        checkpoint.write(f"{folder}/model.ckpt-{number}")
+        # Training saves more, but the optimizer distinguishes its checkpoints from averages.
+        save_weights(folder, fill(model, value), number, optimizer=tf.Variable(1.0))
         with (folder / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps({"kind": "eval", "step": number, "bleu": value}) + "\n")
     with pytest.MonkeyPatch.context() as patch:  # one model for all reads
@@ -131,7 +117,7 @@ def test_averages_are_written_and_read(folder, capsys):
     averaging.refuse_average(run.folder)
 
 
-def test_names_in_a_list_are_told_from_commas_in_them(folder):
+def test_commas_in_names_do_not_split_a_list(folder):
     paths = [f"{folder}/model.ckpt-{step}" for step in (1, 2)]
     assert names(f"--checkpoint_path={','.join(paths)}") == paths
     listed = f"--checkpoint_path=newest, {paths[0]},averaged,2"
@@ -159,7 +145,7 @@ def test_exports_are_read_again_or_refused(folder):
         assert float(tf.saved_model.load(f"{folder}/export/ids/1").weight) == 3.0
 
 
-def test_training_goes_on(folder):
+def test_training_resumes(folder):
     def training() -> tuple[Checkpoints, tf.Variable, tf.data.Iterator]:
         weight = tf.Variable(0.0)
         batches = iter(tf.data.Dataset.range(9).shuffle(9, seed=1))

@@ -51,7 +51,7 @@ def save_as_the_first_release(folder, step=3) -> None:
     (folder / run_folder.VERSIONS).write_text(json.dumps({"t2t_lite": "0.0.9"}))
 
 
-def test_the_same_files_go_on(tmp_path):
+def test_training_resumes_on_the_same_files(tmp_path):
     Training(tmp_path).train_to(3)
     resumed = Training(tmp_path)
     assert resumed.checkpoints.restore() == 3
@@ -98,7 +98,7 @@ def test_a_run_of_this_release_and_an_empty_folder_are_not_refused(tmp_path):
     assert Training(tmp_path).checkpoints.restore() == 3
 
 
-def test_changed_data_is_an_error_that_says_so(tmp_path):
+def test_changed_data_is_an_error(tmp_path):
     Training(tmp_path).train_to(3)
     changed = Training(tmp_path, OTHERS)
     with pytest.raises(UserError) as raised:
@@ -123,14 +123,14 @@ def test_accepted_changes_start_the_data_from_the_beginning(tmp_path, caplog):
     assert Training(tmp_path, OTHERS).checkpoints.restore() == 4
 
 
-def test_accepting_changes_changes_nothing_where_there_are_none(tmp_path):
+def test_accepting_changes_has_no_effect_without_changes(tmp_path):
     Training(tmp_path).train_to(3)
     resumed = Training(tmp_path)
     resumed.checkpoints.restore(accept_changed_data=True)
     assert resumed.where() == (3.0, 3)
 
 
-def test_what_does_not_fit_is_blamed(tmp_path):
+def test_the_part_that_does_not_fit_is_named(tmp_path):
     Training(tmp_path).train_to(3)
     with pytest.raises(UserError, match=r"model\.ckpt-3 does not fit the model"):
         Training(tmp_path, shape=(2,)).checkpoints.restore()

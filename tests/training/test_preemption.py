@@ -68,7 +68,7 @@ def test_a_swallowed_exception_is_raised_again():
         send(signal.SIGTERM)
 
 
-def test_a_failure_for_want_of_the_swallowed_exception_is_that_of_the_signal():
+def test_a_failure_after_a_swallowed_exception_is_that_of_the_signal():
     def swallowing() -> None:
         with contextlib.suppress(PreemptionError):
             send(signal.SIGTERM)
@@ -119,7 +119,7 @@ def test_a_thread_that_may_set_no_handlers_trains_without():
 
 
 @pytest.mark.integration
-def test_a_command_exits_with_codes_of_their_own():
+def test_each_signal_has_its_own_exit_code():
     script = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

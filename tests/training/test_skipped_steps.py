@@ -46,7 +46,7 @@ def own_lines(caplog) -> str:
     return "".join(record.getMessage() for record in own)
 
 
-def test_the_lines_to_blame_are_named_and_ten_in_a_row_end_the_run(step, caplog):
+def test_the_lines_at_fault_are_named_and_ten_in_a_row_end_the_run(step, caplog):
     encoder = ByteTextEncoder()
     skipped = SkippedSteps(step, {"inputs": encoder, "targets": encoder})
     batch = batch_of(encoder, "fine", "a bad one: é", "fine as well", "é")
@@ -68,7 +68,7 @@ def test_the_lines_to_blame_are_named_and_ten_in_a_row_end_the_run(step, caplog)
         skipped.check(tf.constant(False), good, 20)
 
 
-def test_a_gradient_that_alone_overflows_blames_no_line(step, caplog):
+def test_an_overflow_of_the_gradient_alone_names_no_line(step, caplog):
     encoder = ByteTextEncoder()
     batch = batch_of(encoder, "fine")
     SkippedSteps(step, {}).check(tf.constant(False), batch, 7)

@@ -222,7 +222,7 @@ def out_of_memory(*_):
     raise DoesNotFitError("too large")
 
 
-def test_evaluating_a_folder_that_is_no_run_leaves_it_alone(data_dir, tmp_path, config):
+def test_evaluating_another_folder_leaves_it_alone(data_dir, tmp_path, config):
     with pytest.raises(UserError, match="is not a run folder"):
         trainer.run(config(data_dir, tmp_path / "typo", schedule="evaluate"))
     assert not (tmp_path / "typo").exists()
