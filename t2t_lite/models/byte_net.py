@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.byte_net import ByteNetHParams
 from t2t_lite.layers.base import Stack
@@ -13,7 +12,6 @@ from t2t_lite.layers.byte_net import BottleneckBlock, ConvolutionChain, Residual
 from t2t_lite.layers.dense import Projection
 from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 
 
@@ -32,7 +30,6 @@ class _ByteNetPart(ModelPart):
     def _make_blocks(self, causal: bool) -> Stack:
         """Creates the residual blocks."""
         h = self.hparams
-        require_choice(h, "residual_block", "bottleneck", "chain")
         dilations = [2**i for i in range(h.num_hidden_layers)]
         common: dict[str, Any] = {
             "causal": causal,
@@ -58,8 +55,6 @@ class ByteNetEncoder(_ByteNetPart, Encoder):
 
     def make_layers(self) -> None:
         """See `ModelPart.make_layers`."""
-        if self.hparams.unfolding < 1.0:
-            raise UsageError(f"hparam unfolding={self.hparams.unfolding}: expected at least 1")
         self.blocks = self._make_blocks(causal=False)
 
     def call(self, inputs: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
@@ -168,9 +163,6 @@ class ByteNet(EncoderDecoder):
         inputs_vocab_size: V of the source.
         targets_vocab_size: V of the target.
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
-
-    Raises:
-        UsageError: the unfolding is less than 1, or the kind of residual block is unknown.
     """
 
     hparams_class: ClassVar[type[BasicHParams]] = ByteNetHParams

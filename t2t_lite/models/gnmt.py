@@ -13,7 +13,6 @@ from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recurrent import LSTMCell, LSTMState, Recurrent, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
 from t2t_lite.models.encoder_decoder import Encoder
-from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.recurrent import (
     AttentiveDecoder,
@@ -109,8 +108,6 @@ class GNMTDecoder(AttentiveDecoder):
         """See `ModelPart.make_layers`."""
         super().make_layers()
         h, d = self.hparams, self.hparams.hidden_size
-        require_choice(h, "attention_mechanism", *ATTENTION)
-        require_choice(h, "attention_architecture", "gnmt", "gnmt_v2")
         if h.start_id >= self.embedding.vocab_size:
             raise UsageError(
                 f"hparam start_id={h.start_id}: expected an id of the target vocabulary, which has "

@@ -51,9 +51,6 @@ class HParamsModel(keras.Model):
     ) -> None:
         for_keras = {name: kwargs.pop(name) for name in _KERAS_ARGUMENTS if name in kwargs}
         resolved = self._resolved(hparams, kwargs)
-        require_choice(resolved, "dtype", *_POLICIES)
-        require_choice(resolved, "initializer", "uniform_unit_scaling")
-        require_choice(resolved, "multiply_embedding_mode", "sqrt_depth", "none")
         super().__init__(dtype=_POLICIES[resolved.dtype], autocast=False, **for_keras)
         self.hparams = resolved.freeze()
         self.is_narrow = is_narrow(self.dtype_policy)
@@ -157,10 +154,3 @@ def make_mixture(
         gain=hparams.initializer_gain,
         seeds=seeds,
     )
-
-
-def require_choice(hparams: BasicHParams, name: str, *choices: str) -> None:
-    """Raises UsageError unless the hparam `name` is one of `choices`."""
-    if getattr(hparams, name) not in choices:
-        expected = " or ".join(choices)
-        raise UsageError(f"hparam {name}={getattr(hparams, name)!r}: expected {expected}")

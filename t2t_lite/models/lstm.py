@@ -15,7 +15,7 @@ from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.recurrent import CELLS, State, run_cell, supports_jit
 from t2t_lite.layers.recurrent_attention import ATTENTION, SourceMemory
 from t2t_lite.models.encoder_decoder import Decoder
-from t2t_lite.models.hparams_model import make_embedding, require_choice
+from t2t_lite.models.hparams_model import make_embedding
 from t2t_lite.models.lstm_encoder import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
@@ -169,7 +169,6 @@ class AttentiveLSTMDecoder(_Decoder, AttentiveDecoder):
         """See `ModelPart.make_layers`."""
         super().make_layers()
         h = self.hparams
-        require_choice(h, "attention_mechanism", *ATTENTION)
         self.dropout = Dropout(h.dropout, self.seeds)
         self.cells = self._make_cells(2 * h.hidden_size)
         self.attention = ATTENTION[h.attention_mechanism](

@@ -11,7 +11,6 @@ from t2t_lite.layers.base import Stack
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.recurrent import CELLS, Recurrent
 from t2t_lite.models.encoder_decoder import Encoder
-from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.recurrent import Encoded
 
 
@@ -32,7 +31,6 @@ class LSTMEncoder(Encoder):
 
     def make_layers(self) -> None:
         """See `ModelPart.make_layers`."""
-        require_choice(self.hparams, "cell", *CELLS)
         self.dropout = Dropout(self.hparams.dropout, self.seeds)
         self.stack = self._make_stack(self.backward)
 

@@ -29,7 +29,7 @@ from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
-from t2t_lite.models.hparams_model import make_mixture, require_choice
+from t2t_lite.models.hparams_model import make_mixture
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
@@ -89,12 +89,7 @@ class TransformerPart(ModelPart):
         sizes = {**self._attention_arguments(), "neighborhood": h.attention_neighborhood}
         if h.self_attention_type == "dot_product":
             return SelfAttention(h.hidden_size, heads, **sizes)
-        if h.self_attention_type == "dot_product_relative":
-            return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
-        raise UsageError(
-            f"hparam self_attention_type={h.self_attention_type!r}: expected dot_product or "
-            "dot_product_relative"
-        )
+        return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
 
     def _source_attention(self) -> EncoderDecoderAttention:
         h = self.hparams
@@ -102,7 +97,6 @@ class TransformerPart(ModelPart):
 
     def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
         h = self.hparams
-        require_choice(h, "ffn_layer", "dense_relu_dense", "parameter_attention", "local_moe")
         if h.ffn_layer == "dense_relu_dense":
             return FeedForward(
                 h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.universal_transformer import UniversalTransformerHParams
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.encoder_decoder import Decoder, Encoder
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
-from t2t_lite.models.hparams_model import require_choice
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
@@ -134,10 +134,9 @@ class UniversalTransformer(Transformer):
 
     def make_layers(self) -> None:
         """See `Seq2Seq.make_layers`."""
-        require_choice(self.hparams, "recurrence_type", "basic", "act")
-        require_choice(self.hparams, "act_type", "basic", "accumulated")
-        require_choice(self.hparams, "prepend_mode", "none")
-        require_choice(self.hparams, "pos", "none")  # added at every step, not to embeddings
+        for name in ("prepend_mode", "pos"):  # positions are added at every step
+            if (value := getattr(self.hparams, name)) != "none":
+                raise UsageError(f"hparam {name}={value}: expected none in this model")
         super().make_layers()
 
     def forward_flops(self) -> ForwardFlops:

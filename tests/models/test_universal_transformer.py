@@ -217,7 +217,7 @@ def test_base_model_has_the_parameters_of_its_equations():
     [
         ({"recurrence_type": "lstm"}, "recurrence_type=lstm: expected basic or act"),
         ({"act_type": "global"}, "act_type=global: expected basic or accumulated"),
-        ({"pos": "timing"}, "pos='timing': expected none"),
+        ({"pos": "timing"}, "pos=timing: expected none"),
     ],
 )
 def test_hparams_that_fit_no_model_are_a_usage_error(changes, message):
