@@ -13,7 +13,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.export import saved_model
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
-from t2t_lite.serving.metrics import ServerMetrics
+from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 
