@@ -22,12 +22,12 @@ from t2t_lite.generation import fingerprint
 from t2t_lite.imports import settings as t2t_settings
 from t2t_lite.reporting import report
 from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.runs.opening import seed_and_parts
 from t2t_lite.runs.selection import Criterion
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware, Summary
 from t2t_lite.training.run_log import MetricsWriter
 from t2t_lite.training.totals import Totals
-from t2t_lite.training.trainer import seed_and_parts
 
 PROBLEM = "algorithmic_reverse_decimal40"
 FINGERPRINT = "x.fingerprint.json"
@@ -106,7 +106,7 @@ def unexpected_errors(folder: pathlib.Path, damaged: str) -> list[Exception]:
     window = types.SimpleNamespace(numpy=lambda: np.zeros(len(Totals._fields)))
     readers = (
         lambda: run_folder.RunFolder.open(str(folder)),
-        lambda: seed_and_parts(config(folder), hparams, 1),
+        lambda: seed_and_parts(str(folder), None, hparams, 1),
         lambda: Criterion("loss", True).curve(folder),
         lambda: CostTracker(folder, 0, window, Hardware(1, 1.0)),
         read_for_report,
@@ -220,7 +220,7 @@ def test_a_run_that_cannot_resume_without_a_field(broken, name):
         replaced(broken / "flags.json", json.dumps(flags).encode()),
         pytest.raises(UserError, match=rf"flags\.json has no field '{name}'"),
     ):
-        seed_and_parts(config(broken), registry.hparams("transformer_test"), 1)
+        seed_and_parts(str(broken), None, registry.hparams("transformer_test"), 1)
 
 
 def test_a_summary_of_text(broken):

@@ -11,7 +11,8 @@ from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request, measure
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import opening
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.trainer import resolve_hparams
@@ -40,8 +41,8 @@ def with_found_batch_size(
     Raises:
         UserError: not even the smallest batch fits, or the settings are invalid.
     """
-    if run_folder.has_started(pathlib.Path(config.output_dir)):
-        size = run_folder.RunFolder.open(config.output_dir).hparams.batch_size
+    if opening.has_started(pathlib.Path(config.output_dir)):
+        size = RunFolder.open(config.output_dir).hparams.batch_size
         log.info("%s is resumed with its batch_size=%d", config.output_dir, size)
         return _with_batch_size(config, size)
     limit = memory.available() if memory_limit is None else memory_limit

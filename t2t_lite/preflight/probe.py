@@ -25,6 +25,7 @@ from t2t_lite.data.input_pipeline import train_dataset
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.runs.opening import seed_and_parts
 from t2t_lite.training import devices, memory, trainer
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.optimizers import make_optimizer
@@ -141,7 +142,9 @@ def _take_steps(request: Request) -> Cost:
     ]
     if request.memory_limit is not None and not gpus:
         memory.limit(request.memory_limit)
-    seed, parts = trainer.seed_and_parts(config, hparams, strategy.num_replicas_in_sync)
+    seed, parts = seed_and_parts(
+        config.output_dir, config.random_seed, hparams, strategy.num_replicas_in_sync
+    )
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)
     with strategy.scope():

@@ -21,8 +21,16 @@ from t2t_lite.errors import UserError, first_line
 from t2t_lite.lock import locked
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
-from t2t_lite.runs.checkpoint_files import CHECKPOINT_INDEX, is_whole, step_of, whole_checkpoints
-from t2t_lite.runs.saving import delete_checkpoint, list_checkpoints, whole_checkpoint
+from t2t_lite.runs.checkpoint_files import (
+    CHECKPOINT_INDEX,
+    delete_checkpoint,
+    is_whole,
+    list_checkpoints,
+    step_of,
+    whole_checkpoint,
+    whole_checkpoints,
+)
+from t2t_lite.runs.opening import refuse_another_run
 from t2t_lite.runs.selection import BEST_NAME
 
 log = logging.getLogger(__name__)
@@ -74,38 +82,11 @@ def _spaced(paths: Sequence[str], count: int, minutes: float) -> list[str]:
     return [paths[i] for i in reversed(chosen)]
 
 
-def refuse_average(folder: pathlib.Path) -> None:
-    """Refuses to resume training from averaged or imported weights.
-
-    Raises:
-        UserError: the newest checkpoint of the folder has such weights.
-    """
-    path = next(reversed(checkpoint_files.checkpoints(folder)), "")
-    if path and is_inference_only(path):
-        raise UserError(
-            f"checkpoint {path} is an average or imported, for inference only: it has no optimizer "
-            "state to resume from. Restore the run's own checkpoint, or start another run with "
-            "--warm_start_from and another --output_dir"
-        )
-
-
-def is_inference_only(checkpoint: str) -> bool:
-    """Whether a checkpoint has only weights, as an average has; False if it is unreadable."""
-    return any(name.startswith(checkpoint_files.INFERENCE_ONLY) for name in _variables(checkpoint))
-
-
 def _is_of_training(checkpoint: str) -> bool:
     """Whether a checkpoint has more than weights; False if it is unreadable or missing."""
-    return bool(_variables(checkpoint)) and not is_inference_only(checkpoint)
-
-
-def _variables(checkpoint: str) -> list[str]:
-    """Returns the names of a checkpoint's variables; none if it is unreadable."""
-    with files.plain_prefix(checkpoint) as plain:
-        try:
-            return [name for name, _ in tf.train.list_variables(plain)]
-        except (tf.errors.OpError, ValueError):
-            return []
+    return bool(
+        checkpoint_files.variable_names(checkpoint)
+    ) and not checkpoint_files.is_inference_only(checkpoint)
 
 
 def made_of(average_path: str) -> dict[str, Any] | None:
@@ -248,7 +229,7 @@ def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> Non
         raise UserError(f"{folder} holds checkpoints of a run: choose another --output_dir")
     if there and run_folder.is_run(folder):
         old = run_folder.RunFolder.open(str(folder))
-        run_folder.refuse_another_run(old, run.flags, run.hparams)
+        refuse_another_run(old, run.flags, run.hparams)
         run.refuse_other_vocabulary(str(folder))
 
 

@@ -1,10 +1,15 @@
-"""Finds, checks and reads checkpoint files; torn checkpoints are skipped."""
+"""The files of checkpoints: finds, checks, reads, writes and deletes them.
 
+They appear whole or not at all; torn checkpoints are skipped.
+"""
+
+import contextlib
 import logging
 import os
 import pathlib
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 
 from t2t_lite import files
 from t2t_lite.errors import UserError, first_line
@@ -14,6 +19,7 @@ log = logging.getLogger(__name__)
 CHECKPOINT_NAME = "model.ckpt"
 INFERENCE_ONLY = "inference_only"  # a variable of checkpoints that training cannot resume from
 CHECKPOINT_INDEX = ".index"  # the file that is written last and deleted first
+_DATA = ".data-00000-of-00001"  # the values
 _CHECKPOINT_FILE = re.compile(
     rf"({re.escape(CHECKPOINT_NAME)}-[0-9]+)\.(index|data-[0-9]{{5}}-of-[0-9]{{5}})"
 )
@@ -127,9 +133,23 @@ def _reading_failed(path: str, plain: str, read: Callable[[str], None]) -> str |
 
 def has_optimizer(path: str) -> bool:
     """Whether a checkpoint has optimizer state, unlike an average."""
+    return any(name.startswith("optimizer/") for name in variable_names(path))
+
+
+def is_inference_only(path: str) -> bool:
+    """Whether a checkpoint has only weights, as an average has; False if it is unreadable."""
+    return any(name.startswith(INFERENCE_ONLY) for name in variable_names(path))
+
+
+def variable_names(path: str) -> list[str]:
+    """Returns the names of a checkpoint's variables; none if it is unreadable."""
     import tensorflow as tf
 
-    return any(name.startswith("optimizer/") for name, _ in tf.train.list_variables(path))
+    with files.plain_prefix(path) as plain:
+        try:
+            return [name for name, _ in tf.train.list_variables(plain)]
+        except (tf.errors.OpError, ValueError):
+            return []
 
 
 def read_all(path: str) -> None:
@@ -143,3 +163,43 @@ def read_all(path: str) -> None:
         shape_and_slices=[""] * len(types),
         dtypes=list(types.values()),
     )
+
+
+@contextlib.contextmanager
+def whole_checkpoint(path: str) -> Iterator[str]:
+    """Yields a temporary prefix to write a checkpoint to; moves it to `path` on success.
+
+    Like `files.whole_file`: after a crash there is the old checkpoint, none, or the new one.
+    """
+    folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
+    temporary.mkdir(parents=True)
+    try:
+        prefix = str(temporary / "checkpoint")
+        yield prefix
+        for suffix in (_DATA, CHECKPOINT_INDEX):
+            with open(prefix + suffix, "rb") as written:
+                os.fsync(written.fileno())
+        pathlib.Path(path + CHECKPOINT_INDEX).unlink(
+            missing_ok=True
+        )  # old names, new values: neither
+        for suffix in (_DATA, CHECKPOINT_INDEX):
+            os.replace(prefix + suffix, path + suffix)
+        files.sync_folder(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
+    """Writes the file in which TensorFlow looks for checkpoints, a CheckpointState as text."""
+    names = [os.path.basename(path) for path in paths]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    files.write_text(folder / "checkpoint", "\n".join(lines) + "\n")
+
+
+def delete_checkpoint(path: str) -> None:
+    """Deletes the files of a checkpoint, torn or not."""
+    # The index first: if the process is killed, the rest must not look like a checkpoint.
+    pathlib.Path(path + CHECKPOINT_INDEX).unlink(missing_ok=True)
+    pathlib.Path(path + _DATA).unlink(missing_ok=True)

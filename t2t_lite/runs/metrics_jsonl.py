@@ -1,11 +1,13 @@
-"""Reads metrics.jsonl, with one line for every log line and evaluation of a run."""
+"""The file metrics.jsonl, with one line for every log line and evaluation of a run."""
 
+import json
 import logging
+import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_lite import json_files
+from t2t_lite import files, json_files
 from t2t_lite.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,28 @@ def read_records(folder: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
             len(damaged),
             damaged[0],
         )
+
+
+def cut_back(folder: pathlib.Path, step: int) -> set[int]:
+    """Removes damaged records and those after `step`, which a killed process left.
+
+    Returns:
+        The steps of the evaluations that remain.
+    """
+    kept = [(line, record) for line, record in read_records(folder) if record["step"] <= step]
+    files.write_text(folder / METRICS, "".join(line for line, _ in kept))
+    return {record["step"] for _, record in kept if record["kind"] == "eval"}
+
+
+def append(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
+    """Adds a record, which is on disk when this returns: before the checkpoint of its step."""
+    with (folder / METRICS).open("a+b") as lines:
+        end = lines.seek(0, os.SEEK_END)
+        lines.seek(max(end - 1, 0))
+        torn = end and lines.read(1) != b"\n"  # by a kill: start the record on a new line
+        lines.write(b"\n" * bool(torn) + json.dumps(record).encode() + b"\n")
+        lines.flush()
+        os.fsync(lines.fileno())
 
 
 def _record(line: bytes) -> dict[str, Any] | None:

@@ -310,7 +310,7 @@ def is_run(folder: pathlib.Path) -> bool:
 
 
 def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str) -> RunFolder:
-    """Creates a run folder, or opens an existing one of the same task.
+    """Creates a run folder, or writes new settings to one.
 
     Args:
         flags: the trainer's settings, including output_dir, problem, model and hparams_set.
@@ -318,18 +318,11 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
         data_dir: the folder to copy the vocabulary from.
 
     Raises:
-        UserError: the vocabulary is missing, or the folder holds a run with another problem, model,
-            vocabulary or other hyperparameters.
+        UserError: the vocabulary is missing, or the folder already has another.
     """
     folder = pathlib.Path(flags["output_dir"])
-    problem = registry.problem(flags["problem"])
-    problem.get_feature_encoders(data_dir)  # fails before the folder is created
+    registry.problem(flags["problem"]).get_feature_encoders(data_dir)  # before there is a folder
     folder.mkdir(parents=True, exist_ok=True)
-    if is_run(folder):
-        old = RunFolder.open(str(folder))
-        refuse_another_run(old, flags, hparams)
-        if flags.get("schedule") == "evaluate":  # keeps the run's own settings
-            return old
     write_run(folder, flags, hparams, data_dir)
     return RunFolder.open(str(folder))
 
@@ -354,60 +347,6 @@ def write_run(
     files.write_text(folder / VERSIONS, json.dumps(versions(), indent=1) + "\n")
     # Last: a folder that has this file has all the others.
     files.write_text(folder / FLAGS, json.dumps(dict(flags), indent=1) + "\n")
-
-
-def has_started(folder: pathlib.Path) -> bool:
-    """Whether a run in this folder has reached a checkpoint."""
-    return is_run(folder) and any(folder.glob("*.ckpt-*.index"))
-
-
-def forget_unstarted(flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
-    """Makes room for other settings where a run ended before its first checkpoint.
-
-    Nothing is lost with such a run, and its settings may be why it ended.
-
-    Args:
-        flags: the trainer's settings, including output_dir, problem, model, hparams_set, parts and
-            random_seed, which may be None.
-        hparams: the resolved hyperparameters.
-    """
-    folder = pathlib.Path(flags["output_dir"])
-    if has_started(folder) or not is_run(folder):
-        return
-    old = RunFolder.open(str(folder))
-    if (
-        flags["parts"] != old.flags["parts"]
-        or flags["random_seed"] not in (None, old.flags["random_seed"])
-        or _differences(old, flags, hparams)
-    ):
-        log.info("%s has no checkpoint yet: its settings are replaced", folder)
-        (folder / FLAGS).unlink()
-
-
-def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> None:
-    """Compares an existing run with other settings.
-
-    Raises:
-        UserError: problem, model or hyperparameters differ.
-    """
-    if differences := _differences(old, flags, hparams):
-        raise UserError(
-            f"{old.folder} holds a run with other settings (there != now): "
-            f"{'; '.join(differences)}. Choose another --output_dir, or use the old settings"
-        )
-
-
-def _differences(old: RunFolder, flags: Mapping[str, Any], hparams: "BasicHParams") -> list[str]:
-    """Returns `"name: there != now"` for what differs of problem, model and hyperparameters."""
-    return [
-        f"{name}: {was!r} != {flags[name]!r}"
-        for name, was in (
-            ("problem", old.problem.name),
-            ("model", old.model_name),
-            ("hparams_set", old.hparams_set),
-        )
-        if was != flags[name]
-    ] or old.hparams.differences(hparams)
 
 
 def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:

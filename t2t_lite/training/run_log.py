@@ -5,9 +5,7 @@ file, byte for byte, as an uninterrupted one; times go to the screen and to Tens
 """
 
 import contextlib
-import json
 import logging
-import os
 import pathlib
 import sys
 import time
@@ -18,9 +16,8 @@ import tensorflow as tf
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from t2t_lite import files
 from t2t_lite.progress import duration
-from t2t_lite.runs.metrics_jsonl import METRICS, read_records
+from t2t_lite.runs import metrics_jsonl
 from t2t_lite.training.totals import Totals
 
 log = logging.getLogger(__name__)
@@ -39,26 +36,13 @@ class MetricsWriter:
     """
 
     def __init__(self, folder: pathlib.Path, step: int | None = None) -> None:
-        self.path = folder / METRICS
-        self.evaluated: set[int] = set()
-        if step is not None:
-            kept = [
-                (line, record) for line, record in read_records(folder) if record["step"] <= step
-            ]
-            self.evaluated = {record["step"] for _, record in kept if record["kind"] == "eval"}
-            files.write_text(self.path, "".join(line for line, _ in kept))
+        self._folder = folder
+        self.evaluated = set() if step is None else metrics_jsonl.cut_back(folder, step)
         self._writer = tf.summary.create_file_writer(str(folder))
 
     def write(self, kind: str, step: int, values: Values) -> None:
         """Appends a record to metrics.jsonl and its numbers to TensorBoard."""
-        record = {"kind": kind, "step": step, **values}
-        with self.path.open("a+b") as lines:
-            end = lines.seek(0, os.SEEK_END)
-            lines.seek(max(end - 1, 0))
-            torn = end and lines.read(1) != b"\n"  # by a kill: start the record on a new line
-            lines.write(b"\n" * bool(torn) + json.dumps(record).encode() + b"\n")
-            lines.flush()
-            os.fsync(lines.fileno())  # the records must reach the disk before the checkpoint
+        metrics_jsonl.append(self._folder, {"kind": kind, "step": step, **values})
         if kind == "eval":
             self.evaluated.add(step)
         self.write_tensorboard(kind, step, values)

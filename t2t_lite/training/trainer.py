@@ -4,9 +4,6 @@ import dataclasses
 import functools
 import logging
 import math
-import os
-import pathlib
-import secrets
 import signal
 import time
 
@@ -17,7 +14,7 @@ from t2t_lite import registry
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.worker_sync import WorkerSync
-from t2t_lite.data.batching import BatchingScheme, batch_parts
+from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.data_statistics import count_examples
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
@@ -32,11 +29,10 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.by_name import check_metrics, output_metrics
 from t2t_lite.metrics.command_metric import ProgramError
-from t2t_lite.runs import run_folder
-from t2t_lite.runs.averaging import refuse_average
-from t2t_lite.runs.saving import Checkpoints, refuse_other_release
+from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
+from t2t_lite.runs.opening import open_for_evaluation, open_for_training
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
-from t2t_lite.runs.training_files import TrainingFiles
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import devices, memory, rdrop
@@ -103,27 +99,16 @@ class Trainer:
         self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
         self.sync = WorkerSync(cluster, self.strategy, detector)
         cluster.bring_run(config.output_dir, folder)
-        if config.schedule != "evaluate":
-            refuse_average(pathlib.Path(folder))
-            refuse_other_release(pathlib.Path(folder))
         config = dataclasses.replace(config, output_dir=folder)
         if not cluster.is_chief:  # nobody reads its checkpoints
             config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
         self.config = config
+        flags = dataclasses.asdict(config)
         if config.schedule == "evaluate":
-            run_folder.RunFolder.open(
-                folder
-            )  # an error if there is none, before anything is written
-        elif cluster.is_alone:
-            parts = batch_parts(hparams, self.replicas)
-            run_folder.forget_unstarted(dataclasses.asdict(config) | {"parts": parts}, hparams)
-        self.seed, self.parts = seed_and_parts(config, hparams, self.replicas)
-        flags = dataclasses.asdict(config) | {
-            "data_dir": os.path.abspath(config.data_dir),
-            "random_seed": self.seed,
-            "parts": self.parts,
-        }
-        self.run = run_folder.create_run(flags, hparams, config.data_dir)
+            self.run = open_for_evaluation(flags, hparams)
+        else:
+            self.run = open_for_training(flags, hparams, self.replicas, cluster.is_alone)
+        self.seed, self.parts = self.run.flags["random_seed"], self.run.flags["parts"]
         self.hparams = self.run.hparams
         self.reader = ExampleReader.of(self.run.problem, self.hparams)
         keras.utils.set_random_seed(self.seed)
@@ -424,7 +409,7 @@ def _decode_hparams(config: TrainerConfig) -> DecodeHParams:
     return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
 
 
-def _selection(config: TrainerConfig, run: run_folder.RunFolder) -> Selection:
+def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     """Returns the choice of the best checkpoints, and of the end of training.
 
     Raises:
@@ -445,30 +430,3 @@ def _selection(config: TrainerConfig, run: run_folder.RunFolder) -> Selection:
         config.keep_best_max,
         early_stopping,
     )
-
-
-def seed_and_parts(config: TrainerConfig, hparams: BasicHParams, replicas: int) -> tuple[int, int]:
-    """Returns the run's seed and W, the parts of a batch, which a resumed run keeps.
-
-    With another number of devices, each computes another number of parts, with the same result.
-
-    Raises:
-        UserError: W is not a multiple of the number of devices, or the seed differs.
-    """
-    old = run_folder.read_flags(config.output_dir)
-    if old is None:
-        seed = secrets.randbelow(2**31) if config.random_seed is None else config.random_seed
-        return seed, batch_parts(hparams, replicas)
-    seed, parts = old["random_seed"], old["parts"]
-    if config.random_seed not in (None, seed):
-        raise UserError(
-            f"{config.output_dir} was started with --random_seed={seed}, "
-            f"not {config.random_seed}; omit the flag, or choose another --output_dir"
-        )
-    if config.schedule != "evaluate" and (not parts or parts % replicas):
-        raise UserError(
-            f"{config.output_dir} was started with batches of {parts} parts (devices × "
-            f"accumulation), which cannot be divided evenly among {replicas} devices: use a number "
-            f"of devices that divides {parts} (--worker_gpu)"
-        )
-    return seed, parts

@@ -14,7 +14,7 @@ from support.limits import full_disk
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite.bin import t2t_avg_checkpoints
 from t2t_lite.errors import UserError
-from t2t_lite.runs import averaging, run_folder, selection
+from t2t_lite.runs import averaging, opening, run_folder, selection
 from t2t_lite.runs.checkpoint_names import named_checkpoint
 
 VALUES = {100: 1.0, 200: 4.0, 300: -2.0}
@@ -111,11 +111,11 @@ def test_an_average_of_an_average_does_not_replace_it(run, capsys):
 
 def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
     assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
-    averaging.refuse_average(run.folder)
+    opening.refuse_inference_only(run.folder)
     for path in run.folder.glob("averaged.ckpt-300.*"):
         path.replace(run.folder / path.name.replace("averaged", "model"))
     with pytest.raises(UserError, match=r"model\.ckpt-300 is an average or imported, for inf"):
-        averaging.refuse_average(run.folder)
+        opening.refuse_inference_only(run.folder)
 
 
 def test_training_does_not_resume_from_it(run):

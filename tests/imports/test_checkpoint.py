@@ -18,7 +18,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UserError
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.runs import averaging, run_folder
+from t2t_lite.runs import averaging, opening, run_folder
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import TokenTextEncoder, VocabType
@@ -288,7 +288,7 @@ def test_the_run_is_for_decoding_averaging_and_warm_starts(t2t):
     averaged = averaging.average(run, [checkpoint])
     assert run.restore_weights(started, averaged) == t2t_files.STEP
     with pytest.raises(UserError, match=r"an average or imported, for inference only: it has no o"):
-        averaging.refuse_average(run.folder)
+        opening.refuse_inference_only(run.folder)
 
 
 def test_training_does_not_resume_in_it(t2t, capsys):

@@ -12,7 +12,7 @@ from t2t_lite.layers.base import without_initial_values
 from t2t_lite.runs import checkpoint_files, run_folder
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
-FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1}
+FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1, "data_dir": ""}
 MODELS = [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_attention")]
 
 
@@ -68,26 +68,6 @@ def test_open_run_gives_back_what_was_made(tmp_path):
     assert opened.problem.name == FLAGS["problem"]
     versions = json.loads((tmp_path / "versions.json").read_text())
     assert versions["tensorflow"] == tf.__version__
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"overrides": "num_hidden_layers=1,hidden_size=16"}, "hidden_size: 8 != 16"),
-        ({"hparams_set": "transformer_tiny"}, "hparams_set: 'transformer_test' != "),
-        (
-            {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"},
-            "model: 'transformer' != 'lstm_seq2seq_attention'",
-        ),
-    ],
-)
-def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, change, message):
-    make_run(tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(UserError, match="holds a run with other settings") as error:
-        make_run(tmp_path, **change)
-    assert message in str(error.value)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_another_vocabulary_is_refused(tmp_path):
@@ -155,10 +135,3 @@ def test_moving_averages_are_restored_where_training_kept_them(tmp_path):
     saved.write(str(tmp_path / "model.ckpt-5"))
     loaded = run.load_model().model
     assert [float(np.mean(v)) for v in loaded.trainable_variables] == list(range(len(averages)))
-
-
-@pytest.mark.parametrize(("seed", "is_kept"), [(None, True), (1, True), (2, False)])
-def test_a_run_that_has_not_started_gives_way_to_another_seed(tmp_path, seed, is_kept):
-    run = make_run(tmp_path)
-    run_folder.forget_unstarted({**run.flags, "random_seed": seed}, run.hparams)
-    assert run_folder.is_run(tmp_path) == is_kept

@@ -8,7 +8,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.runs.training_files import TrainingFiles
+from t2t_lite.runs.checkpoints import TrainingFiles
 
 PROBLEM = registry.problem("algorithmic_reverse_binary40")
 ENTRY = {

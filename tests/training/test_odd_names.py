@@ -21,12 +21,11 @@ from t2t_lite.decoding.loading import find_models
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import keras_archive, saved_model
 from t2t_lite.imports import checkpoint as t2t_checkpoint
-from t2t_lite.runs import averaging, run_folder, warm_start
+from t2t_lite.runs import checkpoint_files, opening, run_folder, warm_start
 from t2t_lite.runs.checkpoint_files import split_checkpoints
 from t2t_lite.runs.checkpoint_names import named_checkpoint
-from t2t_lite.runs.saving import Checkpoints
+from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.selection import Criterion, best_checkpoints, keep_best
-from t2t_lite.runs.training_files import TrainingFiles
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 pytestmark = pytest.mark.integration
@@ -102,7 +101,7 @@ def test_averages_are_written_and_read(folder, capsys):
     average = named_checkpoint("averaged", folder)
     assert average == str(run.folder / "averaged.ckpt-3")
     assert value(run, average) == 1.0
-    assert averaging.is_inference_only(average)
+    assert checkpoint_files.is_inference_only(average)
     flags = f"--output_dir={folder}", "--checkpoints=1,2", f"--output_path={folder}/of,[2].ckpt"
     assert exit_code(t2t_avg_checkpoints.main, *flags) == 0
     (odd,) = names(f"--output_dir={folder}", "--checkpoint_path=of,[2].ckpt")
@@ -114,7 +113,7 @@ def test_averages_are_written_and_read(folder, capsys):
         assert capsys.readouterr().out.count("model.ckpt-") == new
     means = run_folder.RunFolder.open(f"{folder}/avg")
     assert value(means, means.latest_checkpoint()) == 1.0
-    averaging.refuse_average(run.folder)
+    opening.refuse_inference_only(run.folder)
 
 
 def test_commas_in_names_do_not_split_a_list(folder):

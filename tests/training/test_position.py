@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
-from t2t_lite.runs.saving import Checkpoints, refuse_other_release
-from t2t_lite.runs.training_files import TrainingFiles
+from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles, refuse_other_release
 
 FILES, OTHERS = TrainingFiles({"train-0": 50}, "a"), TrainingFiles({"train-0": 60}, "a")
 

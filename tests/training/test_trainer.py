@@ -20,8 +20,7 @@ from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.preflight import batch_size
 from t2t_lite.preflight.batch_size import with_found_batch_size
 from t2t_lite.preflight.probe import DoesNotFitError
-from t2t_lite.runs import run_folder
-from t2t_lite.runs import saving as checkpoints
+from t2t_lite.runs import checkpoints, opening, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import trainer
 from t2t_lite.training.preemption import PreemptionError
@@ -209,12 +208,12 @@ def test_a_run_without_a_checkpoint_is_not_resumed(data_dir, tmp_path, config, m
     trainer.run(killed)
     flags = run_folder.read_flags(str(folder))
     hparams = trainer.resolve_hparams(killed)
-    run_folder.forget_unstarted(flags, hparams)
+    opening.forget_unstarted(flags, hparams)
     assert run_folder.read_flags(str(folder)) == flags
     monkeypatch.setattr(batch_size, "measure", out_of_memory)
     with pytest.raises(UserError, match="the model alone does not fit"):  # it was tried
         with_found_batch_size(killed)
-    run_folder.forget_unstarted(flags | {"parts": 2}, hparams)
+    opening.forget_unstarted(flags | {"parts": 2}, hparams)
     assert run_folder.read_flags(str(folder)) is None
 
 
@@ -249,15 +248,17 @@ def test_a_resumed_run_keeps_its_batch_size(trained, data_dir, config):
 
 
 def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
+    hparams = registry.hparams("transformer_test")
     with pytest.raises(
         UserError, match=r"batches of 1 parts .* which cannot be divided evenly among 2 devices"
     ):
-        trainer.seed_and_parts(config(data_dir, trained), registry.hparams("transformer_test"), 2)
-    fresh = config(data_dir, trained / "none")
-    hparams = registry.hparams("transformer_test").copy(optimizer_multistep_accumulate_steps=3)
-    assert trainer.seed_and_parts(fresh, hparams, 2) == (5, 6)
-    evaluation = config(data_dir, trained, schedule="evaluate")
-    assert trainer.seed_and_parts(evaluation, registry.hparams("transformer_test"), 2) == (5, 1)
+        opening.seed_and_parts(str(trained), 5, hparams, 2)
+    three = hparams.copy(optimizer_multistep_accumulate_steps=3)
+    assert opening.seed_and_parts(str(trained / "none"), 5, three, 2) == (5, 6)
+    settings = config(data_dir, trained, simulate_devices=2, schedule="evaluate")
+    flags = dataclasses.asdict(settings)
+    evaluated = opening.open_for_evaluation(flags, trainer.resolve_hparams(settings))
+    assert (evaluated.flags["random_seed"], evaluated.flags["parts"]) == (5, 1)
 
 
 def test_missing_data_names_the_command(tmp_path, config):

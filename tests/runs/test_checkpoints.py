@@ -16,9 +16,8 @@ import tensorflow as tf
 from support.limits import full_disk, strategy_over
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files
-from t2t_lite.runs import saving as checkpoints_module
-from t2t_lite.runs.saving import Checkpoints, take_snapshot
-from t2t_lite.runs.training_files import TrainingFiles
+from t2t_lite.runs import checkpoints as checkpoints_module
+from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles, take_snapshot
 
 FILES = TrainingFiles({"train-0": 50})
 DATA, INDEX = ".data-00000-of-00001", ".index"

@@ -8,34 +8,90 @@ only for TensorFlow's tools.
 import concurrent.futures
 import contextlib
 import dataclasses
+import hashlib
 import json
 import logging
-import os
 import pathlib
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import files
+from t2t_lite.data.problem import DatasetSplit, Problem
 from t2t_lite.errors import UserError, first_line
+from t2t_lite.generation import fingerprint
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoint_files import CHECKPOINT_NAME
-from t2t_lite.runs.training_files import TrainingFiles
 
 log = logging.getLogger(__name__)
-
-# A checkpoint's files: the values, and the index, without which it does not exist.
-_DATA, _INDEX = ".data-00000-of-00001", checkpoint_files.CHECKPOINT_INDEX
 
 # Version of the position in the data; checkpoints of the first release have none, and contain
 # paths. Raise it when the stages of the input pipeline change.
 _POSITION_VERSION = 1
 _TRAINING_DATA = "training_data/.ATTRIBUTES/VARIABLE_VALUE"
+_MAX_CHANGES = 3  # of the training files, listed in a message
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingFiles:
+    """The training files of a problem at one moment.
+
+    Attributes:
+        sizes: size of each file in bytes, by its name in the data folder.
+        fingerprint: digest of what they were generated from; "" if there is no fingerprint.
+    """
+
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    fingerprint: str = ""
+
+    @classmethod
+    def of(cls, problem: Problem, data_dir: str) -> "TrainingFiles":
+        """Returns the current training files in a folder.
+
+        Raises:
+            UserError: a file is missing, or the fingerprint cannot be read.
+        """
+        paths = map(pathlib.Path, problem.existing_filepaths(data_dir, DatasetSplit.TRAIN))
+        return cls(
+            sizes={path.name: path.stat().st_size for path in paths},
+            fingerprint=fingerprint.training_digest(problem, data_dir),
+        )
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "TrainingFiles":
+        """Returns the inverse of `dataclasses.asdict`; further fields are ignored."""
+        return cls(sizes=fields["sizes"], fingerprint=fields["fingerprint"])
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256, equal for equal files in any folder on any machine."""
+        return hashlib.sha256(json.dumps(dataclasses.asdict(self)).encode()).hexdigest()
+
+    def changes(self, now: "TrainingFiles") -> str:
+        """Returns the differences of the files `now`; "" if there are none.
+
+        A missing fingerprint does not count: a user who deletes it, or copies the files without it,
+        vouches for them.
+        """
+        found = [
+            f"{name}: {_size(self.sizes.get(name))} -> {_size(now.sizes.get(name))}"
+            for name in {**self.sizes, **now.sizes}
+            if self.sizes.get(name) != now.sizes.get(name)
+        ]
+        if now.fingerprint not in ("", self.fingerprint):
+            what = "made from something else" if self.fingerprint else "of unknown origin before"
+            found.append(f"{what}, according to the fingerprint")
+        more = len(found) - _MAX_CHANGES
+        return "; ".join(found[:_MAX_CHANGES]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _size(size: int | None) -> str:
+    return "none" if size is None else f"{size:,} bytes"
 
 
 class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
@@ -188,12 +244,14 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         began = time.monotonic()
         before = self._up_to(step - 1)
         try:
-            with whole_checkpoint(str(self._folder / f"{CHECKPOINT_NAME}-{step}")) as prefix:
+            with checkpoint_files.whole_checkpoint(
+                str(self._folder / f"{CHECKPOINT_NAME}-{step}")
+            ) as prefix:
                 snapshot.write(prefix)
             there = self._up_to(step)
-            list_checkpoints(self._folder, there[-self._keep :])
-            for path in there[: -self._keep]:
-                delete_checkpoint(path)
+            checkpoint_files.list_checkpoints(self._folder, there[-self._keep :])
+            for old in there[: -self._keep]:
+                checkpoint_files.delete_checkpoint(old)
         except (tf.errors.OpError, OSError) as error:
             kept = f"the last good one is {before[-1]}" if before else "there is no earlier one"
             raise UserError(
@@ -294,41 +352,3 @@ def take_snapshot(checkpoint: tf.train.Checkpoint) -> Snapshot:
     with contextlib.suppress(_CalledOffError):
         checkpoint.write("unwritten", options)
     return collector.snapshot
-
-
-@contextlib.contextmanager
-def whole_checkpoint(path: str) -> Iterator[str]:
-    """Yields a temporary prefix to write a checkpoint to; moves it to `path` on success.
-
-    Like `files.whole_file`: after a crash there is the old checkpoint, none, or the new one.
-    """
-    folder, temporary = pathlib.Path(path).parent, pathlib.Path(path + files.INCOMPLETE)
-    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
-    temporary.mkdir(parents=True)
-    try:
-        prefix = str(temporary / "checkpoint")
-        yield prefix
-        for suffix in (_DATA, _INDEX):
-            with open(prefix + suffix, "rb") as written:
-                os.fsync(written.fileno())
-        pathlib.Path(path + _INDEX).unlink(missing_ok=True)  # old names, new values: neither
-        for suffix in (_DATA, _INDEX):
-            os.replace(prefix + suffix, path + suffix)
-        files.sync_folder(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def list_checkpoints(folder: pathlib.Path, paths: Sequence[str]) -> None:
-    """Writes the file in which TensorFlow looks for checkpoints, a CheckpointState as text."""
-    names = [os.path.basename(path) for path in paths]
-    lines = [f'model_checkpoint_path: "{names[-1]}"']
-    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-    files.write_text(folder / "checkpoint", "\n".join(lines) + "\n")
-
-
-def delete_checkpoint(path: str) -> None:
-    """Deletes the files of a checkpoint, torn or not."""
-    # The index first: if the process is killed, the rest must not look like a checkpoint.
-    pathlib.Path(path + _INDEX).unlink(missing_ok=True)
-    pathlib.Path(path + _DATA).unlink(missing_ok=True)

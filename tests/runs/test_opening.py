@@ -1,0 +1,47 @@
+"""A run folder is opened again with the settings it was created with, or refused."""
+
+import pytest
+
+from t2t_lite import registry
+from t2t_lite.errors import UserError
+from t2t_lite.runs import opening, run_folder
+
+SMALL = "num_hidden_layers=1,hidden_size=8"
+FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1}
+
+
+def make_run(folder, model="transformer", hparams_set="transformer_test", overrides=SMALL):
+    where = {"data_dir": str(folder), "output_dir": str(folder)}
+    flags = FLAGS | where | {"model": model, "hparams_set": hparams_set}
+    hparams = registry.hparams(hparams_set).override(overrides).freeze()
+    run = opening.open_for_training(flags, hparams, 1)
+    (folder / "model.ckpt-0.index").touch()  # or the run would give way to other settings
+    return run
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"overrides": "num_hidden_layers=1,hidden_size=16"}, "hidden_size: 8 != 16"),
+        ({"hparams_set": "transformer_tiny"}, "hparams_set: 'transformer_test' != "),
+        (
+            {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"},
+            "model: 'transformer' != 'lstm_seq2seq_attention'",
+        ),
+    ],
+)
+def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, change, message):
+    make_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match="holds a run with other settings") as error:
+        make_run(tmp_path, **change)
+    assert message in str(error.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("seed", "is_kept"), [(None, True), (1, True), (2, False)])
+def test_a_run_that_has_not_started_gives_way_to_another_seed(tmp_path, seed, is_kept):
+    run = make_run(tmp_path)
+    (tmp_path / "model.ckpt-0.index").unlink()
+    opening.forget_unstarted({**run.flags, "random_seed": seed}, run.hparams)
+    assert run_folder.is_run(tmp_path) == is_kept
