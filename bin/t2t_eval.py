@@ -15,7 +15,7 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 
 if TYPE_CHECKING:
     from t2t_lite.metrics.bootstrap import BootstrapResult
-    from t2t_lite.training.checkpoint_scores import CheckpointScores
+    from t2t_lite.training.checkpoint_evaluation import CheckpointScores
 
 COMMAND = Command(
     "t2t-eval",
@@ -72,14 +72,14 @@ def main(args: types.SimpleNamespace) -> None:
     check_metrics(metrics)
     with quiet_import():
         from t2t_lite.runs.checkpoint_names import named_checkpoint
-        from t2t_lite.training import checkpoint_scores, devices
+        from t2t_lite.training import checkpoint_evaluation, devices
     strategy = devices.make_strategy(args.worker_gpu)  # before TensorFlow reads a file
     # Two names may refer to the same checkpoint.
     paths = dict.fromkeys(
         named_checkpoint(name, args.output_dir) for name in checkpoint_names(args)
     )
     split = DatasetSplit.TEST if args.eval_use_test_set else DatasetSplit.EVAL
-    scored = checkpoint_scores.score_checkpoints(
+    scored = checkpoint_evaluation.score_checkpoints(
         list(paths),
         strategy,
         split,

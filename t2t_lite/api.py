@@ -233,12 +233,12 @@ def evaluate(
         UsageError: a split, metric or search setting is unknown.
         UserError: the checkpoint or the data is missing.
     """
-    from t2t_lite.training import checkpoint_scores, devices
+    from t2t_lite.training import checkpoint_evaluation, devices
 
     dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
     hparams = DecodeHParams.of(run.problem).copy(**decode_hparams)
-    (scores,) = checkpoint_scores.score_checkpoints(
+    (scores,) = checkpoint_evaluation.score_checkpoints(
         [run.checkpoint(checkpoint)],
         devices.make_strategy(None),
         dataset_split,

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.errors import UserError
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.preflight import memory
 from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request, measure
 from t2t_lite.runs import opening
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.trainer import resolve_hparams
+from t2t_lite.training.resolved_settings import resolve_hparams
 
 log = logging.getLogger(__name__)
 

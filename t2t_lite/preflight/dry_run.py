@@ -22,11 +22,11 @@ from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation.inspection import inspect_split
 from t2t_lite.hparams.basic import BasicHParams
+from t2t_lite.preflight import memory
 from t2t_lite.preflight.probe import Cost, DoesNotFitError, Request, measure
 from t2t_lite.progress import duration
-from t2t_lite.training import memory
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.trainer import resolve_hparams
+from t2t_lite.training.resolved_settings import resolve_hparams
 
 _SECONDS = 600.0  # for each of the two probes
 _TIMED_BATCHES = 10

@@ -19,17 +19,15 @@ import tensorflow as tf
 
 from t2t_lite import global_flags, registry
 from t2t_lite.cluster.cluster import Cluster
-from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.example_reader import ExampleReader
-from t2t_lite.data.input_pipeline import train_dataset
-from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.rewriting import Rewriter
 from t2t_lite.errors import UsageError, UserError
+from t2t_lite.preflight import memory
 from t2t_lite.runs.opening import seed_and_parts
-from t2t_lite.training import devices, memory, trainer
+from t2t_lite.training import devices
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.optimizers import make_optimizer
+from t2t_lite.training.resolved_settings import resolve_hparams
 from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.training_data import TrainingData
 
 # The first steps of every process, (sentences, subwords per side): TensorFlow traces the step
 # again when sizes first change, and not after that.
@@ -133,7 +131,7 @@ def _take_steps(request: Request) -> Cost:
     if request.t2t_usr_dir:
         global_flags.publish(request.flags)
         registry.import_usr_dir(request.t2t_usr_dir)
-    hparams = trainer.resolve_hparams(config)
+    hparams = resolve_hparams(config)
     strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
     gpus = [
         name.rpartition("device:")[2]  # "GPU:0"
@@ -162,18 +160,9 @@ def _take_steps(request: Request) -> Cost:
         peaks.append(_peak(gpus))
     seconds: list[float] = []
     if request.batches:
-        reader = ExampleReader.of(problem, hparams)
-        batches = train_dataset(
-            problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN),
-            BatchingScheme.from_hparams(hparams, training=True),
-            reader,
-            parts=parts,
-            seed=seed,
-            batch_shuffle_size=hparams.batch_shuffle_size,
-            rewriter=Rewriter.of(hparams, reader, encoders, seed),
-        )
+        data = TrainingData.of(problem, config.data_dir, hparams, encoders, seed)
         start = time.monotonic()
-        for batch in itertools.islice(batches, request.batches):
+        for batch in itertools.islice(data.batches(parts), request.batches):
             _seconds(train_step, batch)  # may compile
             seconds.append(_seconds(train_step, batch))
             if time.monotonic() - start > _TIMING_SECONDS:

@@ -49,36 +49,6 @@ class BucketShapes:
             )
 
 
-def real_tokens(
-    hparams: BasicHParams, hidden: tf.Tensor, targets: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Selects the tokens whose logits are needed: `hidden` [N, D] and `targets` [N].
-
-    Logits are the largest array of a step: except with XLA, they are not computed for padding.
-
-    Args:
-        hparams: say whether to use XLA, and define the padding.
-        hidden: [B, T, D].
-        targets: [B, T].
-    """
-    if hparams.xla_compile:  # sizes must not depend on values
-        return tf.reshape(hidden, [-1, hidden.shape[-1]]), tf.reshape(targets, [-1])
-    present = tf.not_equal(targets, 0)
-    hidden = tf.boolean_mask(hidden, present)  # [N, D]
-    targets = tf.boolean_mask(targets, present)  # [N]
-    missing = -tf.shape(targets)[0] % _token_multiple(hparams)
-    return tf.pad(hidden, [[0, missing], [0, 0]]), tf.pad(targets, [[0, missing]])
-
-
-def _token_multiple(hparams: BasicHParams) -> int:
-    """Returns what the number of target tokens in the softmax is padded to a multiple of.
-
-    Their number is a size of products, and nearly every batch has another. Multiples of 1/64 of a
-    full batch leave at most 64 sizes.
-    """
-    return max(1, hparams.batch_size // 64) if hparams.length_multiple > 1 else 1
-
-
 def _pad(ids: tf.Tensor, multiple: int, limit: int) -> tf.Tensor:
     """Pads the last axis to a multiple, but not beyond the limit."""
     length = ids.shape[-1]

@@ -7,6 +7,7 @@ each up to its last checkpoint: what a killed process did after it is not counte
 import dataclasses
 import json
 import logging
+import math
 import pathlib
 import time
 from collections.abc import Sequence
@@ -19,10 +20,12 @@ from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.progress import duration
 from t2t_lite.runs.metrics_jsonl import read_records
 from t2t_lite.runs.run_folder import SUMMARY, read_summary
-from t2t_lite.training.gemm_rate import gemm_rate
 from t2t_lite.training.totals import Totals
 
 log = logging.getLogger(__name__)
+
+_MAX_ROWS = 2048  # of the measured products: more do not make them faster
+_MIN_SECONDS = 0.1  # of a measurement
 
 
 class Hardware(NamedTuple):
@@ -160,3 +163,49 @@ class CostTracker:
                 for name in sums:
                     sums[name] += record.get(name, 0)
         return sums
+
+
+def gemm_rate(model: Seq2Seq, tokens: int, device: str) -> float:
+    """Measures how fast a device multiplies matrices of the shapes used in training.
+
+    The products are those of a feed-forward network with the model's largest kernel [n, m]:
+    [tokens, n] × [n, m], and the result × [m, n], in the model's dtype.
+
+    Args:
+        model: determines the kernel and the dtype.
+        tokens: number of rows: positions of one side of a batch.
+        device: TensorFlow's name of the device.
+
+    Returns:
+        Floating-point operations per second.
+    """
+    matrices = [w for w in model.trainable_weights if len(w.shape) == 2]
+    kernels = [w for w in matrices if w.name == "kernel"] or matrices  # rather than embeddings
+    n, m = max((w.shape for w in kernels), key=math.prod)
+    rows = min(tokens, _MAX_ROWS)
+    pairs = 16 if "GPU" in device else 1  # per turn of the loop: a GPU waits between turns
+    with tf.device(device):
+        # Unit variance of inputs and outputs avoids overflow in half precision and denormals.
+        x, wide, narrow = (
+            tf.cast(
+                tf.random.stateless_normal(shape, (0, 0), stddev=deviation), model.compute_dtype
+            )
+            for shape, deviation in (((rows, n), 1.0), ((n, m), n**-0.5), ((m, n), m**-0.5))
+        )
+
+        @tf.function
+        def multiply(turns: tf.Tensor) -> tf.Tensor:
+            y = x
+            for _ in tf.range(turns):
+                for _ in range(pairs):
+                    y = tf.matmul(tf.matmul(y, wide), narrow)
+            return y[0, 0]
+
+        multiply(tf.constant(1)).numpy()  # compiles
+        turns, seconds = 0, 0.0
+        while seconds < _MIN_SECONDS:
+            turns = max(1, 2 * turns)
+            start = time.perf_counter()
+            multiply(tf.constant(turns)).numpy()
+            seconds = time.perf_counter() - start
+    return turns * pairs * 2 * (2.0 * rows * n * m) / seconds

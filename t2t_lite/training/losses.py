@@ -1,4 +1,7 @@
-"""Cross entropy with label smoothing: per token, and as a sum computed in chunks."""
+"""The loss of a batch: cross entropy with label smoothing, summed over its target tokens.
+
+`summed_loss` is what a step differentiates; R-Drop adds a penalty to it (training/rdrop.py).
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,7 +9,59 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.output_projection import EXCLUDED, OutputProjection
+from t2t_lite.models.seq2seq import Seq2Seq
+
+# The initial scale of the mean loss over tokens.
+_INITIAL_SCALE = 2.0**15
+# The scale is doubled after this many steps without overflow, and halved at every overflow.
+_STEPS_TO_DOUBLE = 2000
+
+
+def summed_loss(
+    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
+) -> tf.Tensor:
+    """Returns `scale` times the summed losses of `targets` [B, T], given `hidden` [B, T, D]."""
+    hidden, targets = real_tokens(model.hparams, hidden, targets)
+    return summed_cross_entropy(
+        model.output_projection,
+        hidden,
+        targets,
+        model.hparams.label_smoothing,
+        model.hparams.loss_chunk_tokens,
+        scale,
+    )
+
+
+def real_tokens(
+    hparams: BasicHParams, hidden: tf.Tensor, targets: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Selects the tokens whose logits are needed: `hidden` [N, D] and `targets` [N].
+
+    Logits are the largest array of a step: except with XLA, they are not computed for padding.
+
+    Args:
+        hparams: say whether to use XLA, and define the padding.
+        hidden: [B, T, D].
+        targets: [B, T].
+    """
+    if hparams.xla_compile:  # sizes must not depend on values
+        return tf.reshape(hidden, [-1, hidden.shape[-1]]), tf.reshape(targets, [-1])
+    present = tf.not_equal(targets, 0)
+    hidden = tf.boolean_mask(hidden, present)  # [N, D]
+    targets = tf.boolean_mask(targets, present)  # [N]
+    missing = -tf.shape(targets)[0] % _token_multiple(hparams)
+    return tf.pad(hidden, [[0, missing], [0, 0]]), tf.pad(targets, [[0, missing]])
+
+
+def _token_multiple(hparams: BasicHParams) -> int:
+    """Returns what the number of target tokens in the softmax is padded to a multiple of.
+
+    Their number is a size of products, and nearly every batch has another. Multiples of 1/64 of a
+    full batch leave at most 64 sizes.
+    """
+    return max(1, hparams.batch_size // 64) if hparams.length_multiple > 1 else 1
 
 
 def smoothed_cross_entropy(
@@ -190,3 +245,34 @@ def _chunks(
     hidden = tf.reshape(hidden, [passes, chunks, length, channels])
     targets = tf.reshape(tf.pad(targets, [[0, padding]]), [chunks, length])
     return tf.transpose(hidden, [1, 0, 2, 3]), targets
+
+
+class LossScale(tf.Module):
+    """The factor of the loss in a float16 run (Micikevicius et al. 2018, section 3.2).
+
+    Keras's `LossScaleOptimizer` checks and scales gradients on each replica, whereas the training
+    step here adds them up first.
+
+    Args:
+        tokens: approximate number of tokens that the loss is a sum over; the scale is that of
+            their mean.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.lowest = 1.0 / tokens
+        self.value = tf.Variable(_INITIAL_SCALE / tokens, trainable=False, name="scale")
+        self._steps = tf.Variable(0, trainable=False, name="steps_since_change")
+
+    def update(self, finite: tf.Tensor) -> None:
+        """Adjusts the scale after a step; `finite` says whether its gradient was finite."""
+        steps = tf.where(finite, self._steps + 1, 0)
+        double = tf.equal(steps, _STEPS_TO_DOUBLE)
+        grown = tf.where(double, 2.0 * self.value, self.value)
+        self.value.assign(tf.where(finite, grown, tf.maximum(self.value / 2.0, self.lowest)))
+        self._steps.assign(tf.where(double, 0, steps))
+
+    @property
+    def at_its_lowest(self) -> bool:
+        """Whether the scale can fall no further, so that overflow is not the cause."""
+        return bool(self.value.numpy() <= self.lowest)

@@ -24,8 +24,7 @@ from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.training.bucket_padding import real_tokens
-from t2t_lite.training.losses import cross_entropy_of, sum_over_chunks
+from t2t_lite.training.losses import cross_entropy_of, real_tokens, sum_over_chunks
 
 # A small rate may drop nothing at once.
 _TRIED_LENGTH = 8

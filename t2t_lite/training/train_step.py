@@ -24,10 +24,9 @@ from t2t_lite.errors import UsageError
 from t2t_lite.layers.auxiliary_losses import Statistics
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.training import rdrop
-from t2t_lite.training.bucket_padding import BucketShapes, real_tokens
+from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
-from t2t_lite.training.loss_scale import LossScale
-from t2t_lite.training.losses import summed_cross_entropy
+from t2t_lite.training.losses import LossScale, summed_loss
 from t2t_lite.training.totals import Totals
 
 Features = dict[str, tf.Tensor]
@@ -374,21 +373,6 @@ class TrainStep:
             flops=self._passes * self.flops.training(features),
         )
         return tf.stack([tf.cast(value, tf.float64) for value in totals])
-
-
-def summed_loss(
-    model: Seq2Seq, hidden: tf.Tensor, targets: tf.Tensor, scale: tf.Tensor | float = 1.0
-) -> tf.Tensor:
-    """Returns `scale` times the summed losses of `targets` [B, T], given `hidden` [B, T, D]."""
-    hidden, targets = real_tokens(model.hparams, hidden, targets)
-    return summed_cross_entropy(
-        model.output_projection,
-        hidden,
-        targets,
-        model.hparams.label_smoothing,
-        model.hparams.loss_chunk_tokens,
-        scale,
-    )
 
 
 def _check_xla_support(model: Seq2Seq, strategy: tf.distribute.Strategy) -> None:

@@ -1,52 +1,45 @@
-"""The trainer: a loop over batches, interrupted by log lines, checkpoints and evaluations."""
+"""Training: a loop over batches, with log lines, checkpoints and evaluations between steps.
+
+`run` opens the run (runs/opening.py) and builds what a training needs; `Trainer.train` is the loop,
+train_step.py the step, losses.py the loss, evaluation.py an evaluation.
+"""
 
 import dataclasses
-import functools
 import logging
-import math
 import signal
 import time
 
 import keras
 import tensorflow as tf
 
-from t2t_lite import registry
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.worker_sync import WorkerSync
-from t2t_lite.data.batching import BatchingScheme
-from t2t_lite.data.data_statistics import count_examples
-from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
-from t2t_lite.data.input_pipeline import eval_dataset, train_dataset
+from t2t_lite.data.example_reader import naming_bad_file
 from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.rewriting import Rewriter
-from t2t_lite.decoding.dataset_decoding import Decodes, decode_examples
-from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.divergence import NoOutputError
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UserError
 from t2t_lite.generation import findings
-from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.metrics.base import Score
-from t2t_lite.metrics.by_name import check_metrics, output_metrics
-from t2t_lite.metrics.command_metric import ProgramError
+from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs.checkpoints import Checkpoints, TrainingFiles
 from t2t_lite.runs.opening import open_for_evaluation, open_for_training
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.selection import Criterion, EarlyStopping, Selection
 from t2t_lite.runs.warm_start import warm_start
-from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import devices, memory, rdrop
+from t2t_lite.training import devices, rdrop
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.cost_tracker import CostTracker, Hardware
-from t2t_lite.training.moving_average import averaged_weights
+from t2t_lite.training.evaluation import Evaluator, averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.preemption import StopSignals
-from t2t_lite.training.run_log import MetricsWriter, ProgressLine, Values, train_values
-from t2t_lite.training.samples import attention_images, sample_table
-from t2t_lite.training.shared_settings import shared_settings
+from t2t_lite.training.resolved_settings import (
+    resolve_decode_hparams,
+    resolve_hparams,
+    shared_settings,
+)
+from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
 from t2t_lite.training.skipped_steps import SkippedSteps
-from t2t_lite.training.teacher_forced_evaluation import Evaluation
 from t2t_lite.training.train_step import TrainStep
+from t2t_lite.training.training_data import TrainingData
 
 log = logging.getLogger(__name__)
 
@@ -60,27 +53,56 @@ def run(config: TrainerConfig) -> None:
     """
     cluster = Cluster.of(config.worker_hosts, config.worker_id)
     hparams = resolve_hparams(config)
-    _decode_hparams(config)
+    decode_hparams = resolve_decode_hparams(config)
     with (
         StopSignals() as stop,
         join_cluster(cluster, lambda: shared_settings(config, hparams)) as detector,
         cluster.own_folder(config.output_dir) as folder,
     ):
-        trainer = Trainer(config, hparams, folder, cluster, stop, detector)
+        strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
+        sync = WorkerSync(cluster, strategy, detector)
+        cluster.bring_run(config.output_dir, folder)
+        config = dataclasses.replace(config, output_dir=folder)
+        if not cluster.is_chief:  # nobody reads its checkpoints
+            config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
+        flags = dataclasses.asdict(config)
         if config.schedule == "evaluate":
-            trainer.evaluate_newest()
+            opened = open_for_evaluation(flags, hparams)
         else:
-            trainer.train()
+            replicas = strategy.num_replicas_in_sync
+            opened = open_for_training(flags, hparams, replicas, cluster.is_alone)
+        keras.utils.set_random_seed(opened.flags["random_seed"])
+        with strategy.scope():
+            model = opened.build_model()
+        evaluator = Evaluator(
+            opened,
+            model,
+            strategy,
+            decode_hparams,
+            data_dir=config.data_dir,
+            split=DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL,
+            limit=config.eval_steps,
+            stop=stop,
+            detector=detector,
+        )
+        if config.schedule == "evaluate":
+            # A separate kind of record: whatever its split and search, it chooses no checkpoints.
+            step = opened.restore_weights(model)
+            evaluator(step, MetricsWriter(opened.folder), "evaluate")
+        else:
+            Trainer(config, opened, model, strategy, evaluator, sync, stop, detector).train()
 
 
 class Trainer:
-    """One run: its model, its devices and its folder.
+    """The training of one run.
 
     Args:
         config: what to train, where and how long.
-        hparams: the resolved hyperparameters.
-        folder: the run folder; on a worker other than the chief, a scratch folder instead.
-        cluster: the workers.
+        run: the opened run, whose settings include the seed and the parts of a batch.
+        model: its model, created in the strategy's scope.
+        strategy: the devices.
+        evaluator: evaluates the model.
+        sync: lets all workers decide alike.
         stop: the signals that end training early.
         detector: notices when a worker is lost.
     """
@@ -88,142 +110,107 @@ class Trainer:
     def __init__(
         self,
         config: TrainerConfig,
-        hparams: BasicHParams,
-        folder: str,
-        cluster: Cluster,
+        run: RunFolder,
+        model: Seq2Seq,
+        strategy: tf.distribute.Strategy,
+        evaluator: Evaluator,
+        sync: WorkerSync,
         stop: StopSignals,
         detector: DetectorClient,
     ) -> None:
+        self.config = config
+        self.run = run
+        self.model = model
+        self.strategy = strategy
+        self.evaluator = evaluator
+        self.sync = sync
         self.stop = stop
         self.detector = detector
-        self.strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
-        self.sync = WorkerSync(cluster, self.strategy, detector)
-        cluster.bring_run(config.output_dir, folder)
-        config = dataclasses.replace(config, output_dir=folder)
-        if not cluster.is_chief:  # nobody reads its checkpoints
-            config = dataclasses.replace(config, keep_checkpoint_max=1, keep_best_max=0)
-        self.config = config
-        flags = dataclasses.asdict(config)
-        if config.schedule == "evaluate":
-            self.run = open_for_evaluation(flags, hparams)
-        else:
-            self.run = open_for_training(flags, hparams, self.replicas, cluster.is_alone)
-        self.seed, self.parts = self.run.flags["random_seed"], self.run.flags["parts"]
-        self.hparams = self.run.hparams
-        self.reader = ExampleReader.of(self.run.problem, self.hparams)
-        keras.utils.set_random_seed(self.seed)
-        with self.strategy.scope():
-            self.model = self.run.build_model()
-            self.optimizer = make_optimizer(self.hparams)
-        self.evaluation = Evaluation(self.strategy, self.model)
-        self.selection = _selection(config, self.run)
-        self.decoder = Decoder(
-            self.model,
-            self.run.problem,
-            self.run.encoders,
-            _decode_hparams(config),
-            devices=self.strategy.extended.worker_devices,
+        self.selection = _selection(config, run)
+        seed, self.parts = run.flags["random_seed"], run.flags["parts"]
+        with strategy.scope():
+            self.optimizer = make_optimizer(run.hparams)
+            self.optimizer.build(model.trainable_variables)
+        rdrop.refuse_equal_passes(model)
+        self.train_step = TrainStep(strategy, model, self.optimizer, self.parts, seed)
+        self.data = TrainingData.of(run.problem, config.data_dir, run.hparams, run.encoders, seed)
+        self.batches = iter(self.data.batches(self.parts))
+        self.checkpoints = Checkpoints(
+            run.folder,
+            model,
+            self.optimizer,
+            self.batches,
+            TrainingFiles.of(run.problem, config.data_dir),
+            self.train_step.state,
+            config.keep_checkpoint_max,
         )
-        log.info(
-            "%s with %s: %s parameters on %d device(s)",
-            self.run.model_name,
-            self.run.hparams_set,
-            f"{self.model.count_params():,}",
-            self.replicas,
-        )
-        log.info(
-            "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
-            self.parts,
-            self.replicas,
-            self.parts // self.replicas,
-            f"{self.parts * self.hparams.batch_size:,}",
-        )
-
-    @property
-    def replicas(self) -> int:
-        """R, the number of devices."""
-        return self.strategy.num_replicas_in_sync
-
-    # ---- training
 
     def train(self) -> None:
         """Trains up to `train_steps`, resuming from the newest checkpoint if there is one."""
-        config = self.config
-        optimizer = self.optimizer
-        with self.strategy.scope():
-            optimizer.build(self.model.trainable_variables)
-        rdrop.refuse_equal_passes(self.model)
-        train_step = TrainStep(self.strategy, self.model, optimizer, self.parts, self.seed)
-        paths = self.run.problem.existing_filepaths(config.data_dir, DatasetSplit.TRAIN)
-        scheme = BatchingScheme.from_hparams(self.hparams, training=True)
-        rewriter = Rewriter.of(self.hparams, self.reader, self.run.encoders, self.seed)
-        counted = count_examples(paths, scheme, self.reader, rewriter=rewriter)
-        log.info("training data: %s", counted)
-        for line in findings.of_data(self.run.problem, config.data_dir):
-            log.warning("the data's text: %s", line)
-        batches = iter(
-            train_dataset(
-                paths,
-                scheme,
-                self.reader,
-                parts=self.parts,
-                seed=self.seed,
-                batch_shuffle_size=self.hparams.batch_shuffle_size,
-                rewriter=rewriter,
-            )
-        )
-        checkpoints = Checkpoints(
-            self.run.folder,
-            self.model,
-            optimizer,
-            batches,
-            TrainingFiles.of(self.run.problem, config.data_dir),
-            train_step.state,
-            config.keep_checkpoint_max,
-        )
-        skipped = SkippedSteps(train_step, self.run.encoders)
-        step = checkpoints.restore(config.accept_changed_data)
+        config, folder, train_step = self.config, self.run.folder, self.train_step
+        self._log_settings()
+        step = self.checkpoints.restore(config.accept_changed_data)
         self.sync.check("restored step", step)
-        writer = MetricsWriter(self.run.folder, step)
-        self._try_largest_batch(train_step, scheme)
+        writer = MetricsWriter(folder, step)
+        self._try_largest_batch()
         if step:
             log.info("resuming after step %d", step)
-            self._evaluate_if_due(step, writer, checkpoints)
+            self._evaluate_if_due(step, writer)
         elif config.warm_start_from:
             warm_start(self.model, config.warm_start_from, self.run)
 
-        costs = CostTracker(
-            self.run.folder, step, train_step.window, Hardware.measure(self.strategy, self.model)
-        )
+        hardware = Hardware.measure(self.strategy, self.model)
+        costs = CostTracker(folder, step, train_step.window, hardware)
         timer = _Timer(config, self.sync)
-        progress = ProgressLine(step, config.train_steps, self.replicas)
-        with self.stop.held(), checkpoints:
-            with naming_bad_file(paths), progress:
+        progress = ProgressLine(step, config.train_steps, self.strategy.num_replicas_in_sync)
+        with self.stop.held(), self.checkpoints:
+            with naming_bad_file(self.data.paths), progress:
+                skipped = SkippedSteps(train_step, self.run.encoders)
                 while step < config.train_steps and not self._must_stop(timer):
-                    batch = next(batches)
+                    batch = next(self.batches)
                     with self.detector.collective_step():
                         skipped.check(train_step(batch, step), batch, step)
                     step += 1
                     if step % config.log_step_count_steps == 0:
                         totals = train_step.totals()
-                        auxiliary = train_step.auxiliary_totals()
-                        rate = float(optimizer.learning_rate)
-                        values = train_values(totals, rate, auxiliary)
+                        rate = float(self.optimizer.learning_rate)
+                        values = train_values(totals, rate, train_step.auxiliary_totals())
                         writer.write("train", step, values)
                         speeds = progress.update(step, totals, values)
                         writer.write_tensorboard("speed", step, speeds)
                     if timer.checkpoint_due(step):
                         with progress.paused():
-                            checkpoints.save(step)
+                            self.checkpoints.save(step)
                             costs.update(step, progress.seconds)
-                            self._evaluate_if_due(step, writer, checkpoints)
-            if step > checkpoints.newest_step:
-                checkpoints.save(step)
+                            self._evaluate_if_due(step, writer)
+            if step > self.checkpoints.newest_step:
+                self.checkpoints.save(step)
                 costs.update(step, progress.seconds)  # a signal ends the evaluation, and the run
-                self._evaluate_if_due(step, writer, checkpoints, finished=True)
+                self._evaluate_if_due(step, writer, finished=True)
             costs.log(step, progress.seconds)
         self.sync.wait()
-        log.info("trained %d steps; the run folder is %s", step, self.run.folder)
+        log.info("trained %d steps; the run folder is %s", step, folder)
+
+    def _log_settings(self) -> None:
+        """Logs the sizes of the model, of a batch and of the data."""
+        run, replicas = self.run, self.strategy.num_replicas_in_sync
+        log.info(
+            "%s with %s: %s parameters on %d device(s)",
+            run.model_name,
+            run.hparams_set,
+            f"{self.model.count_params():,}",
+            replicas,
+        )
+        log.info(
+            "batches of %d parts: %d devices × %d accumulation, up to %s subwords per side",
+            self.parts,
+            replicas,
+            self.parts // replicas,
+            f"{self.parts * run.hparams.batch_size:,}",
+        )
+        log.info("training data: %s", self.data.statistics())
+        for line in findings.of_data(run.problem, self.config.data_dir):
+            log.warning("the data's text: %s", line)
 
     def _must_stop(self, timer: "_Timer") -> bool:
         """Whether to stop before `train_steps`; a signal to one worker stops all."""
@@ -235,9 +222,9 @@ class Trainer:
             self.stop.received = self.stop.received or signal.SIGTERM
         return signalled or finished
 
-    def _try_largest_batch(self, train_step: TrainStep, scheme: BatchingScheme) -> None:
+    def _try_largest_batch(self) -> None:
         """Tries the largest batch, changing nothing, so that lack of memory shows at the start."""
-        sentences, length = scheme.worst_bucket
+        sentences, length = self.data.scheme.worst_bucket
         log.info(
             "trying the largest batch, %d × %d subwords per side and device; if memory runs out "
             "here, lower batch_size or max_length with --hparams",
@@ -247,25 +234,15 @@ class Trainer:
         ids = tf.ones((self.parts, sentences, length), tf.int32)
         try:
             with self.detector.collective_step():
-                train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
+                self.train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
                 f"the largest batch, {sentences} × {length} subwords per side, does not fit into "
-                f"memory: lower batch_size={self.hparams.batch_size} or "
-                f"max_length={self.hparams.max_length} with --hparams"
+                f"memory: lower batch_size={self.run.hparams.batch_size} or "
+                f"max_length={self.run.hparams.max_length} with --hparams"
             ) from error
 
-    # ---- evaluation
-
-    def evaluate_newest(self) -> None:
-        """Evaluates the newest checkpoint."""
-        step = self.run.restore_weights(self.model)
-        # A separate kind of record: whatever its split and search, it does not choose checkpoints.
-        self._evaluate(step, MetricsWriter(self.run.folder), "evaluate")
-
-    def _evaluate_if_due(
-        self, step: int, writer: MetricsWriter, checkpoints: Checkpoints, finished: bool = False
-    ) -> None:
+    def _evaluate_if_due(self, step: int, writer: MetricsWriter, finished: bool = False) -> None:
         """Evaluates if due, at most once per step; then keeps the best checkpoints."""
         config = self.config
         due = finished or step % config.local_eval_frequency == 0 or step == config.train_steps
@@ -273,74 +250,9 @@ class Trainer:
             return
         if step not in writer.evaluated:
             with averaged_weights(self.model, self.optimizer):
-                self._evaluate(step, writer)
-        checkpoints.wait()  # the best are kept by linking their files
+                self.evaluator(step, writer)
+        self.checkpoints.wait()  # the best are kept by linking their files
         self.selection.update()
-
-    @functools.cached_property
-    def _eval_data(self) -> tuple[str, list[str], tf.data.Dataset]:
-        """The split of evaluations, its files, and its batches.
-
-        Created once: TensorFlow never frees the functions of a dataset.
-        """
-        split = DatasetSplit.TEST if self.config.eval_use_test_set else DatasetSplit.EVAL
-        paths = self.run.problem.existing_filepaths(self.config.data_dir, split)
-        scheme = BatchingScheme.from_hparams(self.hparams, training=False)
-        batches = eval_dataset(
-            paths, scheme, self.reader, parts=self.replicas, limit=self.config.eval_steps
-        )
-        return split, paths, batches
-
-    def _evaluate(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
-        split, paths, batches = self._eval_data
-        with naming_bad_file(paths), self.stop.at_once():
-            values = self.evaluation(self.detector.collective_steps(batches))
-            try:
-                decodes = decode_examples(self.decoder, paths, f"{split} example")
-            except NoOutputError as error:
-                self._record_diverged(step, writer, kind, values, error)
-                return
-            images = attention_images(self.model, paths, self.reader)
-            memory.give_back()
-            scores = self._scores(step, decodes)
-        for score in scores:
-            values |= score.values
-        writer.write(kind, step, values)
-        writer.write_samples(step, sample_table(decodes), images)
-        log.info(
-            "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
-            step,
-            split,
-            *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
-            "  ".join(score.summary for score in scores),
-        )
-
-    def _scores(self, step: int, decodes: Decodes) -> list[Score]:
-        """Scores outputs by the problem's metrics; NaN if a metric's program fails."""
-        scores: list[Score] = []
-        for name in output_metrics(self.run.problem.metrics):
-            try:
-                scores += decodes.score([name]).values()
-            except ProgramError as error:
-                log.error("step %d: no %s: %s", step, name, error)
-                scores.append(Score({name: math.nan}, report="", summary=f"no {name}"))
-        return scores
-
-    def _record_diverged(
-        self, step: int, writer: MetricsWriter, kind: str, values: Values, error: NoOutputError
-    ) -> None:
-        """Records the evaluation of a model that gives NaN in decoding; training continues."""
-        names = output_metrics(self.run.problem.metrics)
-        writer.write(kind, step, values | dict.fromkeys(names, math.nan))
-        log.error(
-            "step %d: loss %.4f, and no %s: %s. An evaluation with NaN is never chosen as the "
-            "best; if the next ones fail as well, end this run, and start another with a lower "
-            "learning rate or a longer warm-up",
-            step,
-            values["loss"],
-            ", ".join(names),
-            error,
-        )
 
 
 class _Timer:
@@ -369,54 +281,13 @@ class _Timer:
         return minutes > 0 and time.monotonic() - self.start >= 60 * minutes
 
 
-def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the hyperparameter set with the run's changes.
-
-    Raises:
-        UsageError: the set is not for the model, the model is not for the problem, or R-Drop has no
-            dropout.
-    """
-    hparams = registry.hparams(config.hparams_set).override(config.hparams)
-    model = registry.model(config.model)
-    if model.only_labels and not registry.problem(config.problem).has_labels:
-        raise UsageError(
-            f"model {config.model!r} is a classifier, and problem {config.problem!r} has no labels "
-            "(Text2ClassProblem): use another model, such as transformer"
-        )
-    wanted = model.hparams_class
-    if not isinstance(hparams, wanted):
-        raise UsageError(
-            f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "
-            f"but model {config.model!r} needs a {wanted.__name__}: choose a set of this model, or "
-            "start from one"
-        )
-    rdrop.refuse_without_dropout(hparams)
-    return hparams.freeze()
-
-
-def _decode_hparams(config: TrainerConfig) -> DecodeHParams:
-    """Returns the search settings of evaluations.
-
-    Raises:
-        UsageError: one is invalid, or asks for another dtype than that of training.
-    """
-    if dtype := DecodeHParams().override(config.decode_hparams).dtype:
-        raise UsageError(
-            f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
-            "is trained; leave it out, or train with --hparams=dtype=..."
-        )
-    problem = registry.problem(config.problem)
-    return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
-
-
 def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
     """Returns the choice of the best checkpoints, and of the end of training.
 
     Raises:
-        UserError: evaluations have no such metric, or one cannot be computed on this machine.
+        UsageError: evaluations have no such metric.
     """
     metrics = run.problem.metrics
-    check_metrics(metrics)
     stopping = Criterion.named(
         config.eval_early_stopping_metric, metrics, config.eval_early_stopping_metric_minimize
     )

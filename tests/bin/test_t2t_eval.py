@@ -14,7 +14,7 @@ from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.bootstrap import BootstrapResult
 from t2t_lite.runs.checkpoint_names import named_checkpoint, named_model
-from t2t_lite.training.checkpoint_scores import CheckpointScores
+from t2t_lite.training.checkpoint_evaluation import CheckpointScores
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A model that outputs NaN: every search reports it, with line, checkpoint and reason."""
 
 import contextlib
-import functools
 import math
 import re
 import types
@@ -40,7 +39,7 @@ from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
 from t2t_lite.serving.requests import TranslationRequest
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder
-from t2t_lite.training.trainer import Trainer
+from t2t_lite.training.evaluation import Evaluator
 
 SEARCHES = {
     "greedy": greedy_search,
@@ -240,23 +239,28 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
     assert "text 2: runs/one/model.ckpt-5 outputs NaN" in caplog.text
 
 
+def evaluator_of(decoder, metrics):
+    """An evaluator without a model and data, whose loss is NaN."""
+    evaluator = object.__new__(Evaluator)
+    evaluator._run = types.SimpleNamespace(problem=types.SimpleNamespace(metrics=metrics))
+    evaluator._data = (["shard"], [])
+    evaluator._split = "eval"
+    evaluator._stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
+    evaluator._teacher_forced = lambda batches: {"loss": math.nan}
+    evaluator._decoder = decoder
+    evaluator._detector = DetectorClient()
+    return evaluator
+
+
 def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkeypatch):
     records = []
-    trainer = types.SimpleNamespace(
-        _eval_data=("eval", ["shard"], []),
-        stop=types.SimpleNamespace(at_once=contextlib.nullcontext),
-        evaluation=lambda batches: {"loss": math.nan},
-        decoder=asking(["the model"]),
-        detector=DetectorClient(),
-        run=types.SimpleNamespace(problem=types.SimpleNamespace(metrics=["bleu"])),
-    )
-    trainer._record_diverged = functools.partial(Trainer._record_diverged, trainer)
-    sources = trainer.decoder.text.encode(["fine", "why?"])
+    decoder = asking(["the model"])
+    sources = decoder.text.encode(["fine", "why?"])
     monkeypatch.setattr(
         dataset_decoding, "read_examples", lambda decoder, paths: (sources, ["a", "b"])
     )
     metrics = types.SimpleNamespace(write=lambda *record: records.append(record))
-    Trainer._evaluate(trainer, 30, metrics)
+    evaluator_of(decoder, ["bleu"])(30, metrics)
     ((kind, step, values),) = records
     assert (kind, step) == ("eval", 30)
     assert values.keys() == {"loss", "bleu"}
@@ -265,10 +269,9 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
 
 
 def test_a_metric_whose_program_fails_is_nan_and_training_continues(caplog):
-    problem = types.SimpleNamespace(metrics=["loss", "command:false", "exact_match"])
-    trainer = types.SimpleNamespace(run=types.SimpleNamespace(problem=problem))
     decodes = dataset_decoding.Decodes(["a"], ["b"], [Output("b")])
-    failed, exact = Trainer._scores(trainer, 30, decodes)
+    evaluator = evaluator_of(None, ["loss", "command:false", "exact_match"])
+    failed, exact = evaluator._scores(30, decodes)
     assert math.isnan(failed.values["command:false"])
     assert exact.values == {"exact_match": 100.0}
     assert "step 30: no command:false: metric 'command:false'" in caplog.text

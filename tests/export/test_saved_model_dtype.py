@@ -12,7 +12,7 @@ from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.errors import UsageError
 from t2t_lite.export import saved_model
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import checkpoint_scores, devices, trainer
+from t2t_lite.training import checkpoint_evaluation, devices, trainer
 from t2t_lite.training.config import TrainerConfig
 
 SETTINGS = "beam_size=1,extra_length=3,dtype=bfloat16"
@@ -70,10 +70,10 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
         return types.SimpleNamespace(score=lambda metrics: {}, references=["text"])
 
     for function in (Evaluation, decode_examples):
-        monkeypatch.setattr(checkpoint_scores, function.__name__, function)
-    monkeypatch.setattr(checkpoint_scores, "eval_dataset", lambda *args, **kwargs: [])
+        monkeypatch.setattr(checkpoint_evaluation, function.__name__, function)
+    monkeypatch.setattr(checkpoint_evaluation, "eval_dataset", lambda *args, **kwargs: [])
     monkeypatch.setattr(type(run.problem), "existing_filepaths", lambda *args: [])
-    scorer = checkpoint_scores._Scorer(str(run.folder), devices.make_strategy(0), "", SETTINGS)
+    scorer = checkpoint_evaluation._Scorer(str(run.folder), devices.make_strategy(0), "", SETTINGS)
     scorer.score(run.latest_checkpoint(), "dev", [])
     assert not evaluated[0].is_narrow
     for one, other in zip(decoded[0], decoder.model.get_weights(), strict=True):

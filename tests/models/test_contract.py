@@ -21,7 +21,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import shift_right
-from t2t_lite.training.train_step import summed_loss
+from t2t_lite.training.losses import summed_loss
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 # Kinds that see the source alone, not the targets.

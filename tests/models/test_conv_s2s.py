@@ -19,7 +19,7 @@ from t2t_lite.layers.conv_s2s import scale_gradient
 from t2t_lite.models.conv_s2s import ConvS2S
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.search.beam_search import greedy_search
-from t2t_lite.training.train_step import summed_loss
+from t2t_lite.training.losses import summed_loss
 
 # Our hparams for each of the recorded models; fairseq's sizes are in its config.json.
 HPARAMS = {

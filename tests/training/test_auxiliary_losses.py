@@ -15,8 +15,9 @@ from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
 from t2t_lite.layers.base import default_policy
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.training.losses import summed_loss
 from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep, summed_loss
+from t2t_lite.training.train_step import TrainStep
 
 VOCAB, PARTS = 30, 4
 SMALL = (

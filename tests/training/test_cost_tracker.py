@@ -2,11 +2,13 @@
 
 import json
 import logging
+import math
 
 import tensorflow as tf
 
 from support.limits import strategy_over
-from t2t_lite.training.cost_tracker import CostTracker, Hardware
+from t2t_lite import registry
+from t2t_lite.training.cost_tracker import CostTracker, Hardware, gemm_rate
 from t2t_lite.training.run_log import MetricsWriter, train_values
 from t2t_lite.training.totals import Totals
 
@@ -82,7 +84,16 @@ def test_a_process_without_a_step_leaves_the_summary_alone(tmp_path, caplog):
 
 def test_devices_that_share_a_cpu_are_one(monkeypatch):
     monkeypatch.setattr("t2t_lite.training.cost_tracker.gemm_rate", lambda *args: 5.0)
-    from t2t_lite import registry
-
     model = registry.model("transformer")(registry.hparams("transformer_test").freeze(), 9, 9)
     assert Hardware.measure(strategy_over(4), model).rate == 5.0
+
+
+def test_the_measured_rate_is_that_of_a_product(monkeypatch):
+    """On a clock that advances 0.1 s per call, the rate is the work divided by the ticks."""
+    transformer = registry.model("transformer")(
+        "transformer_test", 40, 40, hidden_size=16, filter_size=24, num_heads=2, num_hidden_layers=1
+    )
+    clock = iter(range(1000))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock) / 10)
+    expected = 2 * (2 * 8 * 16 * 3 * 16) / 0.1  # one turn; the fused projection [16, 48] is largest
+    assert math.isclose(gemm_rate(transformer, 8, "CPU:0"), expected, rel_tol=1e-9)

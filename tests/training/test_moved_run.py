@@ -18,7 +18,7 @@ from t2t_lite.errors import UserError
 from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.runs.averaging import average
 from t2t_lite.runs.warm_start import warm_start
-from t2t_lite.training import trainer
+from t2t_lite.training import resolved_settings, trainer
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def older_run(data_dir, tmp_path, config) -> pathlib.Path:
     """A run folder with a checkpoint in the format of the first release."""
     settings = config(data_dir, tmp_path / "run")
     flags = dataclasses.asdict(settings) | {"parts": 1}
-    hparams = trainer.resolve_hparams(settings)
+    hparams = resolved_settings.resolve_hparams(settings)
     run = run_folder.create_run(flags, hparams, str(data_dir))
     paths = run.problem.existing_filepaths(str(data_dir), "train")
     batches = iter(tf.data.TFRecordDataset(paths))

@@ -16,8 +16,8 @@ from support.terms import forward_terms, step_terms
 from t2t_lite.errors import UserError
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.training import devices, trainer
+from t2t_lite.training.evaluation import TeacherForced
 from t2t_lite.training.preemption import PreemptionError
-from t2t_lite.training.teacher_forced_evaluation import Evaluation
 from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def test_a_run_with_accidents_ends_where_an_undisturbed_one_does(
 ):
     train_until_signal(train, tmp_path, monkeypatch, TrainStep, TRIAL + 3)
     assert steps_saved(tmp_path) == [2, 3], "the step under way is finished and saved"
-    train_until_signal(train, tmp_path, monkeypatch, Evaluation, 1)
+    train_until_signal(train, tmp_path, monkeypatch, TeacherForced, 1)
     assert steps_saved(tmp_path) == [2, 3, 4]
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     assert [(r["kind"], r["step"]) for r in records] == [("train", 2), ("eval", 2), ("train", 4)]

@@ -13,8 +13,9 @@ from support.terms import forward_terms, step_terms
 from t2t_lite import registry
 from t2t_lite.imports import variables as t2t_variables
 from t2t_lite.models.transformer import Transformer
+from t2t_lite.training.losses import summed_loss
 from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep, summed_loss
+from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.integration
 

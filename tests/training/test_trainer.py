@@ -22,7 +22,7 @@ from t2t_lite.preflight.batch_size import with_found_batch_size
 from t2t_lite.preflight.probe import DoesNotFitError
 from t2t_lite.runs import checkpoints, opening, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training import trainer
+from t2t_lite.training import evaluation, resolved_settings, trainer
 from t2t_lite.training.preemption import PreemptionError
 from t2t_lite.training.run_log import MetricsWriter
 
@@ -207,7 +207,7 @@ def test_a_run_without_a_checkpoint_is_not_resumed(data_dir, tmp_path, config, m
     monkeypatch.setattr(trainer.Trainer, "train", lambda self: None)
     trainer.run(killed)
     flags = run_folder.read_flags(str(folder))
-    hparams = trainer.resolve_hparams(killed)
+    hparams = resolved_settings.resolve_hparams(killed)
     opening.forget_unstarted(flags, hparams)
     assert run_folder.read_flags(str(folder)) == flags
     monkeypatch.setattr(batch_size, "measure", out_of_memory)
@@ -234,7 +234,7 @@ def test_what_was_spent_is_counted_although_a_signal_ends_the_evaluation(
     def stopped(self, *_):
         raise PreemptionError("stopped by SIGTERM")
 
-    monkeypatch.setattr(trainer.Trainer, "_evaluate", stopped)
+    monkeypatch.setattr(evaluation.Evaluator, "__call__", stopped)
     with pytest.raises(PreemptionError):
         trainer.run(config(data_dir, tmp_path, local_eval_frequency=100))
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
@@ -257,7 +257,7 @@ def test_parts_that_devices_cannot_share_are_refused(trained, data_dir, config):
     assert opening.seed_and_parts(str(trained / "none"), 5, three, 2) == (5, 6)
     settings = config(data_dir, trained, simulate_devices=2, schedule="evaluate")
     flags = dataclasses.asdict(settings)
-    evaluated = opening.open_for_evaluation(flags, trainer.resolve_hparams(settings))
+    evaluated = opening.open_for_evaluation(flags, resolved_settings.resolve_hparams(settings))
     assert (evaluated.flags["random_seed"], evaluated.flags["parts"]) == (5, 1)
 
 

@@ -1,6 +1,8 @@
-"""The moving average of the weights: its recurrence, and its use in an evaluation."""
+"""Evaluations: of moving averages of the weights, which return the memory that they freed."""
 
 import contextlib
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -12,7 +14,7 @@ from support.small_runs import make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import averaging
-from t2t_lite.training.moving_average import averaged_weights
+from t2t_lite.training.evaluation import averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
@@ -102,3 +104,25 @@ def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
 def test_an_invalid_decay_is_refused(decay):
     with pytest.raises(UsageError, match=f"ema_decay={decay}: expected a number, at least 0 and"):
         registry.hparams("transformer_test").override(f"ema_decay={decay}")
+
+
+@pytest.mark.integration
+def test_what_was_freed_goes_back_to_the_machine():
+    code = """if True:
+        import pathlib
+        from t2t_lite.training import evaluation
+
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+        blocks = [bytes([1]) * 100_000 for _ in range(1000)]
+        kept = blocks[50::100]  # so that the freed memory is fragmented
+        del blocks
+        before = resident()
+        evaluation._give_back_memory()
+        print(before - resident(), all(block == bytes([1]) * 100_000 for block in kept))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    returned, kept = done.stdout.split()
+    assert int(returned) > 50_000_000
+    assert kept == "True"

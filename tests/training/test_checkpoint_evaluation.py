@@ -8,7 +8,7 @@ from t2t_lite.data import records
 from t2t_lite.data.text_problems import Text2SelfProblem, VocabType
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
-from t2t_lite.training import checkpoint_scores, devices
+from t2t_lite.training import checkpoint_evaluation, devices
 
 
 @registry.register_problem("checkpoint_scores_test_bytes")
@@ -36,12 +36,12 @@ def run_of(folder, texts) -> str:
 def test_language_models_are_compared_on_the_same_texts(texts, fits, tmp_path, monkeypatch):
     monkeypatch.setattr(run_folder.RunFolder, "restore_weights", lambda *args: 1)
     monkeypatch.setattr(
-        checkpoint_scores, "Evaluation", lambda *args: lambda *args, **kwargs: {"loss": 1.0}
+        checkpoint_evaluation, "TeacherForced", lambda *args: lambda *args, **kwargs: {"loss": 1.0}
     )
     names = [run_of(tmp_path / name, t) for name, t in (("a", ["ab", "cde"]), ("b", texts))]
 
     def compare():
-        return checkpoint_scores.score_checkpoints(names, devices.make_strategy(0), "eval")
+        return checkpoint_evaluation.score_checkpoints(names, devices.make_strategy(0), "eval")
 
     if fits:
         assert [one.values for one in compare()] == [{"loss": 1.0}] * 2

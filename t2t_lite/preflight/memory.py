@@ -1,6 +1,5 @@
 """Main memory: how much is available to a process, and how much it has used."""
 
-import ctypes
 import pathlib
 import re
 import resource
@@ -46,17 +45,6 @@ def peak() -> int:
     """Returns the peak main memory of this process, in bytes."""
     # `resource.getrusage` includes the process that this one was forked from.
     return _number(pathlib.Path("/proc/self/status"), "VmHWM:") * 1024
-
-
-def give_back() -> None:
-    """Returns freed memory to the system, if the C library supports it (glibc).
-
-    The library keeps freed, fragmented memory for each thread. As the sizes of an evaluation's
-    arrays vary, a long run would accumulate more and more of it.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _number(path: pathlib.Path, name: str) -> int:

@@ -9,8 +9,7 @@ import pytest
 from t2t_lite.cluster.rendezvous import difference
 from t2t_lite.errors import UserError
 from t2t_lite.training.config import TrainerConfig
-from t2t_lite.training.shared_settings import shared_settings
-from t2t_lite.training.trainer import resolve_hparams
+from t2t_lite.training.resolved_settings import resolve_hparams, shared_settings
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The settings that must be equal on all workers, so that they take the same steps."""
+"""What a trainer's settings come to: hyperparameters, search, and what all workers share."""
 
 import dataclasses
 import os
@@ -9,13 +9,56 @@ import tensorflow as tf
 from t2t_lite import files, registry
 from t2t_lite.cluster.rendezvous import Settings
 from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.errors import UsageError
 from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.training import rdrop
 from t2t_lite.training.config import TrainerConfig
 
 # These may differ: machines may mount the same folder at different paths.
 _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
+
+
+def resolve_hparams(config: TrainerConfig) -> BasicHParams:
+    """Returns the hyperparameter set with the run's changes.
+
+    Raises:
+        UsageError: the set is not for the model, the model is not for the problem, or R-Drop has no
+            dropout.
+    """
+    hparams = registry.hparams(config.hparams_set).override(config.hparams)
+    model = registry.model(config.model)
+    if model.only_labels and not registry.problem(config.problem).has_labels:
+        raise UsageError(
+            f"model {config.model!r} is a classifier, and problem {config.problem!r} has no labels "
+            "(Text2ClassProblem): use another model, such as transformer"
+        )
+    wanted = model.hparams_class
+    if not isinstance(hparams, wanted):
+        raise UsageError(
+            f"hparams set {config.hparams_set!r} is a {type(hparams).__name__}, "
+            f"but model {config.model!r} needs a {wanted.__name__}: choose a set of this model, or "
+            "start from one"
+        )
+    rdrop.refuse_without_dropout(hparams)
+    return hparams.freeze()
+
+
+def resolve_decode_hparams(config: TrainerConfig) -> DecodeHParams:
+    """Returns the search settings of evaluations.
+
+    Raises:
+        UsageError: one is invalid, or asks for another dtype than that of training.
+    """
+    if dtype := DecodeHParams().override(config.decode_hparams).dtype:
+        raise UsageError(
+            f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
+            "is trained; leave it out, or train with --hparams=dtype=..."
+        )
+    problem = registry.problem(config.problem)
+    return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
 
 
 def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:

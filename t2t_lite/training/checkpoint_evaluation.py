@@ -1,4 +1,4 @@
-"""All scores of checkpoints, and whether they differ significantly (`t2t-eval`)."""
+"""Evaluates checkpoints: all their scores, and whether they differ significantly (`t2t-eval`)."""
 
 import dataclasses
 import functools
@@ -20,9 +20,9 @@ from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
 from t2t_lite.metrics.by_name import check_metrics, output_metric, output_metrics
 from t2t_lite.models.copies import copy_weights, empty_copy
-from t2t_lite.runs import run_folder
+from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.training.teacher_forced_evaluation import Evaluation
+from t2t_lite.training.evaluation import TeacherForced
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def score_checkpoints(
         UserError: a checkpoint or the data is missing, or the checkpoints are of different tasks.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
-    metrics = metrics or run_folder.RunFolder.open(folders[0]).problem.metrics
+    metrics = metrics or RunFolder.open(folders[0]).problem.metrics
     check_metrics(metrics)
     scorer = functools.cache(lambda folder: _Scorer(folder, strategy, data_dir, decode_hparams))
     scored = []
@@ -120,14 +120,14 @@ class _Scorer:
     def __init__(
         self, folder: str, strategy: tf.distribute.Strategy, data_dir: str, decode_hparams: str
     ) -> None:
-        self.run = run_folder.RunFolder.open(folder)
+        self.run = RunFolder.open(folder)
         problem = self.run.problem
         self._data_dir = data_dir or self.run.flags["data_dir"]
         self.run.refuse_other_vocabulary(self._data_dir)
         with strategy.scope():
             self._model = self.run.build_model()
         self._strategy = strategy
-        self._evaluation = Evaluation(strategy, self._model)
+        self._teacher_forced = TeacherForced(strategy, self._model)
         hparams = DecodeHParams.of(problem, decode_hparams)
         devices = strategy.extended.worker_devices
         self._decoding_model = self._model
@@ -152,7 +152,7 @@ class _Scorer:
             parts=self._strategy.num_replicas_in_sync,
         )
         with naming_bad_file(paths):
-            values = self._evaluation(batches)
+            values = self._teacher_forced(batches)
             self._decoder.names = [checkpoint]
             decodes = decode_examples(self._decoder, paths, f"{split} example")
             # A language model's texts are not decoded, but its loss is of them.
