@@ -79,10 +79,6 @@ def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
     Args:
         config: the run.
         t2t_usr_dir: as for the command; empty: none.
-
-    Raises:
-        UserError: the run would fail: the data is damaged or does not fit the vocabulary, the
-            settings contradict each other, or the largest batch does not fit into memory.
     """
     tf.config.set_visible_devices([], "GPU")  # leaves all GPU memory to the probes
     hparams = resolve_hparams(config)
@@ -112,11 +108,7 @@ def dry_run(config: TrainerConfig, t2t_usr_dir: str = "") -> None:
 
 
 def _check_data(config: TrainerConfig, hparams: BasicHParams) -> DataStatistics:
-    """Reads all data of the run; returns statistics of the training data.
-
-    Raises:
-        UserError: a file is missing or damaged, or an example is invalid.
-    """
+    """Reads all data of the run; returns statistics of the training data."""
     problem = registry.problem(config.problem)
     encoders = problem.get_feature_encoders(config.data_dir)
     sizes = {side: encoder.vocab_size for side, encoder in encoders.items()}

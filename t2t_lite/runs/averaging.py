@@ -47,9 +47,6 @@ def newest_checkpoints(folder: pathlib.Path, count: int, minutes: float = 0.0) -
         count: number of checkpoints.
         minutes: time between them, by the times of their files (paper: 10); the nearest checkpoints
             are chosen. 0: any time.
-
-    Raises:
-        UserError: there are fewer.
     """
     paths = whole_checkpoints(folder)
     if len(paths) < count:
@@ -149,10 +146,6 @@ def average(run: run_folder.RunFolder, checkpoints: Sequence[str], output_path: 
 
     Returns:
         The prefix of the average.
-
-    Raises:
-        UserError: a checkpoint is missing or does not fit the run; `output_path` is a checkpoint
-            of a run; the average cannot be written.
     """
     if output_path:  # before the work, not after it
         _refuse_taken(output_path, run, checkpoints)
@@ -184,11 +177,6 @@ def average_all(
 
     Returns:
         The prefixes of the new averages.
-
-    Raises:
-        UserError: there are not enough checkpoints, or one does not fit the run; `output_dir`
-            holds a run that can be trained, or averages of a run with other settings; an average
-            cannot be written.
     """
     folder = pathlib.Path(output_dir)
     _refuse_other_folder(run, folder)
@@ -215,11 +203,7 @@ def average_all(
 
 
 def _refuse_other_folder(run: run_folder.RunFolder, folder: pathlib.Path) -> None:
-    """Makes sure that a folder holds averages of this run, or no run.
-
-    Raises:
-        UserError: it holds another run.
-    """
+    """Makes sure that a folder holds averages of this run, or no run."""
     there = checkpoint_files.checkpoints(folder)
     if (
         any(map(_is_of_training, there))
@@ -289,11 +273,7 @@ def _names(recipe: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _writing(folder: pathlib.Path, name: str) -> Iterator[None]:
-    """Creates a folder, and prevents others from writing `name` there during the block.
-
-    Raises:
-        UserError: another process is writing it, or the block failed to write.
-    """
+    """Creates a folder, and prevents others from writing `name` there during the block."""
     try:
         lock = folder / f".{name}.lock"
         with (

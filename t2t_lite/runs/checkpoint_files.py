@@ -76,9 +76,6 @@ def read_newest(folder: pathlib.Path, read: Callable[[str], None]) -> str | None
 
     Returns:
         The prefix that was read; None if the folder holds no checkpoint.
-
-    Raises:
-        UserError: none of the checkpoints can be read; or one has other variables.
     """
     torn = []
     for path in reversed(checkpoints(folder)):
@@ -101,11 +98,7 @@ def damage(path: str) -> str | None:
 
 
 def unreadable(path: str, read: Callable[[str], None]) -> str | None:
-    """Reads a checkpoint; returns why its files are torn or corrupt, None if it was read.
-
-    Raises:
-        UserError: the files are intact, but have other variables.
-    """
+    """Reads a checkpoint; returns why its files are torn or corrupt, None if it was read."""
     with files.plain_prefix(path) as plain:
         return _reading_failed(path, plain, read)
 

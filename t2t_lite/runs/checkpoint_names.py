@@ -17,9 +17,6 @@ def named_checkpoint(name: str, output_dir: str) -> str:
             checkpoint (`averaged.ckpt-300`), its step, `newest`, `best` or `averaged` (the most
             recent average).
         output_dir: a run folder; may be empty if `name` is a prefix.
-
-    Raises:
-        UserError: there is no such checkpoint.
     """
     if checkpoint_files.is_whole(name):
         return name
@@ -42,9 +39,6 @@ def named_model(name: str, output_dir: str) -> tuple[run_folder.RunFolder, str |
 
     Returns:
         The run folder; the prefix of the checkpoint, or None for the newest readable one.
-
-    Raises:
-        UserError: there is no such checkpoint or run folder.
     """
     if not name:
         return run_folder.RunFolder.open(output_dir), None

@@ -51,11 +51,7 @@ class TrainingFiles:
 
     @classmethod
     def of(cls, problem: Problem, data_dir: str) -> "TrainingFiles":
-        """Returns the current training files in a folder.
-
-        Raises:
-            UserError: a file is missing, or the fingerprint cannot be read.
-        """
+        """Returns the current training files in a folder."""
         paths = map(pathlib.Path, problem.existing_filepaths(data_dir, DatasetSplit.TRAIN))
         return cls(
             sizes={path.name: path.stat().st_size for path in paths},
@@ -150,10 +146,6 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
 
         Returns:
             Its step; 0 if there is none.
-
-        Raises:
-            UserError: none can be read; or the newest belongs to another model, another release or
-                other training files.
         """
 
         def read(path: str) -> None:
@@ -166,12 +158,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         return self.newest_step
 
     def _has_same_data(self, path: str, accept_changed_data: bool) -> bool:
-        """Whether a checkpoint was saved with the current training files.
-
-        Raises:
-            UserError: the files have changed, which is not accepted; or the checkpoint is of
-                another release.
-        """
+        """Whether a checkpoint is of the current training files, or, if accepted, of others."""
         then = _read_training_files(path, self._folder)
         changes = then.changes(self._training_files)
         if changes and not accept_changed_data:
@@ -186,11 +173,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         return not changes
 
     def _restore_position(self, path: str) -> None:
-        """Restores the position in the data, after everything else.
-
-        Raises:
-            UserError: the checkpoint is intact, but TensorFlow does not accept the position.
-        """
+        """Restores the position in the data, after everything else."""
         try:
             self._position.read(path).expect_partial().assert_existing_objects_matched()
         except (tf.errors.OpError, IndexError, ValueError, AssertionError) as error:
@@ -212,9 +195,6 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         """Copies the state after `step` updates, and starts writing it.
 
         If the process is killed at any moment, the previous checkpoint remains.
-
-        Raises:
-            UserError: the previous checkpoint could not be written.
         """
         began = time.monotonic()
         self.wait()  # for memory: one copy of the state is enough
@@ -224,11 +204,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         self._written = self._writer.submit(self._write, step, snapshot, paused)
 
     def wait(self) -> None:
-        """Waits until the last checkpoint is on disk.
-
-        Raises:
-            UserError: it could not be written (a full disk, say).
-        """
+        """Waits until the last checkpoint is on disk, or raises the error that prevents it."""
         written, self._written = self._written, None
         if written:
             written.result()
@@ -277,9 +253,6 @@ def refuse_other_release(folder: pathlib.Path) -> None:
     """Makes sure that training can resume from a run's newest intact checkpoint.
 
     Must run before versions.json, from which the message takes the release, is overwritten.
-
-    Raises:
-        UserError: it is of a release whose position in the data this one cannot read.
     """
     for path in reversed(checkpoint_files.checkpoints(folder)):
         with (

@@ -96,11 +96,7 @@ def _refuse_another_seed(old: Mapping[str, Any], random_seed: int | None, output
 
 
 def refuse_inference_only(folder: pathlib.Path) -> None:
-    """Refuses to resume training from averaged or imported weights.
-
-    Raises:
-        UserError: the newest checkpoint of the folder has such weights.
-    """
+    """Refuses to resume training from averaged or imported weights."""
     path = next(reversed(checkpoint_files.checkpoints(folder)), "")
     if path and checkpoint_files.is_inference_only(path):
         raise UserError(
@@ -139,11 +135,7 @@ def forget_unstarted(flags: Mapping[str, Any], hparams: BasicHParams) -> None:
 
 
 def refuse_another_run(old: RunFolder, flags: Mapping[str, Any], hparams: BasicHParams) -> None:
-    """Compares an existing run with other settings.
-
-    Raises:
-        UserError: problem, model or hyperparameters differ.
-    """
+    """Refuses another problem, model or hyperparameters for an existing run."""
     if differences := _differences(old, flags, hparams):
         raise UserError(
             f"{old.folder} holds a run with other settings (there != now): "

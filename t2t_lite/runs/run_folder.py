@@ -231,11 +231,7 @@ def _read_moving_averages(model: "Seq2Seq", path: str) -> None:
 
 @contextlib.contextmanager
 def exclusive(output_dir: str) -> Iterator[None]:
-    """Locks a run folder against other trainers within the block; creates it if missing.
-
-    Raises:
-        UserError: another trainer is using it.
-    """
+    """Locks a run folder against other trainers within the block; creates it if missing."""
     folder = pathlib.Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -265,31 +261,19 @@ def release(folder: pathlib.Path) -> str:
 
 
 def read_flags(output_dir: str) -> dict[str, Any] | None:
-    """Returns the trainer's settings from a run folder; None if it is not a run folder yet.
-
-    Raises:
-        UserError: the file is damaged. The result raises it when a missing field is read.
-    """
+    """Returns the trainer's settings from a run folder; None if it is not a run folder yet."""
     return _read_flags(output_dir) if is_run(pathlib.Path(output_dir)) else None
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
-    """Returns all flags and hyperparameters of a run, by name, without building anything.
-
-    Raises:
-        UserError: the folder is not a run folder, or a file cannot be read.
-    """
+    """Returns all flags and hyperparameters of a run, by name, without building anything."""
     folder = pathlib.Path(output_dir)
     hparams = _read_json(folder / HPARAMS, output_dir)
     return _read_flags(output_dir) | hparams
 
 
 def read_summary(folder: pathlib.Path) -> dict[str, Any]:
-    """Returns the non-negative numbers in summary.json; none if there is no such file.
-
-    Raises:
-        UserError: the file is damaged. The result raises it when a missing field is read.
-    """
+    """Returns the non-negative numbers in summary.json; none if there is no such file."""
     path = folder / SUMMARY
     if not path.is_file():
         return json_files.Fields(path, {})
@@ -316,9 +300,6 @@ def create_run(flags: Mapping[str, Any], hparams: "BasicHParams", data_dir: str)
         flags: the trainer's settings, including output_dir, problem, model and hparams_set.
         hparams: the resolved hyperparameters.
         data_dir: the folder to copy the vocabulary from.
-
-    Raises:
-        UserError: the vocabulary is missing, or the folder already has another.
     """
     folder = pathlib.Path(flags["output_dir"])
     registry.problem(flags["problem"]).get_feature_encoders(data_dir)  # before there is a folder
@@ -337,9 +318,6 @@ def write_run(
         flags: the trainer's settings, including problem, model and hparams_set.
         hparams: the resolved hyperparameters.
         data_dir: the folder to copy the vocabulary from.
-
-    Raises:
-        UserError: the folder already has another vocabulary.
     """
     for name in registry.problem(flags["problem"]).vocab_files():
         _copy_vocabulary(pathlib.Path(data_dir) / name, folder / name)
@@ -362,11 +340,7 @@ def _copy_vocabulary(source: pathlib.Path, copy: pathlib.Path) -> None:
 
 
 def _hparams_class(model: str, hparams_set: str) -> "type[BasicHParams]":
-    """Returns the class of a run's hparams; without importing Keras if the set is registered.
-
-    Raises:
-        UsageError: the model is not registered.
-    """
+    """Returns the class of a run's hparams; without importing Keras if the set is registered."""
     registry.require_model(model)
     if hparams_set in registry.list_hparams():
         return type(cast("BasicHParams", registry.hparams(hparams_set)))

@@ -46,9 +46,6 @@ class Criterion:
             name: a field of evaluation records in metrics.jsonl; empty: the first metric.
             metrics: `Problem.metrics`.
             minimize: whether lower is better; None: as registered for its metric.
-
-        Raises:
-            UsageError: evaluations with these metrics have no such field.
         """
         known = evaluation_values(metrics)
         name = name or metrics[0]
@@ -167,11 +164,7 @@ def keep_best(folder: pathlib.Path, steps: Collection[int]) -> None:
 
 
 def best_checkpoints(folder: pathlib.Path, criterion: Criterion, count: int) -> list[str]:
-    """Returns the prefixes of the `count` best checkpoints that still exist, best first.
-
-    Raises:
-        UserError: there are fewer.
-    """
+    """Returns the prefixes of the `count` best checkpoints that still exist, best first."""
     curve = criterion.curve(folder)
     steps = best_steps(curve, len(curve))
     found = [path for path in (_prefix(folder, step) for step in steps) if path]

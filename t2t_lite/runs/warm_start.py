@@ -29,9 +29,6 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         model: the model of the new run.
         source: a run folder, for its newest checkpoint, or a checkpoint in one.
         run: the new run; None: one with the vocabularies of the other.
-
-    Raises:
-        UserError: it is neither, it cannot be read, or no weight fits.
     """
     other_run, checkpoint = _opened(source)
     other, step, _ = other_run.load_model(checkpoint)

@@ -68,9 +68,6 @@ def score_checkpoints(
     Returns:
         The scores in the order of `checkpoints`, with paired bootstrap resampling of each against
         the first.
-
-    Raises:
-        UserError: a checkpoint or the data is missing, or the checkpoints are of different tasks.
     """
     folders = [str(pathlib.Path(path).parent) for path in checkpoints]
     metrics = metrics or RunFolder.open(folders[0]).problem.metrics

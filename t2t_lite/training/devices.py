@@ -24,10 +24,6 @@ def make_strategy(
         worker_gpu: number of GPUs to use; None: all GPUs, or the CPU if there is none.
         simulate_devices: number of logical devices to split the CPU into, each a replica; 0: none.
         cluster: the workers, all of which must request the same number of devices.
-
-    Raises:
-        UsageError: logical devices are requested with more than one worker.
-        UserError: there are fewer GPUs than requested, or a worker's port is in use.
     """
     if simulate_devices:
         if not cluster.is_alone:
@@ -64,11 +60,7 @@ def make_strategy(
 
 
 def _workers_strategy(cluster: Cluster, gpus: int) -> tf.distribute.Strategy:
-    """Returns the strategy of several workers, after waiting for all of them.
-
-    Raises:
-        UserError: another program uses the port.
-    """
+    """Returns the strategy of several workers, after waiting for all of them."""
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": list(cluster.hosts)}),
         task_type="worker",

@@ -10,6 +10,7 @@ decoding, use the averages.
 
 import contextlib
 import ctypes
+import dataclasses
 import functools
 import logging
 import math
@@ -42,10 +43,11 @@ from t2t_lite.training.train_step import Features, features_spec
 log = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass
 class Evaluator:
     """Evaluates the model of a run.
 
-    Args:
+    Attributes:
         run: the run.
         model: its model, created in the strategy's scope.
         strategy: the devices.
@@ -55,42 +57,26 @@ class Evaluator:
         limit: number of batches of one device's size that are read for loss and accuracy.
         stop: signals, which take effect during an evaluation.
         detector: notices when a worker is lost.
-
-    Raises:
-        UserError: a metric of the problem cannot be computed on this machine.
     """
 
-    def __init__(
-        self,
-        run: RunFolder,
-        model: Seq2Seq,
-        strategy: tf.distribute.Strategy,
-        decode_hparams: DecodeHParams,
-        *,
-        data_dir: str,
-        split: str,
-        limit: int,
-        stop: StopSignals,
-        detector: DetectorClient,
-    ) -> None:
+    run: RunFolder
+    model: Seq2Seq
+    strategy: tf.distribute.Strategy
+    decode_hparams: DecodeHParams
+    data_dir: str
+    split: str
+    limit: int
+    stop: StopSignals
+    detector: DetectorClient
+
+    def __post_init__(self) -> None:
+        run, devices = self.run, self.strategy.extended.worker_devices
         check_metrics(run.problem.metrics)
-        self._run = run
-        self._model = model
-        self._reader = ExampleReader.of(run.problem, run.hparams)
-        self._replicas = strategy.num_replicas_in_sync
-        self._teacher_forced = TeacherForced(strategy, model)
-        self._decoder = Decoder(
-            model,
-            run.problem,
-            run.encoders,
-            decode_hparams,
-            devices=strategy.extended.worker_devices,
+        self.reader = ExampleReader.of(run.problem, run.hparams)
+        self.teacher_forced = TeacherForced(self.strategy, self.model)
+        self.decoder = Decoder(
+            self.model, run.problem, run.encoders, self.decode_hparams, devices=devices
         )
-        self._data_dir = data_dir
-        self._split = split
-        self._limit = limit
-        self._stop = stop
-        self._detector = detector
 
     def __call__(self, step: int, writer: MetricsWriter, kind: str = "eval") -> None:
         """Evaluates the current weights.
@@ -101,14 +87,14 @@ class Evaluator:
             kind: of the record; only those of kind `eval` choose checkpoints.
         """
         paths, batches = self._data
-        with naming_bad_file(paths), self._stop.at_once():
-            values = self._teacher_forced(self._detector.collective_steps(batches))
+        with naming_bad_file(paths), self.stop.at_once():
+            values = self.teacher_forced(self.detector.collective_steps(batches))
             try:
-                decodes = decode_examples(self._decoder, paths, f"{self._split} example")
+                decodes = decode_examples(self.decoder, paths, f"{self.split} example")
             except NoOutputError as error:
                 self._record_diverged(step, writer, kind, values, error)
                 return
-            images = attention_images(self._model, paths, self._reader)
+            images = attention_images(self.model, paths, self.reader)
             _give_back_memory()
             scores = self._scores(step, decodes)
         for score in scores:
@@ -118,7 +104,7 @@ class Evaluator:
         log.info(
             "step %d, %s split: loss %.4f  perplexity %.2f  accuracy %.4f  per sequence %.4f  %s",
             step,
-            self._split,
+            self.split,
             *(values[key] for key in ("loss", "perplexity", "accuracy", "accuracy_per_sequence")),
             "  ".join(score.summary for score in scores),
         )
@@ -129,15 +115,15 @@ class Evaluator:
 
         Created once: TensorFlow never frees the functions of a dataset.
         """
-        paths = self._run.problem.existing_filepaths(self._data_dir, self._split)
-        scheme = BatchingScheme.from_hparams(self._run.hparams, training=False)
-        parts, limit = self._replicas, self._limit
-        return paths, eval_dataset(paths, scheme, self._reader, parts=parts, limit=limit)
+        paths = self.run.problem.existing_filepaths(self.data_dir, self.split)
+        scheme = BatchingScheme.from_hparams(self.run.hparams, training=False)
+        parts = self.strategy.num_replicas_in_sync
+        return paths, eval_dataset(paths, scheme, self.reader, parts=parts, limit=self.limit)
 
     def _scores(self, step: int, decodes: Decodes) -> list[Score]:
         """Scores outputs by the problem's metrics; NaN if a metric's program fails."""
         scores: list[Score] = []
-        for name in output_metrics(self._run.problem.metrics):
+        for name in output_metrics(self.run.problem.metrics):
             try:
                 scores += decodes.score([name]).values()
             except ProgramError as error:
@@ -149,7 +135,7 @@ class Evaluator:
         self, step: int, writer: MetricsWriter, kind: str, values: Values, error: NoOutputError
     ) -> None:
         """Records the evaluation of a model that gives NaN in decoding; training continues."""
-        names = output_metrics(self._run.problem.metrics)
+        names = output_metrics(self.run.problem.metrics)
         writer.write(kind, step, values | dict.fromkeys(names, math.nan))
         log.error(
             "step %d: loss %.4f, and no %s: %s. An evaluation with NaN is never chosen as the "

@@ -160,9 +160,6 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         hparams: `learning_rate_schedule` names the factors, other fields set their constants;
             the rate never falls below `learning_rate_minimum`.
         ahead: fraction of a step added to the count.
-
-    Raises:
-        UsageError: a factor is unknown.
     """
 
     def __init__(self, hparams: BasicHParams, ahead: float = 0.0) -> None:

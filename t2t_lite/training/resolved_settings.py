@@ -22,12 +22,7 @@ _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the hyperparameter set with the run's changes.
-
-    Raises:
-        UsageError: the set is not for the model, the model is not for the problem, or R-Drop has no
-            dropout.
-    """
+    """Returns the hyperparameter set with the run's changes."""
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
     if model.only_labels and not registry.problem(config.problem).has_labels:
@@ -47,11 +42,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
 
 
 def resolve_decode_hparams(config: TrainerConfig) -> DecodeHParams:
-    """Returns the search settings of evaluations.
-
-    Raises:
-        UsageError: one is invalid, or asks for another dtype than that of training.
-    """
+    """Returns the search settings of evaluations."""
     if dtype := DecodeHParams().override(config.decode_hparams).dtype:
         raise UsageError(
             f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
@@ -67,9 +58,6 @@ def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:
     Args:
         config: the trainer's settings.
         hparams: the resolved hyperparameters.
-
-    Raises:
-        UserError: a data file is missing.
     """
     flags = {
         f"--{name}": value for name, value in dataclasses.asdict(config).items() if name not in _OWN

@@ -27,7 +27,7 @@ from t2t_lite.training import rdrop
 from t2t_lite.training.bucket_padding import BucketShapes
 from t2t_lite.training.devices import sum_replicas
 from t2t_lite.training.losses import LossScale, summed_loss
-from t2t_lite.training.totals import Totals
+from t2t_lite.training.totals import Totals, Window
 
 Features = dict[str, tf.Tensor]
 
@@ -58,9 +58,6 @@ class TrainStep:
         optimizer: created in the strategy's scope.
         parts: W = replicas × accumulation steps, the parts of every batch.
         seed: of the dropout masks.
-
-    Raises:
-        UsageError: the hparams select XLA, which cannot compile the model.
     """
 
     def __init__(
@@ -88,15 +85,10 @@ class TrainStep:
                     1 if self.parts_weigh_equally else self.hparams.batch_size
                 )
         self.flops = model.forward_flops()
-        # Totals since the last log line; in the checkpoint, so that a resumed run writes the same
-        # lines as an uninterrupted one.
-        self.window = tf.Variable(tf.zeros(len(Totals._fields), tf.float64), name="window")
         nothing = [layer.no_statistics() for layer in model.auxiliary_layers]
         names = list(model.auxiliary_losses(nothing))
         self._passes = 2 if self.hparams.rdrop_alpha else 1
-        self._auxiliary_names = names + ["rdrop"] * (self._passes - 1)
-        zeros = tf.zeros(len(self._auxiliary_names), tf.float64)
-        self.auxiliary_window = tf.Variable(zeros, name="auxiliary_window")
+        self.window = Window(names + ["rdrop"] * (self._passes - 1))
         self._shapes = BucketShapes(self.hparams)
         # Replicas cannot exchange their sums inside a program of XLA, nor inside a loop.
         self._counts_first = bool(names) and (
@@ -119,7 +111,7 @@ class TrainStep:
         )
 
     def __call__(self, features: Features, step: int, learn: bool = True) -> tf.Tensor:
-        """Takes one step and adds its totals to `window`.
+        """Takes one step, and adds its totals to `window`.
 
         Args:
             features: `inputs` [W, B, S] and `targets` [W, B, T]; each replica processes its W / R
@@ -137,54 +129,11 @@ class TrainStep:
     @property
     def state(self) -> dict[str, tf.Variable | tf.Module]:
         """The variables that a checkpoint must contain, by name."""
-        state: dict[str, tf.Variable | tf.Module] = {"window": self.window}
-        if self._auxiliary_names:
-            state["auxiliary_window"] = self.auxiliary_window
-        return state | ({"loss_scale": self.loss_scale} if self.loss_scale else {})
-
-    def totals(self) -> Totals:
-        """Returns the window's totals as floats, and resets the window."""
-        sums = Totals(*map(float, self.window.numpy()))
-        self.window.assign(tf.zeros_like(self.window))
-        return sums
-
-    def auxiliary_totals(self) -> dict[str, float]:
-        """Returns the window's auxiliary losses by name, summed over steps, and resets them."""
-        sums = dict(zip(self._auxiliary_names, self.auxiliary_window.numpy().tolist(), strict=True))
-        self.auxiliary_window.assign(tf.zeros_like(self.auxiliary_window))
-        return sums
-
-    def sentence_losses(self, features: Features, step: int) -> tf.Tensor:
-        """Recomputes the losses of a step for each sentence, with the same dropout masks.
-
-        Meant to diagnose a failed step: runs on one device, sentence by sentence to save memory.
-
-        Args:
-            features: as for the step.
-            step: as for the step.
-
-        Returns:
-            [W, B] in nats; 0 for rows of padding.
-        """
-        features = self._shapes.pad(features)  # masks depend on the shape
-        numbers = step * self.parts + tf.range(self.parts, dtype=tf.int64)
-        return tf.stack(
-            [
-                self._compiled_losses({name: ids[part] for name, ids in features.items()}, number)
-                for part, number in enumerate(numbers)
-            ]
-        )
-
-    def _sentence_losses(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
-        """Returns the losses [B] of part `number`, counted over all steps."""
-        hidden = tf.split(self._hidden(batch, number), self._passes)
-        return tf.map_fn(
-            lambda sentence: self._loss_and_penalty(*sentence)[0],
-            (tf.stack(hidden, axis=1), batch["targets"][:, None]),  # [B, passes, T, D], [B, 1, T]
-            fn_output_signature=tf.float32,
-        )
+        scale: dict[str, tf.Module] = {"loss_scale": self.loss_scale} if self.loss_scale else {}
+        return self.window.state | scale
 
     def _step(self, features: Features, step: tf.Tensor, learn: tf.Tensor) -> tf.Tensor:
+        """Sums over replicas, divides, clips and updates; `__call__` says what it is given."""
         scale = self.loss_scale.value if self.loss_scale else tf.constant(1.0)
         slopes = self._slopes_first(features, step) if self._counts_first else None
         arguments = (features, step, tf.identity(scale), slopes)
@@ -201,12 +150,15 @@ class TrainStep:
         if finite and learn:
             self.optimizer.apply(gradients, self.variables)
         if learn:
-            self.window.assign_add(self._totals(features, loss - penalty, tokens, norm, finite))
-            if self._auxiliary_names:
-                losses = list(self.model.auxiliary_losses(statistics).values())
-                losses += [penalty / tf.maximum(tokens, 1.0)] * (self._passes - 1)
-                losses = tf.where(finite, tf.cast(tf.stack(losses), tf.float64), 0.0)
-                self.auxiliary_window.assign_add(losses)
+            flops = self._passes * self.flops.training(features)
+            self.window.add(
+                Totals.of_step(features, loss - penalty, tokens, norm, finite, flops),
+                [
+                    *self.model.auxiliary_losses(statistics).values(),
+                    *[penalty / tf.maximum(tokens, 1.0)] * (self._passes - 1),
+                ],
+                finite,
+            )
             if self.loss_scale:
                 self.loss_scale.update(finite)
         return finite
@@ -277,6 +229,26 @@ class TrainStep:
             return rdrop.summed_loss(self.model, hidden, targets, scale)
         return summed_loss(self.model, hidden, targets, scale), tf.constant(0.0)
 
+    def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
+        return self._hidden_and_statistics(batch, number)[0]
+
+    def _hidden_and_statistics(
+        self, batch: Features, number: tf.Tensor
+    ) -> tuple[tf.Tensor, list[Statistics]]:
+        """Runs the model on part `number`, counted over all steps, with its own dropout masks.
+
+        The result does not depend on which replica computes it.
+        """
+        if self._passes == 2:
+            batch = rdrop.twice(batch)
+        seeds = self.model.seeds.state
+        # Independent streams: neighbouring numbers must not give neighbouring generator states.
+        state = tf.random.stateless_uniform(
+            [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
+        )
+        with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
+            return self.model.hidden_and_statistics(batch, training=True)  # [passes · B, T, D]
+
     def _part(
         self, features: Features, step: tf.Tensor, part: tf.Tensor
     ) -> tuple[Features, tf.Tensor]:
@@ -296,9 +268,6 @@ class TrainStep:
         return tf.reduce_sum(tf.minimum(tokens, 1.0) if self.parts_weigh_equally else tokens)
 
     # ---- auxiliary losses
-
-    def _no_statistics(self) -> list[Statistics]:
-        return [layer.no_statistics() for layer in self.model.auxiliary_layers]
 
     def _slopes_first(self, features: Features, step: tf.Tensor) -> list[Statistics]:
         """Returns the slopes for all parts of the batch, from a forward pass of their own."""
@@ -331,48 +300,40 @@ class TrainStep:
             loss = tf.add_n(list(self.model.auxiliary_losses(sums).values()))
         return tape.gradient(loss, sums, unconnected_gradients="zero")
 
-    def _hidden(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
-        return self._hidden_and_statistics(batch, number)[0]
+    def _no_statistics(self) -> list[Statistics]:
+        return [layer.no_statistics() for layer in self.model.auxiliary_layers]
 
-    def _hidden_and_statistics(
-        self, batch: Features, number: tf.Tensor
-    ) -> tuple[tf.Tensor, list[Statistics]]:
-        """Runs the model on part `number`, counted over all steps, with its own dropout masks.
+    # ---- diagnosis
 
-        The result does not depend on which replica computes it.
+    def sentence_losses(self, features: Features, step: int) -> tf.Tensor:
+        """Recomputes the losses of a step for each sentence, with the same dropout masks.
+
+        Meant to diagnose a failed step: runs on one device, sentence by sentence to save memory.
+
+        Args:
+            features: as for the step.
+            step: as for the step.
+
+        Returns:
+            [W, B] in nats; 0 for rows of padding.
         """
-        if self._passes == 2:
-            batch = rdrop.twice(batch)
-        seeds = self.model.seeds.state
-        # Independent streams: neighbouring numbers must not give neighbouring generator states.
-        state = tf.random.stateless_uniform(
-            [2], tf.stack([tf.constant(self.seed, tf.int64), number]), None, None, tf.uint32
+        features = self._shapes.pad(features)  # masks depend on the shape
+        numbers = step * self.parts + tf.range(self.parts, dtype=tf.int64)
+        return tf.stack(
+            [
+                self._compiled_losses({name: ids[part] for name, ids in features.items()}, number)
+                for part, number in enumerate(numbers)
+            ]
         )
-        with keras.StatelessScope([(seeds, tf.cast(state, seeds.dtype))]):
-            return self.model.hidden_and_statistics(batch, training=True)  # [passes · B, T, D]
 
-    def _totals(
-        self,
-        features: Features,
-        loss: tf.Tensor,
-        tokens: tf.Tensor,
-        norm: tf.Tensor,
-        finite: tf.Tensor,
-    ) -> tf.Tensor:
-        inputs, targets = features["inputs"], features["targets"]
-        counted = tf.where(finite, 1.0, 0.0)  # a skipped step must not make the means NaN
-        totals = Totals(
-            loss=tf.where(finite, loss, 0.0),
-            tokens=tokens * counted,
-            source_tokens=tf.math.count_nonzero(inputs),
-            cells=tf.size(inputs) + tf.size(targets),
-            sentences=tf.math.count_nonzero(targets[..., 0]),
-            gradient_norm=tf.where(finite, norm, 0.0),
-            steps=counted,
-            skipped=1.0 - counted,
-            flops=self._passes * self.flops.training(features),
+    def _sentence_losses(self, batch: Features, number: tf.Tensor) -> tf.Tensor:
+        """Returns the losses [B] of part `number`, counted over all steps."""
+        hidden = tf.split(self._hidden(batch, number), self._passes)
+        return tf.map_fn(
+            lambda sentence: self._loss_and_penalty(*sentence)[0],
+            (tf.stack(hidden, axis=1), batch["targets"][:, None]),  # [B, passes, T, D], [B, 1, T]
+            fn_output_signature=tf.float32,
         )
-        return tf.stack([tf.cast(value, tf.float64) for value in totals])
 
 
 def _check_xla_support(model: Seq2Seq, strategy: tf.distribute.Strategy) -> None:

@@ -93,10 +93,11 @@ def run(config: TrainerConfig) -> None:
             Trainer(config, opened, model, strategy, evaluator, sync, stop, detector).train()
 
 
+@dataclasses.dataclass
 class Trainer:
     """The training of one run.
 
-    Args:
+    Attributes:
         config: what to train, where and how long.
         run: the opened run, whose settings include the seed and the parts of a batch.
         model: its model, created in the strategy's scope.
@@ -107,25 +108,17 @@ class Trainer:
         detector: notices when a worker is lost.
     """
 
-    def __init__(
-        self,
-        config: TrainerConfig,
-        run: RunFolder,
-        model: Seq2Seq,
-        strategy: tf.distribute.Strategy,
-        evaluator: Evaluator,
-        sync: WorkerSync,
-        stop: StopSignals,
-        detector: DetectorClient,
-    ) -> None:
-        self.config = config
-        self.run = run
-        self.model = model
-        self.strategy = strategy
-        self.evaluator = evaluator
-        self.sync = sync
-        self.stop = stop
-        self.detector = detector
+    config: TrainerConfig
+    run: RunFolder
+    model: Seq2Seq
+    strategy: tf.distribute.Strategy
+    evaluator: Evaluator
+    sync: WorkerSync
+    stop: StopSignals
+    detector: DetectorClient
+
+    def __post_init__(self) -> None:
+        config, run, model, strategy = self.config, self.run, self.model, self.strategy
         self.selection = _selection(config, run)
         seed, self.parts = run.flags["random_seed"], run.flags["parts"]
         with strategy.scope():
@@ -133,7 +126,7 @@ class Trainer:
             self.optimizer.build(model.trainable_variables)
         rdrop.refuse_equal_passes(model)
         self.train_step = TrainStep(strategy, model, self.optimizer, self.parts, seed)
-        self.data = TrainingData.of(run.problem, config.data_dir, run.hparams, run.encoders, seed)
+        self.data = TrainingData(run.problem, config.data_dir, run.hparams, run.encoders, seed)
         self.batches = iter(self.data.batches(self.parts))
         self.checkpoints = Checkpoints(
             run.folder,
@@ -160,7 +153,7 @@ class Trainer:
             warm_start(self.model, config.warm_start_from, self.run)
 
         hardware = Hardware.measure(self.strategy, self.model)
-        costs = CostTracker(folder, step, train_step.window, hardware)
+        costs = CostTracker(folder, step, train_step.window.sums, hardware)
         timer = _Timer(config, self.sync)
         progress = ProgressLine(step, config.train_steps, self.strategy.num_replicas_in_sync)
         with self.stop.held(), self.checkpoints:
@@ -172,9 +165,9 @@ class Trainer:
                         skipped.check(train_step(batch, step), batch, step)
                     step += 1
                     if step % config.log_step_count_steps == 0:
-                        totals = train_step.totals()
+                        totals = train_step.window.take()
                         rate = float(self.optimizer.learning_rate)
-                        values = train_values(totals, rate, train_step.auxiliary_totals())
+                        values = train_values(totals, rate, train_step.window.take_auxiliary())
                         writer.write("train", step, values)
                         speeds = progress.update(step, totals, values)
                         writer.write_tensorboard("speed", step, speeds)
@@ -282,11 +275,7 @@ class _Timer:
 
 
 def _selection(config: TrainerConfig, run: RunFolder) -> Selection:
-    """Returns the choice of the best checkpoints, and of the end of training.
-
-    Raises:
-        UsageError: evaluations have no such metric.
-    """
+    """Returns the choice of the best checkpoints, and of the end of training."""
     metrics = run.problem.metrics
     stopping = Criterion.named(
         config.eval_early_stopping_metric, metrics, config.eval_early_stopping_metric_minimize

@@ -242,13 +242,13 @@ def test_the_server_refuses_the_requests_concerned_alone(caplog):
 def evaluator_of(decoder, metrics):
     """An evaluator without a model and data, whose loss is NaN."""
     evaluator = object.__new__(Evaluator)
-    evaluator._run = types.SimpleNamespace(problem=types.SimpleNamespace(metrics=metrics))
+    evaluator.run = types.SimpleNamespace(problem=types.SimpleNamespace(metrics=metrics))
     evaluator._data = (["shard"], [])
-    evaluator._split = "eval"
-    evaluator._stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
-    evaluator._teacher_forced = lambda batches: {"loss": math.nan}
-    evaluator._decoder = decoder
-    evaluator._detector = DetectorClient()
+    evaluator.split = "eval"
+    evaluator.stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
+    evaluator.teacher_forced = lambda batches: {"loss": math.nan}
+    evaluator.decoder = decoder
+    evaluator.detector = DetectorClient()
     return evaluator
 
 

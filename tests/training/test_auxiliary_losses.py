@@ -122,7 +122,7 @@ def train(strategy, batch, overrides=DRY, steps=2, make=balanced):
     losses = []
     for number in range(steps):
         assert step(batch, number)
-        losses.append(step.auxiliary_totals())
+        losses.append(step.window.take_auxiliary())
     return weights_of(model) - before, losses
 
 
@@ -233,7 +233,7 @@ def test_models_without_auxiliary_losses_have_no_window():
     assert model.auxiliary_layers == []
     step = TrainStep(strategy_over(1), model, make_optimizer(hparams), 4, seed=1)
     assert step.state.keys() == {"window"}
-    assert step.auxiliary_totals() == {}
+    assert step.window.take_auxiliary() == {}
 
 
 def test_keras_adds_the_losses_in_training_alone():

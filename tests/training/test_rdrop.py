@@ -185,9 +185,9 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     assert np.abs(first - second).max() > 0.1, "the passes have different masks"
     entropy, penalty = by_definition(first, second, part["targets"].numpy()[present])
     before = [v.numpy() for v in step.variables]
-    step.totals(), step.auxiliary_totals()
+    step.window.take(), step.window.take_auxiliary()
     step(batch, 7)
-    totals = step.totals()
+    totals = step.window.take()
     for variable, value in zip(step.variables, before, strict=True):
         variable.assign(value)
     assert totals.tokens == present.sum()
@@ -195,7 +195,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     assert_close(totals.loss, entropy, terms)
     assert penalty > 0.1 * totals.tokens
     # The penalty is a sum of differences of log-probabilities.
-    (rdrop,) = step.auxiliary_totals().values()
+    (rdrop,) = step.window.take_auxiliary().values()
     assert_close(rdrop * totals.tokens, penalty, terms, scale=ALPHA * entropy)
     once = make_step(step.strategy, "rdrop_alpha=0").flops.training(batch)
     assert totals.flops == 2 * float(once)
@@ -229,7 +229,7 @@ def test_without_it_a_step_takes_one_pass():
     part = {name: ids[0] for name, ids in ragged_batch().items()}
     assert step._hidden(part, tf.constant(0, tf.int64)).shape[0] == 3
     assert list(step.state) == ["window"]
-    assert step.auxiliary_totals() == {}
+    assert step.window.take_auxiliary() == {}
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_any_division_of_a_batch_is_the_whole_batch(divided, eagerly):
     """With passes that differ by the same in every part; parts have unlike numbers of tokens."""
     settings, batch = f"{DRY},rdrop_alpha={ALPHA}", joined(ragged_batch())
     whole, step = train(strategy_over(1), batch, settings, model=TwoMinds)
-    assert step.auxiliary_totals()["rdrop"] > 0.2
+    assert step.window.take_auxiliary()["rdrop"] > 0.2
     assert_moved_alike(divided[0], whole)
 
 
@@ -289,7 +289,7 @@ def test_masks_follow_the_part_not_the_device(more):
     one, first = train(strategy_over(1), ragged_batch(), EVERYTHING + more)
     two, second = train(strategy_over(2), ragged_batch(), spared)
     assert_moved_alike(two, one)
-    (rdrop,), (wanted,) = (step.auxiliary_totals().values() for step in (second, first))
+    (rdrop,), (wanted,) = (step.window.take_auxiliary().values() for step in (second, first))
     assert_close(rdrop, wanted, TERMS)
 
 
@@ -333,9 +333,9 @@ def test_a_classifier_and_a_language_model_learn_with_it(without_inputs):
     losses = []
     for number in range(6):
         assert step(batch, number)
-        totals = step.totals()
+        totals = step.window.take()
         losses.append(totals.loss / totals.tokens)
-        assert step.auxiliary_totals()["rdrop"] > 0
+        assert step.window.take_auxiliary()["rdrop"] > 0
     assert np.mean(losses[-2:]) < losses[0] - 0.3
 
 
@@ -347,9 +347,9 @@ def test_half_precision_moves_as_float32_does(dtype, eagerly):
     wanted, step = train(strategy_over(1), batch, WET)
     found, half = train(strategy_over(1), batch, f"{WET},dtype={dtype},batch_size=32")
     assert_close(found, wanted, 2 * OPERATIONS, dtype=dtype)  # there and back
-    totals = [one.totals() for one in (half, step)]
+    totals = [one.window.take() for one in (half, step)]
     assert_close(*(each.loss for each in totals), OPERATIONS, dtype=dtype)
-    penalties = [one.auxiliary_totals()["rdrop"] for one in (half, step)]
+    penalties = [one.window.take_auxiliary()["rdrop"] for one in (half, step)]
     # A sum of differences of log-probabilities.
     scale = ALPHA * totals[1].loss / totals[1].tokens
     assert_close(*penalties, OPERATIONS, dtype=dtype, scale=scale)

@@ -105,7 +105,7 @@ def test_trainings(golden, config, run):
         rate = recorded[f"{run}/learning_rate"][first + parts - 1]
         assert_close(optimizer.learning_rate, rate, 30)  # factors of few operations each
         step(joined(batches), update)
-        totals = step.totals()
+        totals = step.window.take()
         tokens = [np.count_nonzero(batch["targets"]) for batch in batches]
         losses = recorded[f"{run}/loss"][first : first + parts]
         assert totals.tokens == sum(tokens)
@@ -184,7 +184,7 @@ def recorded_here(overrides):
             ids = np.where(np.arange(length) < ends - 1, ids, np.arange(length) == ends - 1)
             features[name] = tf.constant(ids, tf.int32)
         step(features, update)
-        totals = step.totals()
+        totals = step.window.take()
         losses.append(totals.loss / totals.tokens)
         norms.append(totals.gradient_norm)
     return {"losses": losses, "gradient_norms": norms}
@@ -228,7 +228,7 @@ def test_accumulation_weighs_tokens_and_multistep_adam_weighs_parts(optimizer):
     step({"inputs": tf.constant(inputs), "targets": tf.constant(targets)}, 0)
     wanted = float(tf.linalg.global_norm(expected))
     terms = step_terms(forward_terms(hparams, 9, 20), 3 * 2 * 9)
-    assert_close(step.totals().gradient_norm, wanted, terms)
+    assert_close(step.window.take().gradient_norm, wanted, terms)
 
 
 def make_built(model):

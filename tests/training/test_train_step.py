@@ -80,7 +80,7 @@ def test_eight_devices_equal_two(compiled_step, eagerly):
     batches = ragged_batches(2)
     on_eight, moved = train(strategy_over(8), batches, f"{DROPOUT},{CLIP}")
     assert_moved_alike(moved, wanted, step, batches)
-    assert on_eight.totals().gradient_norm / 2 > 0.5, "clipping must have been at work"
+    assert on_eight.window.take().gradient_norm / 2 > 0.5, "clipping must have been at work"
 
 
 def test_chunks_and_recomputation_change_nothing_but_memory(compiled_step):
@@ -109,7 +109,7 @@ def on_two(compiled_step):
     """The same step, with its variables restored after each test."""
     step, variables, _ = compiled_step
     values = [variable.numpy() for variable in variables]
-    step.totals()
+    step.window.take()
     yield step
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
@@ -118,7 +118,7 @@ def on_two(compiled_step):
 def test_a_token_weighs_the_same_in_every_part(on_two):
     """A mean of the parts' means would differ: the parts' losses are far from equal."""
     on_two(ragged_batches(1)[0], 0)
-    totals = on_two.totals()
+    totals = on_two.window.take()
     batch = ragged_batches(1)[0]
     assert totals.tokens == np.count_nonzero(batch["targets"])
     assert totals.source_tokens == np.count_nonzero(batch["inputs"])
@@ -132,12 +132,12 @@ def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
     """With the same dropout masks; lengths are padded."""
     features = ragged_batches(1)[0]
     on_two(features, 0)
-    on_two.totals()
+    on_two.window.take()
     losses = on_two.sentence_losses(features, 1)
     on_two(features, 1)
     assert losses.shape == (PARTS, 3)
     terms = forward_terms(on_two.hparams, 7, VOCAB) + features["targets"].shape.num_elements()
-    assert_close(tf.reduce_sum(losses), on_two.totals().loss, terms)
+    assert_close(tf.reduce_sum(losses), on_two.window.take().loss, terms)
     others = on_two.sentence_losses(features, 2)
     assert np.abs(losses - others).max() > 0.01, "other steps have other masks"
 
@@ -177,7 +177,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two):
     kernel.assign(np.full_like(good, np.nan))
     step(ragged_batches(1)[0], 1)
     kernel.assign(good)
-    totals = step.totals()
+    totals = step.window.take()
     assert (totals.skipped, totals.steps, totals.loss) == (1, 0, 0)
     assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
     after = [v.numpy() for v in step.optimizer.variables]
@@ -190,7 +190,7 @@ def test_a_trial_step_changes_nothing(on_two):
     step(ragged_batches(1)[0], 2, learn=False)
     after = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
-    assert step.totals().tokens == 0
+    assert step.window.take().tokens == 0
 
 
 def test_one_trace_serves_all_lengths():
@@ -214,7 +214,7 @@ def test_half_precision_moves_as_float32_does(dtype, eagerly):
     batches = ragged_batches(1, parts=2)
     step, wanted = train(strategy_over(1), batches, DROPOUT)
     half, moved = train(strategy_over(2), batches, f"{DROPOUT},dtype={dtype},batch_size=32")
-    losses = [one.totals().loss for one in (half, step)]
+    losses = [one.window.take().loss for one in (half, step)]
     assert moved.dtype == np.float32
     assert_close(moved, wanted, 2 * OPERATIONS, dtype=dtype)  # there and back
     assert_close(*losses, OPERATIONS, dtype=dtype)
@@ -224,11 +224,11 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(eagerly):
     step, _ = train(strategy_over(2), ragged_batches(1, parts=2), "dtype=float16")
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
     step.loss_scale.value.assign(1e30)
-    step.totals()
+    step.window.take()
     before = [v.numpy() for v in step.variables]
     assert not step(ragged_batches(1, parts=2)[0], 1)
     assert step.loss_scale.value.numpy() == np.float32(1e30) / 2
-    assert step.totals().skipped == 1
+    assert step.window.take().skipped == 1
     assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
     assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would reset it"
 
