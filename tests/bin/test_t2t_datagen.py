@@ -197,7 +197,7 @@ def test_workers_know_the_encoders_of_a_usr_dir(tmp_path, monkeypatch):
     assert examples == [{"inputs": [ord("A") + 2, 1], "targets": [ord("B") + 2, 1]}] * 100
 
 
-def test_code_of_a_usr_dir_that_ends_the_program_is_named(tmp_path):
+def test_code_of_a_usr_dir_that_ends_the_program_is_named(tmp_path, capsys):
     folder = tmp_path / "usr_datagen_exit"
     folder.mkdir()
     (folder / "__init__.py").write_text(
@@ -210,7 +210,8 @@ def test_code_of_a_usr_dir_that_ends_the_program_is_named(tmp_path):
         "        argparse.ArgumentParser().parse_args(['--unknown'])\n"
     )
     flags = [f"--t2t_usr_dir={folder}", f"--data_dir={tmp_path}"]
-    line = refusal(t2t_datagen.main, "--problem=usr_exit", *flags, code=1)
+    assert run("--problem=usr_exit", *flags) == 1
+    *_, line = capsys.readouterr().err.splitlines()  # below what argparse prints
     place = f"{folder}/__init__.py, line 9"
     assert line.startswith(f"t2t-datagen: error: {place}: the code ended the program with code 2: ")
 

@@ -28,10 +28,7 @@ def test_table_1_without_measuring():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (
-            [],
-            "--table is missing: Table to print",
-        ),
+        ([], "--table is missing: Table to print"),
         (["--table=5"], "--table=5: expected 1, 2, 3, 4 or parsing-search"),
         (["--table=4", "--scale=tiny"], "--scale has no effect on --table=4"),
         (["--table=2", "--scale=tiny"], "--output_dir is missing"),

@@ -127,7 +127,7 @@ def test_a_classifier_on_the_encoder(script, eagerly):
     assert found["classifier"].predict(ids, verbose=0).shape == (3, 2)
 
 
-@pytest.mark.slow  # models/test_parts.py does the same in every run
+@pytest.mark.slow  # models/test_encoder_decoder_parts.py does the same in every run
 def test_a_classifier_on_the_encoder_with_jax(pages, tmp_path):
     block = pages["api.md"].block("Put a classifier on the encoder", "python")
     environment = {**os.environ, "KERAS_BACKEND": "jax"}

@@ -67,7 +67,7 @@ def test_logits_are_those_recorded(kind, model, features):
 def test_every_registered_model_is_held_to_this():
     classes = {name: registry.model(name) for name in registry.list_models()}
     own = {name for name, cls in classes.items() if cls.__module__.startswith("t2t_lite.")}
-    # Language models are in test_language_model.py.
+    # Language models are in test_transformer_language_model.py.
     assert {model for model, _, _ in KINDS.values()} == own - {"attention_lm"}
 
 
@@ -345,7 +345,7 @@ def test_all_randomness_comes_from_one_generator(model):
 
 
 def test_mixed_precision_keeps_to_the_numbers(kind, features):
-    """Nothing is narrower than the type, or left out; test_decoding_dtypes.py has bfloat16."""
+    """Nothing is narrower than the type, or left out; test_copies.py has bfloat16."""
     dtype = "float16"
     exact = logits_of(model_of(kind), features)
     model = model_of(kind, dtype=dtype)
