@@ -4,20 +4,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.copying import Bytes
 from t2t_lite import registry
-from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
+from t2t_lite.text.text_encoder import ByteTextEncoder
 
 HOSTILE = ["", " ", "\r", "\x00", "\u2028", "\u2028\x00 \r", "\ufeff", "a\r\nb", "\U0010ffff" * 99]
-
-
-class Bytes(Text2TextProblem):
-    vocab_type = VocabType.CHARACTER
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        raise NotImplementedError
 
 
 @pytest.fixture(scope="module", params=["split", "truncate"])

@@ -4,21 +4,13 @@ import math
 
 import pytest
 
+from support.copying import BytesAlone
 from support.rounding import assert_close
-from t2t_lite.data.text_problems import Text2SelfProblem
 from t2t_lite.decoding.perplexity import Perplexity, perplexity
 from t2t_lite.decoding.text_codec import TextCodec
-from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
+from t2t_lite.text.text_encoder import ByteTextEncoder
 
-
-class Bytes(Text2SelfProblem):
-    vocab_type = VocabType.CHARACTER
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        raise NotImplementedError
-
-
-TEXT = TextCodec(Bytes(), {"targets": ByteTextEncoder()})
+TEXT = TextCodec(BytesAlone(), {"targets": ByteTextEncoder()})
 
 
 def test_the_end_of_each_line_is_a_token_a_word_and_a_character():

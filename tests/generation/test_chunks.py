@@ -1,10 +1,15 @@
 """Samples that cannot be encoded are named."""
 
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
 import pytest
 
 from t2t_lite.errors import DataError
 from t2t_lite.generation import chunks, cleaning
 from t2t_lite.text import text_encoder
+from t2t_lite.text.text_encoder import ByteTextEncoder
 
 
 def test_a_sample_with_a_lone_surrogate_is_named():
@@ -16,3 +21,42 @@ def test_a_sample_with_a_lone_surrogate_is_named():
     ):
         examples.encode(chunk)
     assert cleaning.SeenPairs().add("b", "d\udcff")
+
+
+def torn(contents: bytes) -> Iterator[bytes]:
+    """Yields what a crash of the machine may leave of a file: truncated or missing blocks."""
+    size = len(contents)
+    for end in range(size):
+        yield contents[:end]
+    for start, length in itertools.product(range(size), (1, 16, size)):
+        hole = bytes(len(contents[start : start + length]))
+        yield contents[:start] + hole + contents[start + length :]
+
+
+def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
+    encoder = ByteTextEncoder()
+    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
+    folder = chunks.ChunkFolder(examples, tmp_path, shards=1)
+    made = folder.write_chunk(chunks.Chunk(0, ["a"], ["b"]))
+    path = tmp_path / made.name
+    path.write_bytes(path.read_bytes()[:-6] + bytes(6))
+    for seed in (None, "1"):
+        shard = chunks.Shard(0, tmp_path / "shard", made.sizes[0], [made.name], seed)
+        with pytest.raises(DataError, match=f"{made.name} is damaged; run the command again"):
+            folder.write_shard(shard)
+        assert not shard.path.exists()
+
+
+def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
+    encoder = ByteTextEncoder()
+    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
+    folder = chunks.ChunkFolder(examples, tmp_path, shards=3)
+    chunk = chunks.Chunk(0, ["a", "b", "c", "d"], ["e", "f", "g", "h"])
+    made = folder.write_chunk(chunk)
+    path = tmp_path / made.name
+    whole = path.read_bytes()
+    assert folder.write_chunk(chunk) == dataclasses.replace(made, is_new=False)
+    for contents in torn(whole):
+        path.write_bytes(contents)
+        assert folder.write_chunk(chunk).is_new or contents == whole
+        assert path.read_bytes() == whole

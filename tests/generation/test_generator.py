@@ -1,65 +1,21 @@
-import dataclasses
 import hashlib
-import itertools
-import json
 import logging
 import multiprocessing
-import pathlib
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from support.folders import digests, leftovers
+from support.numbered import Dealt, Small, Stopping, generate, numbers
 from t2t_lite.data import records
-from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import DataError, UserError
-from t2t_lite.generation import chunks, generator
+from t2t_lite.errors import DataError
+from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.text.text_encoder import ByteTextEncoder, VocabType
-
-
-class Small(Text2TextProblem):
-    """Numbers as text in bytes, without a vocabulary file; 4 training files."""
-
-    vocab_type = VocabType.CHARACTER
-    base_name = "small"
-    train_files = 4
-
-    def __init__(self, **sizes: int):
-        super().__init__()
-        self.sizes = {"train": 10, "eval": 5, "test": 3, **sizes}
-
-    @property
-    def dataset_splits(self):
-        return [
-            {"split": DatasetSplit.TRAIN, "shards": self.train_files},
-            {"split": DatasetSplit.EVAL, "shards": 2},
-            {"split": DatasetSplit.TEST, "shards": 1},
-        ]
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        for i in range(self.sizes[dataset_split]):
-            yield {"inputs": f"{i}", "targets": f"{i:x}é"}
-
-
-class Dealt(Small):
-    is_generate_per_split = False
-
-
-def generate(problem: Text2TextProblem, folder: pathlib.Path, **options) -> None:
-    generator.write_records(problem, str(folder), "", DatagenOptions(**options))
-
-
-def numbers(path: pathlib.Path) -> list[int]:
-    """The samples in a file, in order."""
-    decode = ByteTextEncoder().decode
-    return [int(decode(example["inputs"])) for example in records.read_examples([path])]
 
 
 @pytest.fixture
@@ -222,203 +178,6 @@ def test_the_sources_of_a_missing_file_are_fetched(data):
     generate_data(Fetching(), str(data), "")
     assert "eval" in fetched
     assert "test" not in fetched
-
-
-class Stopping(Small):
-    """Stops after a number of samples of a split."""
-
-    stop = 120
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        samples = super().generate_samples(data_dir, tmp_dir, dataset_split)
-        yield from itertools.islice(samples, self.stop)
-        raise DataError("the next line is bad")
-
-
-@pytest.fixture
-def encoded(monkeypatch) -> list[int]:
-    """The number of the first sample of each encoded chunk."""
-    firsts = []
-
-    def encode(self, chunk, shards, original=chunks.ExampleEncoder.encode_chunk):
-        firsts.append(chunk.first)
-        return original(self, chunk, shards)
-
-    monkeypatch.setattr(chunks.ExampleEncoder, "encode_chunk", encode)
-    return firsts
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, caplog):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
-    del encoded[:]
-    with pytest.raises(DataError, match="the next line is bad"):
-        generate(Stopping(train=200), data, num_workers=1)
-    assert leftovers(data) == []
-    caplog.set_level(logging.INFO)
-    generate(Small(train=200), data, num_workers=1)
-    assert encoded == [0, 50, 100, 150, 0, 0]
-    assert "small train: found 2 finished chunks of 50 samples" in caplog.messages
-    assert digests(data) == digests(tmp_path / "undisturbed")
-
-
-def torn(contents: bytes) -> Iterator[bytes]:
-    """Yields what a crash of the machine may leave of a file: truncated or missing blocks."""
-    size = len(contents)
-    for end in range(size):
-        yield contents[:end]
-    for start, length in itertools.product(range(size), (1, 16, size)):
-        hole = bytes(len(contents[start : start + length]))
-        yield contents[:start] + hole + contents[start + length :]
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_torn_chunks_are_encoded_again(data, tmp_path, encoded):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
-    with pytest.raises(DataError, match="the next line is bad"):
-        generate(Stopping(train=200), data, num_workers=1)
-    _, second = sorted(data.glob("small-train-chunks.incomplete/0*"))
-    second.write_bytes(second.read_bytes()[:-1])
-    del encoded[:]
-    generate(Small(train=200), data, num_workers=1)
-    assert encoded == [50, 100, 150, 0, 0]
-    assert digests(data) == digests(tmp_path / "undisturbed")
-
-
-def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
-    encoder = ByteTextEncoder()
-    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
-    folder = chunks.ChunkFolder(examples, tmp_path, shards=1)
-    made = folder.write_chunk(chunks.Chunk(0, ["a"], ["b"]))
-    path = tmp_path / made.name
-    path.write_bytes(path.read_bytes()[:-6] + bytes(6))
-    for seed in (None, "1"):
-        shard = chunks.Shard(0, tmp_path / "shard", made.sizes[0], [made.name], seed)
-        with pytest.raises(DataError, match=f"{made.name} is damaged; run the command again"):
-            folder.write_shard(shard)
-        assert not shard.path.exists()
-
-
-def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
-    encoder = ByteTextEncoder()
-    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
-    folder = chunks.ChunkFolder(examples, tmp_path, shards=3)
-    chunk = chunks.Chunk(0, ["a", "b", "c", "d"], ["e", "f", "g", "h"])
-    made = folder.write_chunk(chunk)
-    path = tmp_path / made.name
-    whole = path.read_bytes()
-    assert folder.write_chunk(chunk) == dataclasses.replace(made, is_new=False)
-    for contents in torn(whole):
-        path.write_bytes(contents)
-        assert folder.write_chunk(chunk).is_new or contents == whole
-        assert path.read_bytes() == whole
-
-
-class Louder(ByteTextEncoder):
-    def pack_lines(self, lines):
-        return super().pack_lines([f"{line}!" for line in lines])
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("change", ["text", "files", "chunk", "encoder"])
-def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change):
-    with pytest.raises(DataError):
-        generate(Stopping(train=200), data, num_workers=1)
-    if change == "chunk":
-        monkeypatch.setattr(generator, "_CHUNK", 40)
-    else:
-        encoders = {"inputs": Louder(), "targets": ByteTextEncoder()}
-        changed = {
-            "text": ("inputs_prefix", "1"),
-            "files": ("train_files", 3),
-            "encoder": ("feature_encoders", lambda self, data_dir: encoders),
-        }[change]
-        monkeypatch.setattr(Small, *changed)
-    problem = Small(train=200)
-    del encoded[:]
-    generate(problem, data, num_workers=1)
-    assert encoded[:3] == [0, generator._CHUNK, 2 * generator._CHUNK]
-    generate(problem, tmp_path / "undisturbed", num_workers=1)
-    assert digests(data) == digests(tmp_path / "undisturbed")
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
-    with monkeypatch.context() as stopping:
-        write = chunks.ChunkFolder.write_shard
-
-        def write_two(self, shard):
-            if shard.index == 2:
-                raise OSError("stopped")
-            write(self, shard)
-
-        stopping.setattr(chunks.ChunkFolder, "write_shard", write_two)
-        with pytest.raises(OSError, match="stopped"):
-            generate(Small(train=200), data, num_workers=1)
-    made = {path.name: path.stat().st_mtime_ns for path in data.glob("small-train-*-of-*")}
-    assert sorted(made) == ["small-train-00000-of-00004", "small-train-00001-of-00004"]
-    del encoded[:]
-    generate(Small(train=200), data, num_workers=1)
-    assert encoded == [0, 0]  # dev and test
-    assert {name: (data / name).stat().st_mtime_ns for name in made} == made
-    assert digests(data) == digests(tmp_path / "undisturbed")
-
-
-class Ported(Small):
-    """Does not declare which files it reads."""
-
-    text = "a"
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        for sample in super().generate_samples(data_dir, tmp_dir, dataset_split):
-            yield sample | {"targets": self.text}
-
-
-class PortedDealt(Ported):
-    is_generate_per_split = False
-
-
-@pytest.mark.parametrize(
-    ("cls", "to_delete"),
-    [(Ported, r"small-train-\*"), (PortedDealt, r"small-train-\*, small-dev-\*, small-test-\*")],
-)
-def test_files_are_not_completed_from_other_samples(data, monkeypatch, cls, to_delete):
-    generate_data(cls(), str(data), "", DatagenOptions())
-    made = digests(data)
-    (data / "small-train-00002-of-00004").unlink()
-    with monkeypatch.context() as changing:
-        changing.setattr(Ported, "text", "b")
-        with pytest.raises(UserError, match=f"other samples than .* delete {to_delete} there"):
-            generate_data(cls(), str(data), "", DatagenOptions())
-    assert not (data / "small-train-00002-of-00004").exists()
-    generate_data(cls(), str(data), "", DatagenOptions())
-    assert digests(data) == made
-
-
-def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
-    generate_data(Ported(), str(data), "", DatagenOptions())
-    path = data / "small.fingerprint.json"
-    entries = json.loads(path.read_text())
-    for entry in entries.values():
-        del entry["samples"]
-    path.write_text(json.dumps(entries))
-    (data / "small-dev-00000-of-00002").unlink()
-    with pytest.raises(UserError, match="a part of small eval generated from other samples"):
-        generate_data(Ported(), str(data), "", DatagenOptions())
-
-
-def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch):
-    with monkeypatch.context() as stopping:
-        stopping.delattr(chunks.ChunkFolder, "write_shard")
-        with pytest.raises(AttributeError, match="write_shard"):
-            generate_data(Ported(), str(data), "", DatagenOptions())
-    assert list(data.glob("small-train-chunks.incomplete/0*")) != []
-    monkeypatch.setattr(Ported, "text", "b")
-    generate_data(Ported(), str(data), "", DatagenOptions())
-    (tmp_path / "undisturbed").mkdir()
-    generate_data(Ported(), str(tmp_path / "undisturbed"), "", DatagenOptions())
-    assert digests(data) == digests(tmp_path / "undisturbed")
 
 
 class Drawing(Small):

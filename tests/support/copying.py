@@ -1,4 +1,4 @@
-"""A model that copies its source, and a decoder of bytes around it."""
+"""A model that repeats its source, and problems of bytes for it."""
 
 import tensorflow as tf
 
@@ -11,6 +11,22 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import EOS_ID, ByteTextEncoder, VocabType
 
 BYTES = {"inputs": ByteTextEncoder(), "targets": ByteTextEncoder()}
+
+
+# What a line may hold; each gives one line.
+HOSTILE = [
+    "plain",
+    "",
+    "  spaces around  ",
+    "\t",
+    "next\u0085line",
+    "line\u2028separator",
+    "form\x0cfeed \x00 and NUL",
+    "carriage\rreturn",
+    "日本語 😀",
+    "x",
+    "\u2028",
+]
 
 
 @registry.register_model("decoder_test_copy")
@@ -61,6 +77,11 @@ class BytesAlone(Text2SelfProblem):
 
 
 def copier(**changes) -> Decoder:
-    """Returns a decoder with a copying model, which reads 40 subwords."""
+    """Returns a decoder of the copying model."""
     model = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
     return Decoder(model, Bytes(), BYTES, DecodeHParams(**changes))
+
+
+def one_line(text: str) -> str:
+    """Returns a text as decoding writes it to a line."""
+    return text.strip().translate(str.maketrans("\n\r\t", "   "))

@@ -2,27 +2,18 @@
 
 import pytest
 
+from support.copying import BytesAlone
 from support.small_runs import make_run
-from t2t_lite import registry
 from t2t_lite.data import records
-from t2t_lite.data.text_problems import Text2SelfProblem, VocabType
 from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.training import checkpoint_evaluation, devices
 
 
-@registry.register_problem("checkpoint_scores_test_bytes")
-class BytesAlone(Text2SelfProblem):
-    vocab_type = VocabType.CHARACTER
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        raise NotImplementedError
-
-
 def run_of(folder, texts) -> str:
     """Returns a checkpoint's name in the folder of a run without weights."""
     sizes = {"num_hidden_layers": 1, "hidden_size": 8}
-    run = make_run(folder, "checkpoint_scores_test_bytes", data_dir=folder, **sizes)
+    run = make_run(folder, BytesAlone().name, data_dir=folder, **sizes)
     encode = run.encoders["targets"].encode
     (path, *_) = run.problem.filepaths(str(folder), "eval")
     records.write_examples(path, [{"targets": [*encode(text), 1]} for text in texts])
