@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support import small_runs
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.layers.base import without_initial_values
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import run_folder
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
 FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1, "data_dir": ""}
@@ -17,18 +18,14 @@ MODELS = [("transformer", "transformer_test"), ("lstm_seq2seq_attention", "lstm_
 
 
 def make_run(folder, model="transformer", hparams_set="transformer_test", overrides=SMALL):
-    flags = FLAGS | {"output_dir": str(folder), "model": model, "hparams_set": hparams_set}
-    hparams = registry.hparams(hparams_set).override(overrides).freeze()
-    return run_folder.create_run(flags, hparams, str(folder))
+    names = {"model": model, "hparams_set": hparams_set}
+    return small_runs.make_run(folder, **names, overrides=overrides)
 
 
 def saved_checkpoint(run, step=7) -> keras.Model:
     """Saves a freshly initialised model as the trainer does; returns it."""
     model = run.build_model()
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(step, dtype=tf.int64))
-    tf.train.CheckpointManager(
-        checkpoint, str(run.folder), 1, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
-    ).save(step)
+    small_runs.save_weights(run.folder, model, step)
     return model
 
 

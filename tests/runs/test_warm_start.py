@@ -17,13 +17,12 @@ from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.text.text_encoder import ByteTextEncoder, ClassLabelEncoder, TokenTextEncoder
 
-FLAGS = {"random_seed": 1, "parts": 1, "problem": "algorithmic_reverse_decimal40"}
 HPARAMS = "num_hidden_layers=1,hidden_size=8"
 
 
 def make_run(folder, model="transformer", hparams_set="transformer_test", hparams=HPARAMS):
     """A run folder with one checkpoint of random weights."""
-    run = small_runs.make_run(folder, model=model, hparams_set=hparams_set, **hparams)
+    run = small_runs.make_run(folder, model=model, hparams_set=hparams_set, overrides=hparams)
     trained = run.build_model()
     for variable in trained.trainable_variables:
         variable.assign(tf.random.normal(variable.shape))

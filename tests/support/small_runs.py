@@ -68,14 +68,15 @@ def make_run(
     model: str = "transformer",
     hparams_set: str = "transformer_test",
     data_dir: pathlib.Path | None = None,
+    overrides: str = "",
     **hparams: Any,
 ) -> run_folder.RunFolder:
-    """Makes a run folder that has no checkpoint yet."""
+    """Makes a run folder that has no checkpoint yet; hparams are changed by text or by name."""
     flags = {"output_dir": str(folder), "problem": problem, "model": model}
     flags |= {"hparams_set": hparams_set, "random_seed": 1, "parts": 1}
     if data_dir is not None:
         flags["data_dir"] = str(data_dir)
-    resolved = registry.hparams(hparams_set).copy(**hparams).freeze()
+    resolved = registry.hparams(hparams_set).override(overrides).copy(**hparams).freeze()
     return run_folder.create_run(flags, resolved, str(data_dir or folder))
 
 

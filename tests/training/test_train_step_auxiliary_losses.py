@@ -77,9 +77,9 @@ class Balanced(Transformer):
             self.source_balance, self.target_balance = Balance(0.5), Balance(0.7)
 
     def hidden(self, features, training=False):
-        encoded, padding = self.encode(features["inputs"], training)
-        self.source_balance(encoded, features["inputs"], training=training)
-        hidden = self.decode(features["targets"], encoded, padding, training)
+        memory = self.encode(features["inputs"], training)
+        self.source_balance(memory[0], features["inputs"], training=training)
+        hidden = self.decoder(features["targets"], memory, training=training)
         self.target_balance(hidden, features["targets"], training=training)
         return hidden
 
