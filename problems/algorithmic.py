@@ -8,7 +8,6 @@ import functools
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, three_splits
@@ -53,6 +52,12 @@ class NumberTextEncoder(TextEncoder):
 class AlgorithmicProblem(Text2TextProblem):
     """Maps random symbols to the result of `solve`; a problem's samples are always the same."""
 
+    train_length = 40  # greatest length of training inputs; lengths are drawn from 1 to this
+    train_size = 100_000  # number of training samples
+    dev_size = 10_000  # number of samples in each of the evaluation and test splits
+    dataset_splits = three_splits(10)  # T2T's numbers of files, and a test split
+    space_ids = 10, 11  # T2T's two kinds of digits, `DIGIT_0` and `DIGIT_1`
+
     @property
     @abc.abstractmethod
     def num_symbols(self) -> int:
@@ -67,29 +72,9 @@ class AlgorithmicProblem(Text2TextProblem):
         return draw.choices(range(self.num_symbols), k=draw.randint(1, max_length))
 
     @property
-    def train_length(self) -> int:
-        """Greatest length of training inputs; lengths are drawn from 1 to this."""
-        return 40
-
-    @property
     def dev_length(self) -> int:
         """Greatest length of evaluation and test inputs; lengths are drawn from 1 to this."""
         return 400
-
-    @property
-    def train_size(self) -> int:
-        """Number of training samples."""
-        return 100_000
-
-    @property
-    def dev_size(self) -> int:
-        """Number of samples in each of the evaluation and test splits."""
-        return 10_000
-
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """T2T's numbers of files, and a test split."""
-        return three_splits(10)
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterator[Sample]:
         """Yields the samples of a split; each split has its own random numbers."""
@@ -102,11 +87,6 @@ class AlgorithmicProblem(Text2TextProblem):
                 "inputs": " ".join(map(str, symbols)),
                 "targets": " ".join(map(str, self.solve(symbols))),
             }
-
-    @property
-    def space_ids(self) -> tuple[int, int]:
-        """T2T's two kinds of digits, `DIGIT_0` and `DIGIT_1`."""
-        return 10, 11
 
     def vocab_files(self) -> list[str]:
         """Returns none: the vocabulary follows from `num_symbols`."""
@@ -121,10 +101,7 @@ class AlgorithmicProblem(Text2TextProblem):
 class AlgorithmicIdentityBinary40(AlgorithmicProblem):
     """Copying zeros and ones."""
 
-    @property
-    def num_symbols(self) -> int:
-        """Two."""
-        return 2
+    num_symbols = 2
 
     def solve(self, symbols: list[int]) -> list[int]:
         """Returns the inputs."""
@@ -135,25 +112,15 @@ class AlgorithmicIdentityBinary40(AlgorithmicProblem):
 class AlgorithmicIdentityDecimal40(AlgorithmicIdentityBinary40):
     """Copying decimal digits."""
 
-    @property
-    def num_symbols(self) -> int:
-        """Ten."""
-        return 10
+    num_symbols = 10
 
 
 @registry.register_problem
 class AlgorithmicReverseBinary40(AlgorithmicProblem):
     """Reversing zeros and ones."""
 
-    @property
-    def can_split_sources(self) -> bool:
-        """No: reversing a sequence also reverses the order of its pieces."""
-        return False
-
-    @property
-    def num_symbols(self) -> int:
-        """Two."""
-        return 2
+    can_split_sources = False  # reversing a sequence also reverses the order of its pieces
+    num_symbols = 2
 
     def solve(self, symbols: list[int]) -> list[int]:
         """Returns the inputs from last to first."""
@@ -164,10 +131,7 @@ class AlgorithmicReverseBinary40(AlgorithmicProblem):
 class AlgorithmicReverseDecimal40(AlgorithmicReverseBinary40):
     """Reversing decimal digits."""
 
-    @property
-    def num_symbols(self) -> int:
-        """Ten."""
-        return 10
+    num_symbols = 10
 
 
 @registry.register_problem
@@ -175,16 +139,8 @@ class AlgorithmicShiftDecimal40(AlgorithmicProblem):
     """Replacing each of ten symbols by another symbol of its own."""
 
     shift = 10
-
-    @property
-    def num_symbols(self) -> int:
-        """Ten that are read, and ten that are written."""
-        return 20
-
-    @property
-    def dev_length(self) -> int:
-        """Greatest length of evaluation and test inputs: twice that of training."""
-        return 80
+    num_symbols = 20  # ten that are read, and ten that are written
+    dev_length = 80  # greatest length of evaluation and test inputs: twice that of training
 
     def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
         """Returns symbols of the lower half."""
@@ -199,20 +155,13 @@ class AlgorithmicShiftDecimal40(AlgorithmicProblem):
 class AlgorithmicSortProblem(AlgorithmicProblem):
     """Sorting up to 10 numbers in training, and up to 20 in evaluation."""
 
-    @property
-    def can_split_sources(self) -> bool:
-        """No: pieces would be sorted by themselves."""
-        return False
+    can_split_sources = False  # pieces would be sorted by themselves
+    train_length = 10
 
     @property
     def num_symbols(self) -> int:
         """As many as the longest input has."""
         return max(self.train_length, self.dev_length)
-
-    @property
-    def train_length(self) -> int:
-        """Greatest length of training inputs."""
-        return 10
 
     @property
     def dev_length(self) -> int:
@@ -229,21 +178,9 @@ class AlgorithmicReverseNlplike8k(AlgorithmicReverseBinary40):
     """Reversing sequences with lengths and frequencies like those of words in sentences."""
 
     zipf_exponent = 1.3  # the frequency of the n-th symbol is in proportion to n^-zipf_exponent
-
-    @property
-    def num_symbols(self) -> int:
-        """8,000."""
-        return 8_000
-
-    @property
-    def train_length(self) -> int:
-        """Twice the mean length of the inputs, which are normally distributed."""
-        return 70
-
-    @property
-    def dev_length(self) -> int:
-        """As in training."""
-        return 70
+    num_symbols = 8_000
+    train_length = 70  # twice the mean length of the inputs, which are normally distributed
+    dev_length = 70  # as in training
 
     def draw_inputs(self, draw: random.Random, max_length: int) -> list[int]:
         """Returns symbols by Zipf's law; the deviation of the length is a tenth of `max_length`."""
@@ -261,11 +198,7 @@ class AlgorithmicReverseNlplike32k(AlgorithmicReverseNlplike8k):
     """The same with 32,000 symbols, of which rare ones occur more often."""
 
     zipf_exponent = 1.05
-
-    @property
-    def num_symbols(self) -> int:
-        """32,000."""
-        return 32_000
+    num_symbols = 32_000
 
 
 class ArithmeticProblem(AlgorithmicProblem):
@@ -275,10 +208,7 @@ class ArithmeticProblem(AlgorithmicProblem):
     without the separator.
     """
 
-    @property
-    def can_split_sources(self) -> bool:
-        """No: the result follows from both numbers."""
-        return False
+    can_split_sources = False  # the result follows from both numbers
 
     @property
     @abc.abstractmethod
@@ -319,10 +249,7 @@ class ArithmeticProblem(AlgorithmicProblem):
 class AlgorithmicAdditionBinary40(ArithmeticProblem):
     """Adding binary numbers."""
 
-    @property
-    def base(self) -> int:
-        """Two."""
-        return 2
+    base = 2
 
     def calculate(self, one: int, other: int) -> int:
         """Returns the sum."""
@@ -333,20 +260,14 @@ class AlgorithmicAdditionBinary40(ArithmeticProblem):
 class AlgorithmicAdditionDecimal40(AlgorithmicAdditionBinary40):
     """Adding decimal numbers."""
 
-    @property
-    def base(self) -> int:
-        """Ten."""
-        return 10
+    base = 10
 
 
 @registry.register_problem
 class AlgorithmicMultiplicationBinary40(ArithmeticProblem):
     """Multiplying binary numbers."""
 
-    @property
-    def base(self) -> int:
-        """Two."""
-        return 2
+    base = 2
 
     def calculate(self, one: int, other: int) -> int:
         """Returns the product."""
@@ -357,7 +278,4 @@ class AlgorithmicMultiplicationBinary40(ArithmeticProblem):
 class AlgorithmicMultiplicationDecimal40(AlgorithmicMultiplicationBinary40):
     """Multiplying decimal numbers."""
 
-    @property
-    def base(self) -> int:
-        """Ten."""
-        return 10
+    base = 10

@@ -109,15 +109,8 @@ class SummarizeCnnDailymail32k(ListedCorpora):
     list of addresses.
     """
 
-    @property
-    def metrics(self) -> Sequence[str]:
-        """ROUGE."""
-        return "rouge_1", "rouge_2", "rouge_l"
-
-    @property
-    def can_split_sources(self) -> bool:
-        """No: a summary is of the whole article."""
-        return False
+    metrics = "rouge_1", "rouge_2", "rouge_l"
+    can_split_sources = False  # a summary is of the whole article
 
     @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:

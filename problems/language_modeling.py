@@ -7,7 +7,7 @@ there, under their upstream names; where a host is gone, put them there by hand.
 import pathlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.corpora import archives
@@ -30,10 +30,7 @@ class Text2selfTmpdir(Text2textTmpdir):
     empty lines are dropped. A subword vocabulary, 100 training files.
     """
 
-    @property
-    def has_inputs(self) -> bool:
-        """No."""
-        return False
+    has_inputs = False
 
     def fetch_sources(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the file of a split."""
@@ -81,21 +78,9 @@ class _WordProblem(_ArchiveProblem):
 
     members: ClassVar[Mapping[str, str]]  # by split
     most_words: ClassVar[int | None] = None  # in the vocabulary; None: all
-
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """T2T's 10 files for training, and one for each other split."""
-        return three_splits(10)
-
-    @property
-    def vocab_type(self) -> str:
-        """Tokens separated by white space."""
-        return VocabType.TOKEN
-
-    @property
-    def oov_token(self) -> str:
-        """The word that stands for rare ones in these texts."""
-        return "<unk>"
+    dataset_splits = three_splits(10)  # T2T's 10 files for training, and one for each other split
+    vocab_type = VocabType.TOKEN  # tokens separated by white space
+    oov_token = "<unk>"  # the word that stands for rare ones in these texts
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
         """Returns the archive, if it is there."""
@@ -128,11 +113,7 @@ class LanguagemodelPtb10k(_WordProblem):
         DatasetSplit.TEST: "simple-examples/data/ptb.test.txt",
     }
     most_words = 10_000
-
-    @property
-    def vocab_filename(self) -> str:
-        """T2T's name."""
-        return "vocab.lmptb.10000"
+    vocab_filename = "vocab.lmptb.10000"  # T2T's name
 
 
 @registry.register_problem
@@ -167,10 +148,7 @@ class LanguagemodelLm1b32k(_ArchiveProblem):
         DatasetSplit.EVAL: "news.en.heldout-00000-of-00050",
     }
 
-    @property
-    def max_samples_for_vocab(self) -> int:
-        """T2T's number."""
-        return 63_000
+    max_samples_for_vocab = 63_000  # T2T's number
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the archive and the list of words, if they are there."""

@@ -146,21 +146,11 @@ class _LocaleProblem(text_problems.TranslateProblem):
 
     language: ClassVar[str]
     edition: ClassVar[int] = 1
-
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """30,000 sentences for training, 1,000 for evaluation and 1,000 for testing."""
-        return three_splits(10)
-
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE, which preserves CLDR's no-break spaces."""
-        return text_problems.VocabType.SENTENCEPIECE_BPE
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """Enough to make most words of the frames and most names one subword."""
-        return 2_000
+    # 30,000 sentences for training, 1,000 for evaluation and 1,000 for testing.
+    dataset_splits = three_splits(10)
+    # Preserves CLDR's no-break spaces.
+    vocab_type = text_problems.VocabType.SENTENCEPIECE_BPE
+    approx_vocab_size = 2_000  # enough to make most words of the frames and most names one subword
 
     def generate_samples(
         self, data_dir: str, tmp_dir: str, dataset_split: str
@@ -189,11 +179,7 @@ class TranslateEndeLocale2(TranslateEndeLocale):
     """Generated sentences, English to German: more frames, and two clauses or sentences in one."""
 
     edition = 2
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """As for the first edition, with more words."""
-        return 3_000
+    approx_vocab_size = 3_000  # as for the first edition, with more words
 
 
 @registry.register_problem
@@ -201,8 +187,4 @@ class TranslateEnfrLocale2(TranslateEnfrLocale):
     """Generated sentences, English to French: more frames, and two clauses or sentences in one."""
 
     edition = 2
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """As for the first edition, with more words."""
-        return 3_000
+    approx_vocab_size = 3_000  # as for the first edition, with more words

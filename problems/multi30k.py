@@ -2,7 +2,7 @@
 
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.corpora import corpora
@@ -42,20 +42,9 @@ class TranslateMulti30k(TranslateProblem):
 
     targets_language: ClassVar[str]
 
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE, one vocabulary for both languages."""
-        return VocabType.SENTENCEPIECE_BPE
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size that suits 29,000 short pairs."""
-        return 10_000
-
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """`train`, `val` and `test_2016_flickr`."""
-        return three_splits(10)
+    vocab_type = VocabType.SENTENCEPIECE_BPE  # one for both languages
+    approx_vocab_size = 10_000  # a size that suits 29,000 short pairs
+    dataset_splits = three_splits(10)  # `train`, `val` and `test_2016_flickr`
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the existing files of both languages."""

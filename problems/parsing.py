@@ -125,10 +125,7 @@ class WsjParsing(ParsingProblem):
         DatasetSplit.EVAL: "wsjEval.trees",
     }
 
-    @property
-    def max_samples_for_vocab(self) -> int:
-        """T2T's number of pairs."""
-        return 1000
+    max_samples_for_vocab = 1000  # T2T's number of pairs
 
     def normalise(self, tree: Tree) -> Tree:
         """Returns the tree, unchanged except for the outermost label, which is not learned."""
@@ -156,10 +153,7 @@ class WsjParsing(ParsingProblem):
 class TreebankProblem(ParsingProblem):
     """Normalised trees with two vocabularies: SentencePiece BPE for words, and whole symbols."""
 
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE, for the words only."""
-        return VocabType.SENTENCEPIECE_BPE
+    vocab_type = VocabType.SENTENCEPIECE_BPE  # of the words
 
     @property
     def symbols_filename(self) -> str:

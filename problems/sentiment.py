@@ -37,10 +37,7 @@ class SentimentIMDB(Text2ClassProblem):
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """T2T's size."""
-        return 2**13
+    approx_vocab_size = 2**13  # T2T's size
 
     @property
     def num_classes(self) -> int:
@@ -83,7 +80,4 @@ class SentimentIMDB(Text2ClassProblem):
 class SentimentIMDBCharacters(SentimentIMDB):
     """The same in bytes."""
 
-    @property
-    def vocab_type(self) -> str:
-        """UTF-8 bytes."""
-        return VocabType.CHARACTER
+    vocab_type = VocabType.CHARACTER

@@ -64,15 +64,8 @@ class Text2textTmpdir(Text2TextProblem):
 class Text2textTmpdirBpe(Text2textTmpdir):
     """The same with a SentencePiece BPE vocabulary, recommended for new work."""
 
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE."""
-        return VocabType.SENTENCEPIECE_BPE
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size for tens to hundreds of thousands of pairs."""
-        return 8_000
+    vocab_type = VocabType.SENTENCEPIECE_BPE
+    approx_vocab_size = 8_000  # a size for tens to hundreds of thousands of pairs
 
 
 @registry.register_problem
@@ -82,15 +75,8 @@ class Text2textTmpdirTokens(Text2textTmpdir):
     The list has one token per line; padding, EOS and `<UNK>` for unlisted words are added.
     """
 
-    @property
-    def vocab_type(self) -> str:
-        """Tokens separated by white space."""
-        return VocabType.TOKEN
-
-    @property
-    def oov_token(self) -> str:
-        """T2T's token for unlisted words."""
-        return "<UNK>"
+    vocab_type = VocabType.TOKEN  # tokens separated by white space
+    oov_token = "<UNK>"  # T2T's token for unlisted words
 
     def vocab_source_files(self, tmp_dir: str) -> Sequence[pathlib.Path]:
         """Returns the list of tokens, if it exists."""

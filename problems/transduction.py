@@ -8,8 +8,8 @@ training samples. Its text is `sym_7 sym_3 ...`.
 import abc
 import pathlib
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.data.problem import DatasetSplit, three_splits
@@ -40,20 +40,14 @@ class TransductionProblem(Text2TextProblem):
     def transduce(self, symbols: list[str]) -> list[str]:
         """Returns the targets of these inputs."""
 
-    @property
-    def vocab_type(self) -> str:
-        """Tokens: the symbols."""
-        return VocabType.TOKEN
+    vocab_type = VocabType.TOKEN
 
     @property
     def symbols(self) -> list[str]:
         """All symbols."""
         return [f"sym_{number}" for number in range(1, self.num_symbols + 1)]
 
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """T2T's numbers of files, and a test split."""
-        return three_splits(100)
+    dataset_splits = three_splits(100)  # T2T's numbers of files, and a test split
 
     def draw_length(self, draw: random.Random, least: int, greatest: int) -> int:
         """Returns the length of a sequence, drawn evenly."""

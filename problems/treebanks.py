@@ -40,11 +40,7 @@ class WsjTreebankProblem(TreebankProblem):
     file_numbers: ClassVar[Mapping[str, range]]
     # The files to put into --tmp_dir, for messages.
     origin: ClassVar[str] = "the Penn Treebank's folder combined/ (parsed/mrg/ in Treebank-3)"
-
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """Training, development and test."""
-        return three_splits(10)
+    dataset_splits = three_splits(10)  # training, development and test
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the files of the split."""
@@ -97,10 +93,7 @@ class ParsingWsj16k(WsjTreebankProblem):
         DatasetSplit.TEST: range(2300, 2400),
     }
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's 16K."""
-        return 2**14
+    approx_vocab_size = 2**14  # the paper's 16K
 
 
 @registry.register_problem("parsing_wsj_semi_32k")
@@ -118,11 +111,7 @@ class ParsingWsjSemi32k(ParsingWsj16k):
     """
 
     vocab_characters: ClassVar[int] = 100_000_000
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's 32K."""
-        return 2**15
+    approx_vocab_size = 2**15  # the paper's 32K
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields the words of the sample described above."""
@@ -184,15 +173,8 @@ class ParsingTmpdir16k(TreebankProblem):
     small treebank yields fewer than 16K subwords.
     """
 
-    @property
-    def dataset_splits(self) -> Sequence[dict[str, Any]]:
-        """Training, development and test."""
-        return three_splits(10)
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's 16K."""
-        return 2**14
+    dataset_splits = three_splits(10)  # training, development and test
+    approx_vocab_size = 2**14  # the paper's 16K
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the one file, if it exists."""
@@ -214,10 +196,7 @@ class ParsingTmpdir32k(ParsingTmpdir16k):
     Put the output of other parsers into `train.trees`, too.
     """
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's 32K."""
-        return 2**15
+    approx_vocab_size = 2**15  # the paper's 32K
 
 
 @registry.register_problem
@@ -236,11 +215,7 @@ class ParsingTreebankSample(WsjTreebankProblem):
         DatasetSplit.TEST: range(150, 160),
     }
     origin: ClassVar[str] = f"NLTK's folder corpora/treebank, unpacked, or {_SAMPLE}"
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size for about 70,000 words."""
-        return 4000
+    approx_vocab_size = 4000  # a size for about 70,000 words
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the archive if it exists, else the files of the split."""
@@ -310,10 +285,7 @@ class ParsingCraft(TreebankProblem):
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size for about 490,000 words with many names of genes."""
-        return 8000
+    approx_vocab_size = 8000  # a size for about 490,000 words with many names of genes
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the archive of the split, if it exists."""
@@ -337,10 +309,7 @@ class ParsingCraft(TreebankProblem):
 class ParsingTreebankSampleCraft(ParsingTreebankSample):
     """`ParsingTreebankSample` plus CRAFT's training trees; needs the files and licences of both."""
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """A size that splits the sample's words no more than without CRAFT's."""
-        return 16000
+    approx_vocab_size = 16000  # a size that splits the sample's words no more than without CRAFT's
 
     def source_files(self, tmp_dir: str, dataset_split: str) -> Sequence[pathlib.Path]:
         """Returns the sample's files and, for training, CRAFT's."""

@@ -123,11 +123,7 @@ class PaperWmtProblem(WmtProblem):
     """
 
     vocab_characters: ClassVar[int] = 100_000_000
-
-    @property
-    def vocab_type(self) -> str:
-        """SentencePiece BPE, one vocabulary for both languages."""
-        return VocabType.SENTENCEPIECE_BPE
+    vocab_type = VocabType.SENTENCEPIECE_BPE  # one for both languages
 
     def generate_text_for_vocab(self, data_dir: str, tmp_dir: str) -> Iterator[str]:
         """Yields both sides of the sample described above."""
@@ -173,10 +169,7 @@ class TranslateEndeWmt14Bpe37k(PaperWmtProblem):
         pair_corpus(NEWS_COMMENTARY_V9, "training/news-commentary-v9.de-en", "de"),
     )
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's "about 37000 tokens"."""
-        return 37_000
+    approx_vocab_size = 37_000  # the paper's "about 37000 tokens"
 
 
 @registry.register_problem
@@ -190,11 +183,7 @@ class TranslateEnfrWmt14Wpm32k(PaperWmtProblem):
 
     targets_language = "fr"
     training_corpora = _ENFR_WMT14
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """The paper's "32000 word-piece vocabulary"."""
-        return 32_000
+    approx_vocab_size = 32_000  # the paper's "32000 word-piece vocabulary"
 
 
 # ---- T2T's
@@ -218,20 +207,14 @@ class TranslateEndeWmt32k(T2TWmtProblem):
 class TranslateEndeWmt8k(TranslateEndeWmt32k):
     """The same with 2^13 subwords."""
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """2^13."""
-        return 2**13
+    approx_vocab_size = 2**13
 
 
 @registry.register_problem
 class TranslateEndeWmtCharacters(TranslateEndeWmt32k):
     """The same as UTF-8 bytes."""
 
-    @property
-    def vocab_type(self) -> str:
-        """Bytes."""
-        return VocabType.CHARACTER
+    vocab_type = VocabType.CHARACTER
 
 
 @registry.register_problem
@@ -246,20 +229,14 @@ class TranslateEnfrWmt32k(T2TWmtProblem):
 class TranslateEnfrWmt8k(TranslateEnfrWmt32k):
     """The same with 2^13 subwords."""
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """2^13."""
-        return 2**13
+    approx_vocab_size = 2**13
 
 
 @registry.register_problem
 class TranslateEnfrWmtCharacters(TranslateEnfrWmt32k):
     """The same as UTF-8 bytes."""
 
-    @property
-    def vocab_type(self) -> str:
-        """Bytes."""
-        return VocabType.CHARACTER
+    vocab_type = VocabType.CHARACTER
 
 
 @registry.register_problem
@@ -280,17 +257,11 @@ class TranslateEnfrWmtSmall32k(T2TWmtProblem):
 class TranslateEnfrWmtSmall8k(TranslateEnfrWmtSmall32k):
     """The same with 2^13 subwords."""
 
-    @property
-    def approx_vocab_size(self) -> int:
-        """2^13."""
-        return 2**13
+    approx_vocab_size = 2**13
 
 
 @registry.register_problem
 class TranslateEnfrWmtSmallCharacters(TranslateEnfrWmtSmall32k):
     """The same as UTF-8 bytes."""
 
-    @property
-    def vocab_type(self) -> str:
-        """Bytes."""
-        return VocabType.CHARACTER
+    vocab_type = VocabType.CHARACTER

@@ -288,10 +288,7 @@ def _unexpected(name: str, number: int, sample: Any, expected: str) -> DataError
 class Text2SelfProblem(Text2TextProblem):
     """Language models: samples are `{"targets": text}`."""
 
-    @property
-    def has_inputs(self) -> bool:
-        """No."""
-        return False
+    has_inputs = False
 
 
 class Text2ClassProblem(Text2TextProblem):

@@ -107,25 +107,13 @@ class Problem:
 
     # ---- what a subclass may override
 
-    @property
-    def has_inputs(self) -> bool:
-        """Whether examples have inputs."""
-        return True
-
-    @property
-    def batch_size_means_tokens(self) -> bool:
-        """Whether the hparam batch_size counts subwords, as it always does here."""
-        return False
-
-    @property
-    def packed_length(self) -> int | None:
-        """Number of ids of packed examples, which are not available; None: not packed."""
-        return None
-
-    @property
-    def multiprocess_generate(self) -> bool:
-        """Whether `generate_data` is called once for each of `num_generate_tasks`."""
-        return False
+    has_inputs = True  # whether examples have inputs
+    # Whether the hparam batch_size counts subwords, as it always does here.
+    batch_size_means_tokens = False
+    # Number of ids of packed examples, which are not available; None: not packed.
+    packed_length: int | None = None
+    # Whether `generate_data` is called once for each of `num_generate_tasks`.
+    multiprocess_generate = False
 
     @property
     def num_generate_tasks(self) -> int:

@@ -255,22 +255,14 @@ class TransductionProblem(Text2TextProblem):
         vocab: the symbols.
     """
 
+    is_generate_per_split = False
+    vocab_type = VocabType.TOKEN
     # The registered problem with the same sizes.
     _t2t_lite_native: ClassVar[Any] = transduction.TransductionProblem
 
     def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
         super().__init__(was_reversed, was_copy)
         self.vocab = self.build_vocab()
-
-    @property
-    def is_generate_per_split(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def vocab_type(self) -> str:
-        """Tokens: the symbols."""
-        return VocabType.TOKEN
 
     @property
     def num_symbols(self) -> int:

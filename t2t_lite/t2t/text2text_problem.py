@@ -28,6 +28,22 @@ class Text2TextProblem(Problem):
 
     _t2t_lite_adapter: ClassVar[Any] = TextAdapter
 
+    # Whether `generate_samples` is called for each split; T2T has no default.
+    is_generate_per_split = True
+    batch_size_means_tokens = True  # whether the hparam batch_size counts subwords
+    packed_spacing = 0  # padding between packed examples, which are not available
+    already_shuffled = False  # files are shuffled anyway
+    inputs_prefix = ""  # text prepended to every source
+    targets_prefix = ""  # text prepended to every target
+    vocab_type = VocabType.SUBWORD
+    approx_vocab_size = 2**15  # approximate size of the vocabulary to build (SUBWORD)
+    # Upper bound, exclusive, on the characters of a subtoken (SUBWORD); None: no limit.
+    max_subtoken_length: int | None = 200
+    # Number of pairs the vocabulary is built from; None: all.
+    max_samples_for_vocab: int | None = None
+    oov_token: str | None = None  # the token that replaces unknown tokens (TOKEN)
+    use_vocab_from_other_problem: Any = None  # another problem whose vocabulary this problem uses
+
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the samples of a split; `generate_encoded_samples` may do it instead.
 
@@ -37,32 +53,12 @@ class Text2TextProblem(Problem):
         raise needs_samples(self, "generate_samples(data_dir, tmp_dir, dataset_split)")
 
     @property
-    def is_generate_per_split(self) -> bool:
-        """Whether `generate_samples` is called for each split; T2T has no default."""
-        return True
-
-    @property
     def dataset_splits(self) -> Sequence[dict[str, Any]]:
         """The splits and the number of files of each."""
         return [
             {"split": DatasetSplit.TRAIN, "shards": 100},
             {"split": DatasetSplit.EVAL, "shards": 1},
         ]
-
-    @property
-    def batch_size_means_tokens(self) -> bool:
-        """Whether the hparam batch_size counts subwords."""
-        return True
-
-    @property
-    def packed_spacing(self) -> int:
-        """Padding between packed examples, which are not available."""
-        return 0
-
-    @property
-    def already_shuffled(self) -> bool:
-        """Whether samples come in random order; files are shuffled anyway."""
-        return False
 
     def _pack_fn(self) -> None:
         """Returns what packs examples: nothing."""
@@ -73,16 +69,6 @@ class Text2TextProblem(Problem):
         """Returns the samples, which are not packed."""
         self._pack_fn()
         return generator
-
-    @property
-    def inputs_prefix(self) -> str:
-        """Text prepended to every source."""
-        return ""
-
-    @property
-    def targets_prefix(self) -> str:
-        """Text prepended to every target."""
-        return ""
 
     def generate_data(self, data_dir: str, tmp_dir: str, task_id: Any = -1) -> None:
         """Generates the missing vocabulary and files."""
@@ -102,39 +88,9 @@ class Text2TextProblem(Problem):
     # ---- vocabulary
 
     @property
-    def vocab_type(self) -> str:
-        """A `VocabType`."""
-        return VocabType.SUBWORD
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """Approximate size of the vocabulary to build (SUBWORD)."""
-        return 2**15
-
-    @property
     def additional_reserved_tokens(self) -> Sequence[str]:
         """Tokens that get the ids after EOS (SUBWORD)."""
         return []
-
-    @property
-    def max_subtoken_length(self) -> int | None:
-        """Upper bound, exclusive, on the characters of a subtoken (SUBWORD); None: no limit."""
-        return 200
-
-    @property
-    def max_samples_for_vocab(self) -> int | None:
-        """Number of pairs the vocabulary is built from; None: all."""
-        return None
-
-    @property
-    def oov_token(self) -> str | None:
-        """The token that replaces unknown tokens (TOKEN)."""
-        return None
-
-    @property
-    def use_vocab_from_other_problem(self) -> Any:
-        """Another problem whose vocabulary this problem uses."""
-        return None
 
     @property
     def vocab_filename(self) -> str:

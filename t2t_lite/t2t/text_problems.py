@@ -92,10 +92,7 @@ class Text2textTmpdirTokens(_Tmpdir):
 class Text2SelfProblem(Text2TextProblem):
     """Language models: samples are `{"targets": text}`."""
 
-    @property
-    def has_inputs(self) -> bool:
-        """No."""
-        return False
+    has_inputs = False
 
 
 class ChoppedTextProblem(Text2SelfProblem):
@@ -103,6 +100,12 @@ class ChoppedTextProblem(Text2SelfProblem):
 
     Whole files of text are encoded and cut every `sequence_length` ids; examples have no EOS.
     """
+
+    multiprocess_generate = True  # one call of `generate_data` for each file
+    # What to do with the ids after the last whole example: "pad" or "drop".
+    remainder_policy = "pad"
+    max_chars_for_vocab = 10**7  # characters that the vocabulary is built from
+    max_dev_chars = 10**7  # characters to evaluate on
 
     # ---- what a subclass provides
 
@@ -127,21 +130,6 @@ class ChoppedTextProblem(Text2SelfProblem):
             yield to_unicode_ignore_errors(file.read())
 
     @property
-    def remainder_policy(self) -> str:
-        """What to do with the ids after the last whole example: "pad" or "drop"."""
-        return "pad"
-
-    @property
-    def max_chars_for_vocab(self) -> int:
-        """Characters that the vocabulary is built from."""
-        return 10**7
-
-    @property
-    def max_dev_chars(self) -> int:
-        """Characters to evaluate on."""
-        return 10**7
-
-    @property
     def num_train_shards(self) -> int:
         """Number of training files to write; by default as in `dataset_splits`, or 100."""
         return self._shards(DatasetSplit.TRAIN, 100)
@@ -156,11 +144,6 @@ class ChoppedTextProblem(Text2SelfProblem):
         if type(self).dataset_splits is ChoppedTextProblem.dataset_splits:
             return default
         return next(own["shards"] for own in self.dataset_splits if own["split"] == split)
-
-    @property
-    def multiprocess_generate(self) -> bool:
-        """Yes: one call of `generate_data` for each file."""
-        return True
 
     def eval_metrics(self) -> Sequence[str]:
         """Returns T2T's names of metrics."""

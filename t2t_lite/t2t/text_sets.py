@@ -96,11 +96,7 @@ class WsjParsing(Text2TextProblem):
 
     TRAIN_FILES_TREE = parsing.WsjParsing.FILES[DatasetSplit.TRAIN]
     EVAL_FILES_TREE = parsing.WsjParsing.FILES[DatasetSplit.EVAL]
-
-    @property
-    def max_samples_for_vocab(self) -> int:
-        """Number of pairs the vocabulary is built from."""
-        return parsing.WsjParsing().max_samples_for_vocab
+    max_samples_for_vocab = parsing.WsjParsing.max_samples_for_vocab
 
     def generate_samples(self, data_dir: str, tmp_dir: str, dataset_split: str) -> Iterable[Sample]:
         """Yields the pairs of a split, as the registered problem does."""

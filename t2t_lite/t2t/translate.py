@@ -54,10 +54,8 @@ class TranslateProblem(Text2TextProblem):
 
     _t2t_lite_adapter: ClassVar[Any] = TranslateAdapter
 
-    @property
-    def datatypes_to_clean(self) -> Collection[str] | None:
-        """Kinds of training data, of "txt", "tsv" and "tmx", to clean by `clean_en_xx_pairs`."""
-        return None
+    # Kinds of training data, of "txt", "tsv" and "tmx", to clean by `clean_en_xx_pairs`.
+    datatypes_to_clean: Collection[str] | None = None
 
     @property
     def additional_training_datasets(self) -> Sequence[data_sets.Entry]:
