@@ -69,9 +69,9 @@ class ParsingProblem(Text2TextProblem):
         return "beam_size=21,alpha=0.3,extra_length=300"
 
     @property
-    def metric(self) -> str:
+    def metrics(self) -> Sequence[str]:
         """Bracketing F1 if outputs are trees, else BLEU."""
-        return "bracketing_f1" if self._writes_trees else super().metric
+        return ("bracketing_f1",) if self._writes_trees else super().metrics
 
     @property
     def can_split_sources(self) -> bool:

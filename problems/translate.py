@@ -125,9 +125,9 @@ class TranslateEnzhWmt8k(TwoVocabularies, T2TTranslateProblem):
     test_corpus = _sgm(TESTS_2017, "test/newstest2017-enzh-src.en", "test/newstest2017-enzh-ref.zh")
 
     @property
-    def metric(self) -> str:
+    def metrics(self) -> Sequence[str]:
         """BLEU of characters where the targets are Chinese."""
-        return "bleu_zh" if self.was_reversed == self.was_copy else "bleu"
+        return ("bleu_zh",) if self.was_reversed == self.was_copy else ("bleu",)
 
 
 @registry.register_problem

@@ -230,12 +230,7 @@ class Problem(abc.ABC):
 
         Evaluations compute all of them; the first one selects the best checkpoints.
         """
-        return (self.metric,)
-
-    @property
-    def metric(self) -> str:
-        """The only metric, for a problem that does not override `metrics`."""
-        return "bleu" if self.has_inputs else "perplexity"
+        return ("bleu",) if self.has_inputs else ("perplexity",)
 
     def source(self, line: str) -> str:
         """Converts a raw input line to the form used in training."""

@@ -322,9 +322,9 @@ class Text2ClassProblem(Text2TextProblem):
         return not (self.was_reversed or self.was_copy)
 
     @property
-    def metric(self) -> str:
+    def metrics(self) -> Sequence[str]:
         """The share of texts whose label is right."""
-        return "exact_match" if self.has_labels else super().metric
+        return ("exact_match",) if self.has_labels else super().metrics
 
     @property
     def decode_hparams(self) -> str:

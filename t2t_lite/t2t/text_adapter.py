@@ -163,7 +163,7 @@ class ClassAdapter(TextAdapter, text_problems.Text2ClassProblem):
         if not self.has_labels:
             return super().metrics
         named = (name for name in super().metrics if name not in ("bleu", "accuracy"))
-        return list(dict.fromkeys([self.metric, *named]))
+        return list(dict.fromkeys(["exact_match", *named]))
 
     def feature_encoders(self, data_dir: str) -> dict[str, Any]:
         """Returns the user's encoders, adapted; labels get the ids after padding and EOS."""

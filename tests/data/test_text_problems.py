@@ -91,4 +91,4 @@ def test_exchanged_and_copied_sides_of_a_classification(sides, has_labels, input
     assert kinds == {"inputs": inputs, "targets": targets}
     assert problem.has_labels is has_labels
     assert problem.can_split_sources is not has_labels
-    assert problem.metric == ("exact_match" if has_labels else "bleu")
+    assert problem.metrics == (("exact_match",) if has_labels else ("bleu",))

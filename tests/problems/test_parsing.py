@@ -115,7 +115,7 @@ def test_any_output_of_a_model_is_shown_as_a_tree_over_the_words(source, target)
 @pytest.mark.parametrize("name", ["wsj_parsing", "parsing_treebank_sample"])
 def test_right_symbols_are_shown_as_their_tree_without_repairs(name):
     problem = registry.problem(name)
-    assert problem.metric == "bracketing_f1"
+    assert problem.metrics == ("bracketing_f1",)
     assert problem.postprocess("a dog runs", SYMBOLS) == (TREE, 0)
     assert problem.postprocess("a dog runs", SYMBOLS.removesuffix(" /S")) == (TREE, 1)
 
@@ -123,7 +123,7 @@ def test_right_symbols_are_shown_as_their_tree_without_repairs(name):
 @pytest.mark.parametrize("form", ["_rev", "_copy", "_rev_copy"])
 def test_other_forms_of_parsing_are_plain_text(form):
     problem = registry.problem(f"wsj_parsing{form}")
-    assert problem.metric == "bleu"
+    assert problem.metrics == ("bleu",)
     assert problem.postprocess("a", "b (") == ("b (", 0)
     assert problem.reference("a", "b (") == "b ("
 
