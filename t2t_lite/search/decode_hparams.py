@@ -82,11 +82,7 @@ class DecodeHParams(HParams):
     xla_compile: bool = setting(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
-    search: str = setting(
-        "",
-        "Constraints, penalty or sampler of your own (--t2t_usr_dir): their registered names, "
-        "joined by +.",
-    )
+    search: str = setting("", "Names of your own constraints, penalty or sampler, joined by +.")
     max_input_size: int = setting(
         -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )

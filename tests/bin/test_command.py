@@ -2,7 +2,6 @@
 
 import dataclasses
 import errno
-import functools
 import gc
 import importlib
 import io
@@ -118,7 +117,7 @@ def test_values(argv, name, value):
     ],
 )
 def test_bad_command_lines_exit_with_2(argv, message):
-    error = refusal(functools.partial(_GREETER.run, pytest.fail), *argv)
+    error = refusal(_GREETER.main(pytest.fail), *argv)
     assert error.startswith("greeter: error: ")
     assert message in error
 
@@ -298,7 +297,7 @@ _REGISTRY = {"t2t_usr_dir", "registry_help"}
 _COMMANDS = {
     TrainerConfig: (
         "t2t_trainer",
-        {"generate_data", "tmp_dir", "find_batch_size", "dry_run"} | _REGISTRY,
+        {"generate_data", "tmp_dir", "find_batch_size", "dry_run", "help_hparams"} | _REGISTRY,
     ),
     DecoderConfig: ("t2t_decoder", _REGISTRY),
     ServerConfig: ("t2t_serve", _REGISTRY),

@@ -128,7 +128,9 @@ def _decodes(finish, run: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def _reports(finish, run: pathlib.Path, command: str, best: float) -> None:
-    page = pathlib.Path(finish(t2t_report, str(run)).strip()).read_text(encoding="utf-8")
+    page = pathlib.Path(finish(t2t_report, f"--output_dir={run}").strip()).read_text(
+        encoding="utf-8"
+    )
     root = ET.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     titles = {svg.attrib["aria-label"] for svg in root.iter("{http://www.w3.org/2000/svg}svg")}
     assert titles >= {"length gap (%)", "chrF", command, "evaluation loss (nats per token)"}
