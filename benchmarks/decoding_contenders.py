@@ -22,11 +22,11 @@ def prepare_ours(hparams: str, work: Work) -> pairing.Step:
     """The decoder of t2t-decoder, with further decode hparams."""
     decoder = our_decoder(work, hparams)
     sources = decoder.text.encode(work.lines)
-    found = decoder.search(sources)
+    found = decoder.decode(sources)
     _require_lengths(
         [len(source.ids) for source in sources], [len(beams[0].ids) + 1 for beams in found]
     )
-    return lambda: _discard(decoder.translate(work.lines))
+    return lambda: _discard(decoder.decode(decoder.text.encode(work.lines)))
 
 
 def our_hparams(work: Work, *more: str) -> str:
@@ -106,7 +106,7 @@ def prepare_products(work: Work) -> pairing.Step:
     import tensorflow as tf
 
     decoder = our_decoder(work)
-    h, vocabulary = decoder.model.hparams, decoder.model.targets_vocab_size
+    h, vocabulary = decoder.engine.models[0].hparams, decoder.engine.models[0].targets_vocab_size
     batches = _batches_of(decoder, work.lines)
     kernels = {
         sizes: tf.random.normal(sizes)
@@ -171,7 +171,7 @@ def _batches_of(decoder, lines: Sequence[str]) -> list[tuple[int, list[int]]]:
 
     BeamSearch.__call__ = record
     try:
-        decoder.translate(lines)
+        decoder.decode(decoder.text.encode(lines))
     finally:
         BeamSearch.__call__ = search
     return batches

@@ -26,7 +26,7 @@ from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.batch_journal import BatchJournal, BatchRecord, OutputLine
 from t2t_lite.decoding.hypotheses import Hypothesis
-from t2t_lite.decoding.piece_joining import PieceJoiner
+from t2t_lite.decoding.long_lines import PieceJoiner
 from t2t_lite.errors import UserError
 from t2t_lite.export.query_client import Client
 from t2t_lite.generation import fingerprint, inspection
@@ -352,7 +352,7 @@ def write_part(folder: pathlib.Path) -> None:
 def read_part(folder: pathlib.Path) -> None:
     """Resumes from there."""
     with BatchJournal(folder / "out", ORIGIN).opened() as journal:
-        PieceJoiner([2, 1], journal.resume_point.known).add(
+        PieceJoiner([[2], [1]], journal.resume_point.known).add(
             9, {1: [Hypothesis(Output("b"), [7], -0.1, None)]}
         )
         journal.finish()

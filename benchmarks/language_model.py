@@ -45,7 +45,7 @@ def perplexities(
     ids = encode(lines, f"{text}, line")
     scored = decoder.score(decoder.text.encode([""] * len(lines)), ids)
     train_ids = encode(_lines(train), f"{train}, line")
-    model = kneser_ney.KneserNey(train_ids, order, decoder.model.targets_vocab_size)
+    model = kneser_ney.KneserNey(train_ids, order, decoder.engine.models[0].targets_vocab_size)
     return (
         perplexity((one.score for (one,) in scored), lines, decoder.text),
         perplexity(map(model.log_prob, ids), lines, decoder.text),

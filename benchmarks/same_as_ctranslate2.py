@@ -16,6 +16,7 @@ import ctranslate2
 import sentencepiece
 
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.export import ctranslate2 as exporter
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -56,7 +57,7 @@ def main() -> None:
         exporter.export(run, None, str(exported), "float32")
         for name, beam_size in (("greedy", 1), ("beam 4, alpha 0", 4)):
             search = DecodeHParams.of(run.problem, f"beam_size={beam_size},alpha=0")
-            ours = Decoder.from_run(run, hparams=search).translate(lines)
+            ours = Translator(Decoder.from_run(run, hparams=search))(lines)
             pairs = list(zip(ours, theirs(exported, lines, beam_size, 256), strict=True))
             same = sum(one == other for one, other in pairs)
             print(f"{name}: {same} of {len(lines)} lines are the same, {same / len(lines):.2%}")

@@ -171,7 +171,7 @@ def run(tmp_path, monkeypatch) -> run_folder.RunFolder:
     for module in (jobs, job):
         monkeypatch.setattr(module, "find_models", lambda config: trained)
         monkeypatch.setattr(module, "load_decoder", lambda config, trained: (decoder, trained))
-    monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths: ([], []))
+    monkeypatch.setattr(jobs, "read_examples", lambda decoder, paths, name: ([], []))
     return opened
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import files
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.hypotheses import Details, Hypothesis
-from t2t_lite.decoding.piece_joining import HypothesesByIndex
+from t2t_lite.decoding.long_lines import HypothesesByIndex
 from t2t_lite.errors import UserError
 from t2t_lite.lock import locked
 

@@ -42,8 +42,8 @@ def decode_examples(decoder: Decoder, paths: Sequence[str], name: str = "example
     """
     if not decoder.problem.has_inputs:
         return Decodes([], [], [])
-    sources, references = read_examples(decoder, paths)
-    outputs = [best_output(beams) for beams in decoder.search(sources, name)]
+    sources, references = read_examples(decoder, paths, name)
+    outputs = [best_output(beams) for beams in decoder.decode(sources, name)]
     return Decodes([source.text for source in sources], references, outputs)
 
 
@@ -58,17 +58,22 @@ def evaluate(decoder: Decoder, paths: Sequence[str]) -> Score:
     return decode_examples(decoder, paths).score([metric])[metric]
 
 
-def read_examples(decoder: Decoder, paths: Sequence[str]) -> tuple[list[Source], list[str]]:
-    """Reads TFRecord files; returns all sources, and all targets as users see them, uncut.
+def read_examples(
+    decoder: Decoder, paths: Sequence[str], name: str = "example"
+) -> tuple[list[Source], list[str]]:
+    """Reads TFRecord files; returns all sources, and all targets as users see them.
+
+    Sources with too many ids are cut, as in training, whatever the decoder does with long lines.
 
     The records have no text: a target's unknown words are `UNKNOWN_WORD`, which no output matches.
     """
     problem = decoder.problem
-    reader = ExampleReader.of_decoding(problem, decoder.model.hparams)
+    reader = ExampleReader.of_decoding(problem, decoder.engine.models[0].hparams)
     sources, references = [], []
     unknown = words = 0
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
         source = Source(decoder.text.source_text(ids), ids, number)
+        source = decoder.text.truncated(source, name)
         sources.append(source)
         text = decoder.text.reference_text(target_ids)
         references.append(problem.postprocess(source.text, text).text)

@@ -28,6 +28,7 @@ from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source, best_output
 from t2t_lite.decoding.input_lines import InputLine, InputLines, require_pair
 from t2t_lite.decoding.loading import TrainedModel, find_models, load_decoder
+from t2t_lite.decoding.long_lines import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.decoding.output_formats import (
     Formatter,
     output_formatter,
@@ -35,7 +36,6 @@ from t2t_lite.decoding.output_formats import (
     written_score,
 )
 from t2t_lite.decoding.perplexity import perplexity
-from t2t_lite.decoding.piece_joining import NO_BATCHES, BatchResult, HypothesesByIndex
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.metrics.by_name import (
     check_metrics,
@@ -316,12 +316,13 @@ def _decode_split(
     paths = run.problem.existing_filepaths(data_dir, split)
     run.refuse_other_vocabulary(data_dir)
     metrics = _metrics(config, decoder)
-    sources, references = read_examples(decoder, paths)
+    name = f"{split} example"
+    sources, references = read_examples(decoder, paths, name)
     texts = [source.text for source in sources]
 
     def records(start: ResumePoint = FROM_START) -> Iterator[BatchRecord]:
         recorder = _Recorder(output_formatter(config.output_format, decoder.hparams), began)
-        batches = decoder.search_batches(sources, f"{split} example", start.known)
+        batches = decoder.decode_batches(sources, name, start.known)
         with progress("decoding", len(sources) - start.lines, "sentences") as advance:
             yield from recorder.records(batches, sources, advance)
         recorder.log_speed()

@@ -11,6 +11,7 @@ from t2t_lite import files
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import decoding_devices, on_device
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.runs import checkpoint_files, run_folder
@@ -94,16 +95,10 @@ def load_decoder(
     devices = decoding_devices(config.worker_gpu)
     with on_device(devices[0]):
         models, trained = zip(*(one.load(hparams.dtype) for one in trained), strict=True)
-    decoder = Decoder(
-        models,
-        run.problem,
-        run.encoders,
-        hparams,
-        devices,
-        config.long_input,
-        with_details=config.output_format == "json",
-        names=[one.checkpoint for one in trained],
-    )
+    names = [one.checkpoint for one in trained]
+    engine = Engine(models, run.encoders, hparams, devices, names)
+    with_details = config.output_format == "json"
+    decoder = Decoder(engine, run.problem, config.long_input, with_details)
     return decoder, list(trained)
 
 

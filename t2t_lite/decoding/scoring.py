@@ -4,19 +4,12 @@ T2T's scorer also counts the padding after a target, so that its scores depend o
 do not.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-
-import keras
-import numpy as np
 import tensorflow as tf
 
 from t2t_lite.models.seq2seq import Features, Seq2Seq, with_attention
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.penalties import NO_PENALTY, Penalty, log_coverage
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
-
-# Most logits computed at a time: 256 MiB of them.
-_MAX_LOGITS = 1 << 26
 
 
 def score(model: Seq2Seq | Ensemble, features: Features) -> tf.Tensor:
@@ -79,67 +72,3 @@ def total_score(
     lengths = tf.math.count_nonzero(targets, axis=1)
     ended = tf.reduce_any(tf.equal(targets, EOS_ID), axis=1)
     return tf.where(ended, penalty.score(total, lengths, coverage, targets), total)
-
-
-class Scorer:
-    """Scores given targets; compiled for all shapes on the first call.
-
-    Args:
-        model: a trained model.
-        penalty: the penalty by which the search scores its outputs.
-    """
-
-    def __init__(self, model: Seq2Seq | Ensemble, penalty: Penalty) -> None:
-        self._vocab_size = (
-            model.models[0] if isinstance(model, Ensemble) else model
-        ).targets_vocab_size
-        self._scores = _compile(lambda features: (total_score(model, features, penalty),))
-        self._details = _compile(
-            (lambda features: score_with_attention(model, features))
-            if model.has_source_attention
-            else (lambda features: (score(model, features),))
-        )
-
-    def scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
-        """Returns the score of each pair of source and target, both with EOS, as in a search."""
-        return [float(score) for (score,) in self._rows(self._scores, pairs)]
-
-    def details(
-        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
-    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Returns for each pair its tokens' log-probabilities [T] and attention [T, S].
-
-        The attention is None if the model has none to the source.
-        """
-        rows = zip(pairs, self._rows(self._details, pairs), strict=True)
-        return [
-            (
-                log_probs[: len(target)],
-                attention[0][: len(target), : len(source)] if attention else None,
-            )
-            for (source, target), (log_probs, *attention) in rows
-        ]
-
-    def _rows(
-        self,
-        compiled: Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, ...]],
-        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    ) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yields the results of `compiled` for each pair, in chunks that fit into memory."""
-        longest = max((len(target) for _, target in pairs), default=1)
-        size = max(1, _MAX_LOGITS // (longest * self._vocab_size))
-        for start in range(0, len(pairs), size):
-            sources, targets = zip(*pairs[start : start + size], strict=True)
-            features = {"inputs": padded(sources), "targets": padded(targets)}
-            yield from zip(*(part.numpy() for part in compiled(features)), strict=True)
-
-
-def padded(ids: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns lists of ids as one array, each padded with 0 at its end."""
-    return keras.utils.pad_sequences(ids, padding="post")
-
-
-def _compile(function: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple]:
-    ids = tf.TensorSpec([None, None], tf.int32)
-    # Autograph would wrap the models' errors in tracebacks.
-    return tf.function(function, input_signature=[{"inputs": ids, "targets": ids}], autograph=False)

@@ -28,7 +28,7 @@ class TextCodec:
         problem: converts lines to sources, and outputs to what users see.
         encoders: the encoders of "inputs" and "targets".
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
-        long_input: what `pieces` does with longer sources: "split" or "truncate".
+        long_input: what `pieces` does with longer lines: "split" or "truncate".
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class TextCodec:
         self.has_inputs = problem.has_inputs
         self._encoders = encoders
         self._max_input_size = max_input_size
+        self._has_lines = problem.can_split_sources
         self._splits = long_input == "split" and problem.can_split_sources
 
     def encode(self, lines: Sequence[str], name: str = "line", first: int = 1) -> list[Source]:
@@ -151,38 +152,39 @@ class TextCodec:
             attended = int(np.argmax(weights[: len(source.ids) - 1]))
             yield sources[attended] if id_ == self.unknown_id else token
 
-    def lines(self, source: Source, name: str) -> list[Source]:
-        r"""Splits a source at each "\n", if the problem's sources may be split."""
-        texts = source.text.split("\n")
-        if len(texts) == 1 or not self._problem.can_split_sources:
-            return [source]
-        first, *others = (text.strip() for text in texts)
-        place = f"{name} {source.number}"
-        return [
-            source._replace(text=first, ids=self._source_ids(first, place)),
-            *(
-                Source(text, self._source_ids(text, place), source.number, (), line * _LINE_STRIDE)
-                for line, text in enumerate(others, 1)
-            ),
-        ]
+    def pieces(self, source: Source, name: str) -> list[list[Source]]:
+        r"""Returns the pieces to decode of each line, split at "\n" and where a line is too long.
 
-    def pieces(self, source: Source, name: str) -> list[Source]:
-        """Splits a source into pieces that are short enough, if it may be split."""
+        Neither happens unless the problem's sources may be split. What is still too long is cut.
+        """
+        first, *others = source.text.split("\n") if self._has_lines else [source.text]
+        if not others:
+            return [self._split(source, name)]
+        place = f"{name} {source.number}"
+        lines = [source._replace(text=first.strip(), ids=self._source_ids(first.strip(), place))]
+        for line, text in enumerate(map(str.strip, others), 1):
+            ids = self._source_ids(text, place)
+            lines.append(Source(text, ids, source.number, piece=line * _LINE_STRIDE))
+        return [self._split(line, name) for line in lines]
+
+    def _split(self, source: Source, name: str) -> list[Source]:
+        """Returns pieces of a line that are short enough."""
         if not self._splits or not self._is_too_long(source.ids):
-            return [source]
+            return [self.truncated(source, name)]
         place, size = f"{name} {source.number}", len(source.ids)
         texts = long_lines.split(
             source.text, lambda text: not self._is_too_long(self._source_ids(text, place))
         )
         log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
         first, *others = texts
-        return [
+        pieces = [
             source._replace(text=first, ids=self._source_ids(first, place)),
             *(
                 Source(text, self._source_ids(text, place), source.number, piece=piece)
                 for piece, text in enumerate(others, source.piece + 1)
             ),
         ]
+        return [self.truncated(piece, name) for piece in pieces]
 
     def truncated(self, source: Source, name: str) -> Source:
         """Cuts the ids of a source that is too long; its text stays, since users see all of it."""

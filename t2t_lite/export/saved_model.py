@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import files, search
-from t2t_lite.decoding.batching import BATCH_CELLS, LEAST_LENGTH
+from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.folder import new_folders, origin, write_companions
 from t2t_lite.export.graph_text import (

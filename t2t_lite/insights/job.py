@@ -9,7 +9,6 @@ import numpy as np
 from t2t_lite import files
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
-from t2t_lite.decoding.divergence import diverged
 from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.errors import UsageError, UserError
@@ -69,22 +68,22 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
     [source] = decoder.text.encode([text], "--text, line")
     if not source.ids:
         raise UsageError("--text is empty: give a sentence")
-    if 0 < decoder.max_input_size < len(source.ids):
+    if 0 < decoder.engine.max_input_size < len(source.ids):
         raise UserError(
             f"--text has {len(source.ids)} subwords, the model reads at most "
-            f"{decoder.max_input_size}: shorten it, or set --decode_hparams=max_input_size=0"
+            f"{decoder.engine.max_input_size}: shorten it, or set --decode_hparams=max_input_size=0"
         )
     if target:
         [ids] = decoder.text.encode_targets([target], "--target, line")
     else:
-        [found] = decoder.search([source])
+        [found] = decoder.decode([source])
         ids, target = found[0].ids if found else [], best_output(found).text
     ids = [*ids, EOS_ID]
-    maps = attention_maps(decoder.model, source.ids, ids)
+    maps = attention_maps(decoder.engine.models[0], source.ids, ids)
     if not maps:
-        raise UserError(f"{type(decoder.model).__name__} has no attention to show")
+        raise UserError(f"{type(decoder.engine.models[0]).__name__} has no attention to show")
     if any(np.isnan(layer).any() for layers in maps.values() for layer in layers):
-        raise diverged([decoder.model], decoder.names, source, "--text, line 1")
+        raise decoder.engine.diverged(source, "--text, line 1")
     tokens = (
         decoder.text.source_tokens(source.ids),
         decoder.text.target_tokens(ids),

@@ -54,7 +54,7 @@ class RequestTranslator:
     ) -> "RequestTranslator":
         """Restores a model, by default the newest of the run, and compiles its search."""
         decoder = Decoder.from_run(run, checkpoint, hparams)
-        decoder.search([Source("", [EOS_ID])])  # the first client should not wait for compilation
+        decoder.decode([Source("", [EOS_ID])])  # the first client should not wait for compilation
         return cls(decoder, metrics, limits)
 
     def __call__(self, requests: Sequence[TranslationRequest]) -> list[bytes | HTTPException]:

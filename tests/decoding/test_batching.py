@@ -1,4 +1,4 @@
-from t2t_lite.decoding.batching import BATCH_CELLS, LEAST_LENGTH, batches_by_length
+from t2t_lite.decoding.decoder import BATCH_CELLS, LEAST_LENGTH, batches_by_length
 
 
 def test_batches_have_the_longest_first_and_leave_out_empty_ones():

@@ -42,8 +42,8 @@ def split(request, tmp_path):
     path = tmp_path / "dev"
     ids = [[*encoder.encode(line), EOS_ID] for line in TEXT]
     records.write_examples(path, [{"inputs": line, "targets": line} for line in ids])
-    model = types.SimpleNamespace(hparams=BasicHParams())
-    return types.SimpleNamespace(problem=problem, text=codec, model=model), [str(path)]
+    engine = types.SimpleNamespace(models=[types.SimpleNamespace(hparams=BasicHParams())])
+    return types.SimpleNamespace(problem=problem, text=codec, engine=engine), [str(path)]
 
 
 def score(metric, outputs, references):

@@ -1,3 +1,5 @@
+"""The decoder: lines, batches, limits, scores and details."""
+
 import itertools
 import json
 
@@ -5,16 +7,25 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.copying import BYTES, HOSTILE, Bytes, BytesAlone, CopyModel, copier, one_line
+from support.copying import (
+    BYTES,
+    HOSTILE,
+    Bytes,
+    BytesAlone,
+    CopyModel,
+    bytes_decoder,
+    copier,
+    one_line,
+    outputs,
+)
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data.problem import Output
-from t2t_lite.decoding.decoder import Decoder, best_output
 from t2t_lite.decoding.divergence import NoOutputError
-from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source
+from t2t_lite.decoding.hypotheses import Details, Hypothesis, Source, best_output
+from t2t_lite.decoding.long_lines import join_details
 from t2t_lite.decoding.output_formats import output_formatter
-from t2t_lite.decoding.piece_joining import join_details
 from t2t_lite.decoding.text_codec import TextCodec
 from t2t_lite.errors import DataError, UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -23,15 +34,15 @@ from t2t_lite.text.text_encoder import ByteTextEncoder
 
 def test_every_line_gives_one_line_in_its_place():
     texts = [*HOSTILE, *(f"{'long ' * (n % 7)}{n}" for n in range(60))]
-    outputs = copier(extra_length=5).translate(texts)
-    assert outputs == [one_line(text) for text in texts]
+    found = outputs(copier(extra_length=5), texts)
+    assert found == [one_line(text) for text in texts]
 
 
 def test_a_text_of_several_lines_is_decoded_line_by_line():
     decoder = copier(extra_length=5, return_beams=True)
     text = "\n one line \nand another\n \t\n\u2028three\n"
     expected = "one line\nand another\n\nthree"
-    assert decoder.translate([text, "one"]) == [expected, "one"]
+    assert outputs(decoder, [text, "one"]) == [expected, "one"]
     lines = [decoder.decode(decoder.text.encode([line]))[0] for line in expected.split("\n")]
     for rank, joined in enumerate(decoder.decode(decoder.text.encode([text]))[0]):
         assert joined.output.text.count("\n") == 3
@@ -41,7 +52,7 @@ def test_a_text_of_several_lines_is_decoded_line_by_line():
 def test_the_pieces_of_all_lines_draw_other_random_numbers():
     text = copier(max_input_size=6).text
     (source,) = text.encode(["abcd efgh ijkl\nabcd efgh ijkl"])
-    pieces = [piece for line in text.lines(source, "text") for piece in text.pieces(line, "text")]
+    pieces = list(itertools.chain(*text.pieces(source, "text")))
     assert [piece.text for piece in pieces] == ["abcd", "efgh", "ijkl"] * 2
     assert len({piece.draws for piece in pieces}) == 6
 
@@ -50,20 +61,20 @@ def test_a_text_that_may_not_be_split_keeps_its_line_breaks(monkeypatch):
     monkeypatch.setattr(Bytes, "can_split_sources", False)
     text = copier().text
     (source,) = text.encode(["one\ntwo"])
-    assert text.lines(source, "text") == [source]
+    assert text.pieces(source, "text") == [[source]]
 
 
 @pytest.mark.parametrize("settings", [{"sampling_method": "random"}, {"beam_size": 1}, {}])
 def test_a_line_for_which_nothing_is_permitted_is_named(settings):
     decoder = copier(no_repeat_ngram_size=1, min_length=400, extra_length=400, **settings)
     with pytest.raises(NoOutputError, match=r"^line 2: the search settings permit no output: loos"):
-        decoder.translate(["", "a"])
+        outputs(decoder, ["", "a"])
 
 
 @pytest.mark.parametrize("temperature", [1e-38, 1e-45, 1e-300])
 def test_the_lowest_temperatures_draw_the_likeliest(temperature):
     decoder = copier(sampling_method="random", sampling_temp=temperature, extra_length=3)
-    assert decoder.translate(["so cold", "as this"]) == ["so cold", "as this"]
+    assert outputs(decoder, ["so cold", "as this"]) == ["so cold", "as this"]
 
 
 def test_a_prompt_that_is_longer_than_the_model_knows_is_named(caplog):
@@ -91,7 +102,7 @@ def test_lines_beyond_the_learned_positions_are_named(
 ):
     small = registry.hparams(hparams_set).copy(max_length=8, **changes)
     model = registry.model(name)(small, 258, 258)
-    decoder = Decoder(model, Bytes(), BYTES, DecodeHParams(max_input_size=0))
+    decoder = bytes_decoder(model, settings=DecodeHParams(max_input_size=0))
     encoded = decoder.text.encode(sources)
     decoder.score(encoded, decoder.text.encode_targets(targets, "line"), "line")
     (message,) = caplog.messages
@@ -100,41 +111,43 @@ def test_lines_beyond_the_learned_positions_are_named(
 
 
 def test_positions_that_have_no_end_are_not_warned_of(caplog):
-    copier(max_input_size=0, extra_length=0).translate(["a" * 60])
+    outputs(copier(max_input_size=0, extra_length=0), ["a" * 60])
     assert not caplog.messages
 
 
 def test_lines_without_text_do_not_reach_the_model():
     decoder = copier()
-    assert decoder.translate(["", " ", "\u0085"]) == ["", "", ""]
-    assert decoder.translate([]) == []
-    assert decoder.model.batches == []
+    assert outputs(decoder, ["", " ", "\u0085"]) == ["", "", ""]
+    assert outputs(decoder, []) == []
+    assert decoder.engine.models[0].batches == []
 
 
 def test_batches_hold_like_lengths_and_keep_their_budget():
     decoder = copier(beam_size=4, extra_length=0)
     random = np.random.default_rng(0)
-    decoder.translate(["x" * length for length in random.integers(1, 39, 400)])
-    shapes = [ids.shape for ids in decoder.model.batches]
+    outputs(decoder, ["x" * length for length in random.integers(1, 39, 400)])
+    shapes = [ids.shape for ids in decoder.engine.models[0].batches]
     assert sum(rows for rows, _ in shapes) == 400
-    lengths = sorted(np.count_nonzero(ids, axis=1).tolist() for ids in decoder.model.batches)
+    lengths = sorted(
+        np.count_nonzero(ids, axis=1).tolist() for ids in decoder.engine.models[0].batches
+    )
     assert all(max(one) <= min(other) for one, other in itertools.pairwise(lengths))
     assert max(rows * max(length, 32) * 4 for rows, length in shapes) <= 16384
-    padding = sum((ids == 0).sum() for ids in decoder.model.batches)
-    assert padding < 0.35 * sum(ids.size for ids in decoder.model.batches)
+    padding = sum((ids == 0).sum() for ids in decoder.engine.models[0].batches)
+    assert padding < 0.35 * sum(ids.size for ids in decoder.engine.models[0].batches)
 
 
 def test_batch_size_counts_sentences():
     decoder = copier(batch_size=3)
-    decoder.translate(["abc"] * 7)
-    assert sorted(len(ids) for ids in decoder.model.batches) == [1, 3, 3]
+    outputs(decoder, ["abc"] * 7)
+    assert sorted(len(ids) for ids in decoder.engine.models[0].batches) == [1, 3, 3]
 
 
 @pytest.mark.parametrize(("max_input_size", "limit"), [(-1, 40), (7, 7)])
 def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
-    decoder = copier(max_input_size=max_input_size)
+    decoder = copier("truncate", max_input_size=max_input_size)
     sources = decoder.text.encode(["fits", "y" * 50], "in.txt, line")
-    found = decoder.search(sources, "in.txt, line")
+    found = decoder.decode(sources, "in.txt, line")
     assert found[1][0].output.text == "y" * (limit - 1)
     assert caplog.messages == [f"in.txt, line 2 has 51 subwords: cut to {limit}"]
 
@@ -143,12 +156,12 @@ def test_a_long_line_is_cut_with_a_warning(caplog, max_input_size, limit):
 def test_a_model_without_a_limit_has_one_all_the_same(max_input_size, size):
     """Unless none is asked for: memory grows with the square."""
     model = CopyModel(registry.hparams("transformer_test").copy(max_length=0), 258, 258)
-    decoder = Decoder(model, Bytes(), BYTES, DecodeHParams(max_input_size=max_input_size))
+    decoder = bytes_decoder(model, settings=DecodeHParams(max_input_size=max_input_size))
     (source,) = decoder.text.encode(["y" * 5000])
     assert len(decoder.text.truncated(source, "line").ids) == size
     limited = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
-    both = Decoder([model, limited], Bytes(), BYTES, DecodeHParams())
-    assert both.max_input_size == 40
+    both = bytes_decoder([model, limited])
+    assert both.engine.max_input_size == 40
 
 
 @pytest.mark.parametrize("size", [3, 1025])
@@ -173,21 +186,21 @@ def test_details_of_a_model_without_attention():
     hparams = registry.hparams("lstm_seq2seq").copy(hidden_size=8, num_hidden_layers=1)
     model = registry.model("lstm_seq2seq")(hparams, 258, 258)
     settings = DecodeHParams(beam_size=2, extra_length=1, max_input_size=9)
-    decoder = Decoder(model, Bytes(), BYTES, settings, with_details=True)
+    decoder = bytes_decoder(model, settings=settings, with_details=True)
     for hypotheses in decoder.decode(decoder.text.encode(["short", "one. two. three. four."])):
         details = hypotheses[0].details
         assert details.attention is None
         assert len(details.log_probs) == len(details.tokens) > 0
         assert details.source_tokens[-1] == "<EOS>"
     with pytest.raises(UsageError, match="LSTMSeq2Seq has no attention to the source"):
-        Decoder(model, Bytes(), BYTES, settings.copy(coverage_penalty=0.2)).translate(["short"])
+        outputs(bytes_decoder(model, settings=settings.copy(coverage_penalty=0.2)), ["short"])
 
 
 def test_a_language_models_details_are_those_of_what_follows_the_prompt():
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
     model = registry.model("transformer")(hparams, 0, 258)
     problem = registry.problem("decoder_test_language_model")
-    decoder = Decoder(model, problem, BYTES, DecodeHParams(extra_length=3), with_details=True)
+    decoder = bytes_decoder(model, problem, DecodeHParams(extra_length=3), with_details=True)
     (source,) = decoder.text.encode(["prompt"])
     ((best, *_),) = decoder.decode([source])
     details = best.details
@@ -205,7 +218,7 @@ def test_the_pieces_of_a_line_are_sampled_independently():
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
     model = registry.model("transformer")(hparams, 258, 258)
     settings = DecodeHParams(sampling_method="random", beam_size=1, max_input_size=16)
-    decoder = Decoder(model, Bytes(), BYTES, settings)
+    decoder = bytes_decoder(model, settings=settings)
     piece = "abcdefghi jk."
     (whole,) = decoder.decode(decoder.text.encode([f"{piece} {piece} {piece}"]))
     (alone,) = decoder.decode(decoder.text.encode([piece]))
@@ -218,8 +231,8 @@ def test_an_over_long_line_counts_once():
     decoder = copier(max_input_size=9)
     counts = []
     sources = decoder.text.encode(["one. two. three. four.", "", "five"])
-    outputs = [best_output(beams).text for beams in decoder.decode(sources, advance=counts.append)]
-    assert outputs == ["one. two. three. four.", "", "five"]
+    found = [best_output(beams).text for beams in decoder.decode(sources, advance=counts.append)]
+    assert found == ["one. two. three. four.", "", "five"]
     assert sum(counts) == 2
 
 
@@ -230,11 +243,11 @@ def test_targets_are_not_scored_among_trees():
 
 def test_no_output_is_longer_than_its_own_source_and_extra_length():
     decoder = copier(extra_length=0, beam_size=1)
-    decoder.model.decode_step = lambda ids, step, state: (  # never ends
+    decoder.engine.models[0].decode_step = lambda ids, step, state: (  # never ends
         tf.one_hot(tf.fill(tf.shape(ids), 70), 258) * 9.0,
         state,
     )
-    found = decoder.search(decoder.text.encode(["ab", "abcdefgh"]))
+    found = decoder.decode(decoder.text.encode(["ab", "abcdefgh"]))
     assert [len(beams[0].ids) for beams in found] == [3, 9]
 
 
@@ -242,7 +255,7 @@ def test_an_output_has_room_for_its_whole_prefix():
     decoder = copier(extra_length=0)
     (source,) = decoder.text.encode(["ab"])
     (prefix,) = decoder.text.encode_targets(["uvwxyz"], "prefix")
-    ((best, *_),) = decoder.search([source._replace(prefix=prefix)])
+    ((best, *_),) = decoder.decode([source._replace(prefix=prefix)])
     assert best.output.text == "uvwxyz"
 
 
@@ -250,10 +263,10 @@ def test_beam_search_and_greedy_give_scores_of_their_kind():
     text, step = "abc", -np.log1p(np.exp(10 - 20) + 256 * np.exp(-20))
     end = -np.log1p(257 * np.exp(-30))
     total = 3 * step + end
-    (greedy,) = copier(beam_size=1).search(copier().text.encode([text]))[0]
+    (greedy,) = copier(beam_size=1).decode(copier().text.encode([text]))[0]
     terms = 258 + 4  # of a softmax, and of the log-probabilities; of logits up to 20 + 10
     assert_close(greedy.score, total, terms, scale=30.0)
-    best = copier(beam_size=4, alpha=1.0).search(copier().text.encode([text]))[0][0]
+    best = copier(beam_size=4, alpha=1.0).decode(copier().text.encode([text]))[0][0]
     assert_close(best.score, total / ((5 + 4) / 6), terms, scale=30.0)
 
 
@@ -269,6 +282,6 @@ def test_an_unknown_token_is_named_with_its_line():
                 raise DataError("token '?' is not in the vocabulary")
             return super().encode(text)
 
-    decoder = Decoder(copier().model, Bytes(), {**BYTES, "inputs": Picky()}, DecodeHParams())
+    decoder = bytes_decoder(copier().engine.models, encoders={**BYTES, "inputs": Picky()})
     with pytest.raises(DataError, match=r"in.txt, line 2: token '\?' is not"):
         decoder.text.encode(["fine", "what?"], "in.txt, line")

@@ -6,8 +6,7 @@ import pytest
 from support.rounding import assert_close
 from support.small_models import make_decided
 from support.terms import log_prob_terms
-from t2t_lite import registry
-from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.errors import UsageError
 from t2t_lite.search import search_loop
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -93,9 +92,8 @@ def test_xla_finds_the_same_with_few_sizes(names, settings, monkeypatch):
 
 
 def test_several_logical_cpu_devices_are_refused():
-    problem = registry.problem("algorithmic_identity_decimal40")
     hparams = DecodeHParams(xla_compile=True)
     model = make_decided(TRANSFORMER, 1)
-    Decoder(model, problem, {}, hparams, ["CPU:0"])
+    Engine(model, {}, hparams, ["CPU:0"])
     with pytest.raises(UsageError, match="'xla_compile': XLA cannot decode on several logical CPU"):
-        Decoder(model, problem, {}, hparams, ["CPU:0", "CPU:1"])
+        Engine(model, {}, hparams, ["CPU:0", "CPU:1"])

@@ -18,6 +18,7 @@ from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.divergence import DivergedError, diverged
+from t2t_lite.decoding.engine import Engine, Worker
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UserError
@@ -176,24 +177,25 @@ def test_the_checkpoint_that_gives_nan_of_finite_weights_is_named(models):
     assert "line 3: one of a, b outputs NaN" in str(error)
 
 
-class Inline:
+class Inline(Worker):
     """Replaces the devices: searches and scores that are NaN for texts with a "?"."""
 
     def __init__(self):
-        self.scorer = self
+        self._scores = None
 
     def map(self, work, batches):
         for number, batch in enumerate(batches):
             yield number, work(self, batch)
 
-    def search(self, inputs, limits, prefixes, numbers):
+    def _search(self, inputs, limits, prefixes, numbers):
         question = (inputs == ByteTextEncoder().encode("?")[0]).any(axis=1)
         ids = np.zeros([len(inputs), 1, max(limits)], np.int32)
         ids[:, :, 0] = EOS_ID
         return Hypotheses(ids, np.where(question, math.nan, -1.0)[:, None])
 
-    def scores(self, pairs):
-        return [math.nan if ByteTextEncoder().encode("?")[0] in s else -1.0 for s, _ in pairs]
+    def _rows(self, compiled, targets):
+        question = ByteTextEncoder().encode("?")[0]
+        return [(math.nan if question in target.source.ids else -1.0,) for target in targets]
 
 
 def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
@@ -207,12 +209,12 @@ def asking(names=("runs/one/model.ckpt-5",)) -> Decoder:
         source=str,
         postprocess=lambda source, text: types.SimpleNamespace(text=text, repairs=0),
     )
-    decoder = Decoder([model], problem, encoders, DecodeHParams(batch_size=2), names=names)
-    decoder._replicas = Inline()
-    return decoder
+    engine = Engine([model], encoders, DecodeHParams(batch_size=2), names=names)
+    engine.map = Inline().map
+    return Decoder(engine, problem)
 
 
-@pytest.mark.parametrize("work", ["decode", "search", "score"])
+@pytest.mark.parametrize("work", ["decode", "score"])
 def test_the_line_is_named_and_those_before_it_are_kept(work):
     decoder = asking()
     lines = ["longest of all", "long enough", "long?", "a", "b"]
@@ -257,7 +259,7 @@ def test_a_diverged_evaluation_is_reported_and_training_continues(caplog, monkey
     decoder = asking(["the model"])
     sources = decoder.text.encode(["fine", "why?"])
     monkeypatch.setattr(
-        dataset_decoding, "read_examples", lambda decoder, paths: (sources, ["a", "b"])
+        dataset_decoding, "read_examples", lambda decoder, paths, name: (sources, ["a", "b"])
     )
     metrics = types.SimpleNamespace(write=lambda *record: records.append(record))
     evaluator_of(decoder, ["bleu"])(30, metrics)

@@ -144,7 +144,6 @@ def test_bytes_that_are_no_text_are_named(run, tmp_path):
 
 def test_an_output_that_cannot_be_written_fails_before_decoding(run, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(Decoder, "search_batches", lambda *_: pytest.fail("searched"))
     monkeypatch.setattr(Decoder, "decode_batches", lambda *_: pytest.fail("searched"))
     config = with_lines(run, tmp_path / "in", ["a"])
     with pytest.raises(OSError, match="file"):

@@ -144,7 +144,7 @@ def test_white_space_and_brackets_are_read_as_in_a_treebank(parser):
     parsing = Decoder.from_run(run_folder.RunFolder.open(parser.output_dir))
     (right,) = parsing.text.encode(["-LRB- she runs -RRB- ."])
     assert parsing.text.encode([" (  she\truns ) .\r"]) == [right]
-    ((best, *_),) = parsing.search([right])
+    ((best, *_),) = parsing.decode([right])
     assert best.output.repairs == 0
     assert words_of([best.output.text]) == [right.text.split()]
 

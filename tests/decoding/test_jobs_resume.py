@@ -22,6 +22,7 @@ from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding import input_lines, jobs, loading
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.loading import find_models, load_decoder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -95,8 +96,8 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     hparams = hparams.copy(write_beam_scores=True)
     model = types.SimpleNamespace(hparams=types.SimpleNamespace(max_length=0))
     model.learned_positions = 0
-    decoder = Decoder([model], Bytes(), BYTES, hparams)
-    decoder._replicas = batches
+    decoder = Decoder(Engine([model], BYTES, hparams), Bytes())
+    decoder.engine.map = batches.map
     opened = types.SimpleNamespace(
         problem=Bytes(),
         model_name="fake",
@@ -129,12 +130,12 @@ def config(request, tmp_path_factory) -> DecoderConfig:
     return DecoderConfig(data_dir=str(folder))
 
 
-def examples(decoder, paths):
+def examples(decoder, paths, name):
     """Replaces the reading of a split."""
     del paths
-    ids = [decoder.encoders["inputs"].encode(row) for row in ROWS]
+    ids = [decoder.engine.encoders["inputs"].encode(row) for row in ROWS]
     sources = [
-        Source(r, [*x, EOS_ID] if x else [], n)
+        decoder.text.truncated(Source(r, [*x, EOS_ID] if x else [], n), name)
         for n, (r, x) in enumerate(zip(ROWS, ids, strict=True), 1)
     ]
     return sources, ROWS

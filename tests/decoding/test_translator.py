@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 import t2t_lite as t2t
-from support.copying import BYTES, BytesAlone
+from support.copying import BytesAlone, bytes_decoder
 from support.rounding import assert_close
+from support.small_runs import noisy_run
 from support.terms import forward_terms
 from t2t_lite import registry
-from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError
-from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 @pytest.fixture(scope="module")
-def run(noisy_run):
+def run(tmp_path_factory):
     """A run folder of random weights, opened by the front door."""
-    return t2t.open_run(noisy_run(hidden_size=16, num_hidden_layers=1).folder)
+    return t2t.open_run(
+        noisy_run(tmp_path_factory.mktemp("run"), hidden_size=16, num_hidden_layers=1).folder
+    )
 
 
 def test_a_text_gives_a_text_and_a_list_a_list(run):
@@ -144,7 +145,7 @@ def test_what_cannot_be_scored(run, sources, targets, error, message):
 def test_a_language_model_scores_texts_alone():
     hparams = registry.hparams("transformer_test").copy(num_hidden_layers=1)
     model = registry.model("transformer")(hparams, 0, 258)
-    translate = Translator(Decoder(model, BytesAlone(), BYTES, DecodeHParams()))
+    translate = Translator(bytes_decoder(model, BytesAlone()))
     scored = translate.score("", "text")
     assert len(scored.log_probs) == 5
     assert_close(scored.score, scored.log_probs.sum(), 5)

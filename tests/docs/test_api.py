@@ -88,9 +88,8 @@ def test_translating(script, tmp_path):
 
 
 @pytest.mark.integration
-def test_streaming_and_scoring(script, noisy_run, tmp_path):
-    folder = noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16).folder
-    shutil.copytree(folder, tmp_path / "runs" / "base")
+def test_streaming_and_scoring(script, tmp_path):
+    noisy_run(tmp_path / "runs/base", num_hidden_layers=1, hidden_size=16, filter_size=16)
     (tmp_path / "in.txt").write_text("A cat.\n\nA dog.\n", encoding="utf-8")
     short = '"newest", beam_size=1, extra_length=1'
     found = script("Translate a stream, score translations", changes={'"best"': short})

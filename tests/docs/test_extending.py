@@ -7,8 +7,12 @@ import pytest
 import tensorflow as tf
 
 import t2t_lite as t2t
+from support.pages import run_here
+from support.registries import restored
+from support.small_runs import noisy_run
 from t2t_lite import registry
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UsageError
 from t2t_lite.export import saved_model
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -25,22 +29,19 @@ _SHORT = "extra_length=4,beam_size=2"
 
 
 @pytest.fixture
-def folder(pages, noisy_run, tmp_path, monkeypatch):
+def folder(pages, tmp_path, monkeypatch):
     """An empty folder to be in, with `my_search`, the run `my_run` and `in.txt`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_search").mkdir()
     code = pages["extending.md"].block(_HEADING, "python").code
     (tmp_path / "my_search" / "__init__.py").write_text(code, encoding="utf-8")
-    run = noisy_run(num_hidden_layers=1, hidden_size=16, filter_size=16)
-    (tmp_path / "my_run").symlink_to(run.folder)
+    noisy_run(tmp_path / "my_run", num_hidden_layers=1, hidden_size=16, filter_size=16)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in _LINES), encoding="utf-8")
-    before = registry._searches.items()
-    yield tmp_path
-    registry._searches._entries.clear()
-    registry._searches._entries.update(before)
+    with restored(registry._searches):
+        yield tmp_path
 
 
-def test_search_parts(pages, folder, run_here):
+def test_search_parts(pages, folder):
     for line in pages["extending.md"].block(_HEADING, "bash").code.splitlines():
         run_here(line.replace("--decode_hparams=", f"--decode_hparams={_SHORT},"))
     best = (folder / "best.txt").read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def test_search_parts(pages, folder, run_here):
     run = t2t.open_run("my_run")
     hparams = DecodeHParams.of(run.problem, settings)
     lines = best.splitlines()
-    assert Decoder.from_run(run, hparams=hparams).translate(_LINES) == lines
+    assert Translator(Decoder.from_run(run, hparams=hparams))(_LINES) == lines
     parts = [registry.search_part("no_digits").from_hparams(hparams, run.encoders, "")]
     parts += [registry.search_part("subword_reward").from_hparams(hparams, run.encoders, "0.2")]
     translate = run.translator(search=parts, beam_size=2, extra_length=4)

@@ -18,6 +18,7 @@ from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.scoring import score
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
 from t2t_lite.runs import run_folder
@@ -273,7 +274,7 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(run, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True
     )
-    expected = Decoder.from_run(run).translate(["A sentence."])
+    expected = Translator(Decoder.from_run(run))(["A sentence."])
     assert done.stdout == f"{expected[0]}\n"
     assert expected[0]
 

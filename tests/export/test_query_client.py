@@ -94,7 +94,7 @@ def test_answers_are_the_decoders(greedy_export, server, ask):
         steps = 2 * (len(line.encode()) + 4)  # of the encoder and the decoder
         for beam, score in zip(beams, line.split("\t")[1:], strict=True):
             error = abs(beam.score) * relative_bound(
-                2 * steps * log_prob_terms(decoder.model, steps)
+                2 * steps * log_prob_terms(decoder.engine.models[0], steps)
             )
             assert float(score) == pytest.approx(beam.score, abs=0.0005 + error)
     assert code == 0

@@ -14,6 +14,7 @@ import tensorflow as tf
 from support.rounding import assert_close
 from support.terms import log_prob_terms
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import saved_model
 from t2t_lite.hparams.transformer import TransformerHParams
@@ -118,7 +119,9 @@ def test_another_process_gives_what_the_decoder_gives(
         for score, beam in zip(row, beams, strict=False)  # a row has columns for every beam
     ]
     steps = 40 + 10  # of the longest source, and `extra_length`
-    assert_close(*zip(*shown, strict=True), terms=steps * log_prob_terms(decoder.model, steps))
+    assert_close(
+        *zip(*shown, strict=True), terms=steps * log_prob_terms(decoder.engine.models[0], steps)
+    )
     for beams, ids, texts in zip(found, rows, others[0], strict=True):
         count = len(beams)
         assert [without_padding(i) for i in ids[:count]] == [beam.ids for beam in beams]
@@ -177,7 +180,7 @@ def test_best_outputs_alone_have_no_column_for_others(greedy_export):
     for lines in ([], [""], ["x", "", "yz"]):
         found = translate(inputs=tf.constant(lines, tf.string))
         texts = [text.decode() for text in found["outputs"].numpy()]
-        assert texts == decoder.translate(lines)
+        assert texts == Translator(decoder)(lines)
         assert [score == 0 for score in found["scores"]] == [not line for line in lines]
 
 
@@ -295,7 +298,7 @@ def test_a_classifier_gives_the_labels_that_the_decoder_gives(make_run, tmp_path
     wanted = decoder.decode(decoder.text.encode(TEXTS))
     translate = tf.saved_model.load(tmp_path / "translate" / "1").signatures["serving_default"]
     found = translate(inputs=tf.constant(TEXTS))
-    terms = log_prob_terms(decoder.model, max(len(text.encode()) for text in TEXTS) + 1)
+    terms = log_prob_terms(decoder.engine.models[0], max(len(text.encode()) for text in TEXTS) + 1)
     labels = set()
     for row, scores, beams in zip(found["outputs"], found["scores"], wanted, strict=True):
         texts = [text.decode() for text in row.numpy() if text]
@@ -324,7 +327,9 @@ def test_a_language_model_continues_prompts_as_the_decoder_does(make_run, tmp_pa
         assert [text.decode() for text in row.numpy()] == [h.output.text for h in beams]
     scores = [[hypothesis.score for hypothesis in beams] for beams in wanted]
     steps = max(len(source.prefix) for source in sources) + 4  # and `extra_length`
-    assert_close(found["scores"], scores, terms=steps * log_prob_terms(decoder.model, steps))
+    assert_close(
+        found["scores"], scores, terms=steps * log_prob_terms(decoder.engine.models[0], steps)
+    )
 
     ids = tf.saved_model.load(tmp_path / "ids" / "1").signatures["serving_default"]
     rows = padded([list(source.prefix) for source in sources])

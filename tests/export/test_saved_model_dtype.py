@@ -31,10 +31,12 @@ def decoder(run):
 def test_the_library_and_the_command_load_the_same(run, decoder):
     config = DecoderConfig(output_dir=str(run.folder), decode_hparams=SETTINGS)
     loaded, _ = load_decoder(config, find_models(config))
-    for model in (decoder.model, loaded.model):
+    for model in (decoder.engine.models[0], loaded.engine.models[0]):
         assert model.is_narrow
         assert model.targets_embedding.matrix.dtype == "bfloat16"
-    for one, other in zip(decoder.model.weights, loaded.model.weights, strict=True):
+    for one, other in zip(
+        decoder.engine.models[0].weights, loaded.engine.models[0].weights, strict=True
+    ):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert not run.load_model().model.is_narrow
 
@@ -66,7 +68,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
             return {"loss": 1.0}
 
     def decode_examples(decoder, paths, name):
-        decoded.append(decoder.model.get_weights())
+        decoded.append(decoder.engine.models[0].get_weights())
         return types.SimpleNamespace(score=lambda metrics: {}, references=["text"])
 
     for function in (Evaluation, decode_examples):
@@ -76,7 +78,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
     scorer = checkpoint_evaluation._Scorer(str(run.folder), devices.make_strategy(0), "", SETTINGS)
     scorer.score(run.latest_checkpoint(), "dev", [])
     assert not evaluated[0].is_narrow
-    for one, other in zip(decoded[0], decoder.model.get_weights(), strict=True):
+    for one, other in zip(decoded[0], decoder.engine.models[0].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -16,6 +16,7 @@ from t2t_lite import registry
 from t2t_lite.bin import t2t_trainer
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import averaging, opening, run_folder
@@ -161,7 +162,7 @@ def test_texts_are_those_of_t2t(golden, tmp_path, config):
     outputs = recorded["fast/beam4_single/outputs"].reshape(len(sources), -1)
     ends = [list(ids).index(1) if 1 in ids else len(ids) for ids in outputs]
     texts = [encoders["targets"].decode(ids[:end]) for ids, end in zip(outputs, ends, strict=True)]
-    assert decoder.translate(sources) == texts
+    assert Translator(decoder)(sources) == texts
     assert len(set(texts)) > 3
 
 

@@ -23,14 +23,16 @@ def test_words_and_weights_of_a_given_target(decoder):
     assert (encoder.rows, encoder.columns) == (source, source)
     assert (own.rows, own.columns) == (target, ["<start>", *"Katze"])
     assert (across.rows, across.columns) == (target, source)
-    ids = [[*decoder.encoders["inputs"].encode(text), 1] for text in ("a cat", "Katze")]
-    for view, layers in zip(views, attention_maps(decoder.model, *ids).values(), strict=True):
+    ids = [[*decoder.engine.encoders["inputs"].encode(text), 1] for text in ("a cat", "Katze")]
+    for view, layers in zip(
+        views, attention_maps(decoder.engine.models[0], *ids).values(), strict=True
+    ):
         np.testing.assert_array_equal(view.layers, layers)
         assert np.shape(view.layers) == (2, 3, len(view.rows), len(view.columns))
 
 
 def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
-    [[best]] = decoder.search(decoder.text.encode(["a cat"]))
+    [[best]] = decoder.decode(decoder.text.encode(["a cat"]))
     views, target = look(decoder, "a cat")
     assert target == best.output.text
     assert len(views[2].rows) == len(best.ids) + 1
@@ -56,7 +58,7 @@ def test_the_longest_text_that_the_model_reads_has_a_picture(decoder):
 
 
 def test_a_model_without_attention(decoder, monkeypatch):
-    monkeypatch.setattr(type(decoder.model), "attention_layers", lambda model: {})
+    monkeypatch.setattr(type(decoder.engine.models[0]), "attention_layers", lambda model: {})
     with pytest.raises(UserError, match="Transformer has no attention to show"):
         look(decoder, "text", "target")
 

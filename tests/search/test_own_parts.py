@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 import t2t_lite as t2t
+from support.registries import restored
 from support.rounding import assert_close
+from support.small_models import ByHand
 from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError
@@ -61,21 +63,19 @@ class Unlikeliest(t2t.Sampler):
 @pytest.fixture
 def names():
     """The parts under their names."""
-    before = registry._searches.items()
-    for kind in (Without, First, Reward, Unlikeliest):
-        registry.register_search(kind)
-    yield
-    registry._searches._entries.clear()
-    registry._searches._entries.update(before)
+    with restored(registry._searches):
+        for kind in (Without, First, Reward, Unlikeliest):
+            registry.register_search(kind)
+        yield
 
 
 @pytest.fixture(scope="module")
-def model(by_hand):
+def model():
     table = np.zeros([3, 1, 4, 4])
     table[0, 0, 0, [EOS, A, B]] = list(FIRST.values())
     table[1, 0, :, [EOS, B]] = [[0.7], [0.3]]
     table[2, 0, :, EOS] = 1.0
-    return by_hand(table)
+    return ByHand(table)
 
 
 def best(search):

@@ -17,7 +17,9 @@ from support.servers import Client, serve
 from support.terms import log_prob_terms
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Engine
 from t2t_lite.decoding.hypotheses import Hypothesis
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
@@ -52,7 +54,7 @@ def best(lines: list[dict]) -> list[str]:
 
 
 def test_answers_are_the_decoders_line_by_line(server, decoder):
-    expected = decoder.translate(TEXTS)
+    expected = Translator(decoder)(TEXTS)
     assert len(set(expected)) > 3, "the texts have unlike translations"
     status, answer = server.translate(texts=TEXTS)
     assert status == 200
@@ -72,13 +74,14 @@ def test_a_text_of_several_lines_is_translated_line_by_line(server):
 @pytest.mark.integration
 def test_n_best_are_those_of_the_decoder_that_returns_beams(server, decoder):
     hparams = decoder.hparams.copy(return_beams=True)
-    beams = Decoder(decoder.model, decoder.problem, decoder.encoders, hparams)
+    engine = Engine(decoder.engine.models, decoder.engine.encoders, hparams)
+    beams = Decoder(engine, decoder.problem)
     for text, found in zip(TEXTS, beams.decode(beams.text.encode(TEXTS)), strict=True):
         _, answer = server.translate(text=text, n_best=2)
         assert [h["text"] for h in answer["hypotheses"]] == [h.output.text for h in found[:2]]
         scores = [h["score"] for h in answer["hypotheses"]]
         steps = len(text.encode()) + 1 + 4  # and `extra_length`
-        terms = steps * log_prob_terms(decoder.model, steps)
+        terms = steps * log_prob_terms(decoder.engine.models[0], steps)
         assert_close(scores, [h.score for h in found[:2]], terms)
 
 
@@ -192,7 +195,7 @@ def test_the_command_listens_on_loopback_and_ends_on_sigterm(run, decoder):
                 "beam_size": 3,
             }
             _, answer = server.translate(text="a cat")
-            assert best([answer])[0] == decoder.translate(["a cat"])[0]
+            assert best([answer])[0] == Translator(decoder)("a cat")
             assert server.metric("t2t_source_tokens_total") == 6
             process.send_signal(signal.SIGTERM)
             assert process.wait(120) == 0

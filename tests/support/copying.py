@@ -5,6 +5,8 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2SelfProblem, Text2TextProblem
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.hypotheses import best_output
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.models.seq2seq import DecodeState, Seq2Seq
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -76,10 +78,21 @@ class BytesAlone(Text2SelfProblem):
         raise NotImplementedError
 
 
-def copier(**changes) -> Decoder:
-    """Returns a decoder of the copying model."""
+def bytes_decoder(model, problem=None, settings=None, encoders=BYTES, **others) -> Decoder:
+    """Returns a decoder of bytes with this model, or models."""
+    engine = Engine(model, encoders, settings or DecodeHParams())
+    return Decoder(engine, problem or Bytes(), **others)
+
+
+def copier(long_input: str = "split", **changes) -> Decoder:
+    """Returns a decoder with a copying model, which reads 40 subwords."""
     model = CopyModel(registry.hparams("transformer_test").copy(max_length=40), 258, 258)
-    return Decoder(model, Bytes(), BYTES, DecodeHParams(**changes))
+    return bytes_decoder(model, settings=DecodeHParams(**changes), long_input=long_input)
+
+
+def outputs(decoder: Decoder, lines: list[str]) -> list[str]:
+    """Returns the best output for each line."""
+    return [best_output(beams).text for beams in decoder.decode(decoder.text.encode(lines))]
 
 
 def one_line(text: str) -> str:

@@ -16,6 +16,7 @@ from support import small_runs
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.preflight import batch_size
 from t2t_lite.preflight.batch_size import with_found_batch_size
@@ -66,7 +67,8 @@ def test_a_run_folder_is_whole(trained, data_dir):
     tokens = sum(len(example["targets"]) for example in read_examples(paths))
     assert records[1]["target_tokens"] == tokens, "every token of the dev set, once"
     opened = run_folder.RunFolder.open(str(trained))
-    assert Decoder.from_run(opened, hparams=DecodeHParams(beam_size=2)).translate(["", "1 and 2"])
+    decoder = Decoder.from_run(opened, hparams=DecodeHParams(beam_size=2))
+    assert Translator(decoder)(["", "1 and 2"])
 
 
 def test_tensorboard_has_curves_samples_and_attention(trained):
