@@ -216,7 +216,7 @@ def _is_stopped(process: int) -> bool:
 
 
 def main(description: Message) -> None:
-    """Runs the failure detector of the worker that `DetectorClient.start` describes."""
+    """Runs the failure detector of the worker that `Workers.start` describes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the worker handles these; the detector outlives it
     others = {

@@ -103,21 +103,19 @@ class _Chief:
         self._others = range(1, len(cluster.hosts))
         self._unknown: list[Channel] = []
         self._present: dict[int, Channel] = {}
+        self._are_all_here = False
+        self._reached: set[int] = set()  # the workers that have reached all others
         self._last_message: Message = {}  # why the rendezvous has ended
         self._told: set[int] = set()  # the workers that have received it
 
     def gather(self) -> dict[int, Channel]:
         """Waits for all other workers; returns the connections to them."""
-        while missing := [worker for worker in self._others if worker not in self._present]:
-            self._check_deadline(missing, "has not arrived")
+        while missing := [worker for worker in self._others if worker not in self._reached]:
+            self._check_deadline(missing)
             self._receive()
-        self._send_all(all_here=True)
-        reached: set[int] = set()
-        while missing := [worker for worker in self._others if worker not in reached]:
-            self._check_deadline(missing, "has not reached the others")
-            ready(self._present.values(), _POLL)
-            for worker in self._others:  # those that have reached all must stay reachable
-                reached |= self._check_reached(worker)
+            if not self._are_all_here and self._present.keys() >= {*self._others}:
+                self._are_all_here = True
+                self._send_all(all_here=True)
         self._send_all(go=True)
         return self._present
 
@@ -135,18 +133,20 @@ class _Chief:
         while len(self._told) < len(self._others) and time.monotonic() < until:
             self._receive()
 
-    def _check_deadline(self, missing: list[int], what: str) -> None:
+    def _check_deadline(self, missing: list[int]) -> None:
         if time.monotonic() > self._deadline:
+            absent = [worker for worker in missing if worker not in self._present]
+            what = "has not arrived" if absent else "has not reached the others"
             line = (
-                f"{self._cluster.name(missing[0])} {what} for {_SECONDS_TO_MEET / 60:.0f} minutes: "
-                "start it with the same list of hosts, and open its port and the chief's in "
-                "firewalls"
+                f"{self._cluster.name((absent or missing)[0])} {what} for "
+                f"{_SECONDS_TO_MEET / 60:.0f} minutes: start it with the same list of hosts, and "
+                "open its port and the chief's in firewalls"
             )
             self.dismiss(seconds=0.0, end=line)
             raise UserError(line)
 
     def _receive(self) -> None:
-        """Admits workers that arrive, and forgets those that disconnect, which may return."""
+        """Admits workers that arrive; before all are here, those that disconnect may return."""
         if self._server in ready([self._server, *self._unknown, *self._present.values()], _POLL):
             with contextlib.suppress(OSError):
                 self._unknown.append(Channel(self._server.accept()[0]))
@@ -156,8 +156,13 @@ class _Chief:
                 self._unknown.remove(channel)
                 self._admit(message or {}, channel)
         for worker, channel in list(self._present.items()):
-            self._check_failed(worker, channel.receive())
+            for message in channel.receive():
+                self._check_failed(worker, message)
+                if "reached" in message:
+                    self._reached.add(worker)
             if channel.has_ended:
+                if self._are_all_here and not self._last_message:
+                    self._declare_lost(worker, "its connection has closed")
                 channel.close()
                 del self._present[worker]
 
@@ -175,23 +180,16 @@ class _Chief:
             channel.send(**self._last_message)
             self._told.add(worker)
             return
-        self._check_failed(worker, [message])
+        self._check_failed(worker, message)
         if line := difference(self._cluster.name(worker), settings, self._settings):
             self.dismiss(end=line)
             raise UserError(line)
+        if self._are_all_here:
+            channel.send(all_here=True)
 
-    def _check_reached(self, worker: int) -> set[int]:
-        """Returns the worker if it has reached the others; it must not disconnect any more."""
-        messages = self._present[worker].receive()
-        self._check_failed(worker, messages)
-        if self._present[worker].has_ended:
-            self._declare_lost(worker, "its connection has closed")
-        return {worker} if any("reached" in message for message in messages) else set()
-
-    def _check_failed(self, worker: int, messages: list[Message]) -> None:
-        for message in messages:
-            if "failed" in message and not self._last_message:
-                self._declare_lost(worker, str(message["failed"]))
+    def _check_failed(self, worker: int, message: Message) -> None:
+        if "failed" in message and not self._last_message:
+            self._declare_lost(worker, str(message["failed"]))
 
     def _declare_lost(self, worker: int, reason: str) -> NoReturn:
         self.dismiss(lost=worker, reason=reason)

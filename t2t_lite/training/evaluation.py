@@ -20,7 +20,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_lite.cluster.detector_client import DetectorClient
+from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset
@@ -57,7 +57,7 @@ class Evaluator:
         split: of `DatasetSplit`; what to evaluate on.
         limit: number of batches of one device's size that are read for loss and accuracy.
         stop: signals, which take effect during an evaluation.
-        detector: notices when a worker is lost.
+        workers: all of them, as seen by this one.
     """
 
     run: RunFolder
@@ -68,7 +68,7 @@ class Evaluator:
     split: str
     limit: int
     stop: StopSignals
-    detector: DetectorClient
+    workers: Workers
 
     def __post_init__(self) -> None:
         run, devices = self.run, self.strategy.extended.worker_devices
@@ -88,7 +88,7 @@ class Evaluator:
         """
         paths, batches = self._data
         with naming_bad_file(paths), self.stop.at_once():
-            values = self.teacher_forced(self.detector.collective_steps(batches))
+            values = self.teacher_forced(self.workers.collective_steps(batches))
             try:
                 decodes = decode_examples(self.decoder, paths, f"{self.split} example")
             except NoOutputError as error:

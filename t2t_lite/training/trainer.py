@@ -13,8 +13,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite.cluster.cluster import Cluster
-from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
-from t2t_lite.cluster.worker_sync import WorkerSync
+from t2t_lite.cluster.workers import Workers, join_cluster
 from t2t_lite.data.example_reader import naming_bad_file
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
@@ -56,11 +55,11 @@ def run(config: TrainerConfig) -> None:
     decode_hparams = resolve_decode_hparams(config)
     with (
         StopSignals() as stop,
-        join_cluster(cluster, lambda: shared_settings(config, hparams)) as detector,
+        join_cluster(cluster, lambda: shared_settings(config, hparams)) as workers,
         cluster.own_folder(config.output_dir) as folder,
     ):
         strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices, cluster)
-        sync = WorkerSync(cluster, strategy, detector)
+        workers.use(strategy)
         cluster.bring_run(config.output_dir, folder)
         config = dataclasses.replace(config, output_dir=folder)
         if not cluster.is_chief:  # nobody reads its checkpoints
@@ -83,14 +82,14 @@ def run(config: TrainerConfig) -> None:
             split=DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL,
             limit=config.eval_steps,
             stop=stop,
-            detector=detector,
+            workers=workers,
         )
         if config.schedule == "evaluate":
             # A separate kind of record: whatever its split and search, it chooses no checkpoints.
             step = opened.restore_weights(model)
             evaluator(step, MetricsWriter(opened.folder), "evaluate")
         else:
-            Trainer(config, opened, model, strategy, evaluator, sync, stop, detector).train()
+            Trainer(config, opened, model, strategy, evaluator, workers, stop).train()
 
 
 @dataclasses.dataclass
@@ -103,9 +102,8 @@ class Trainer:
         model: its model, created in the strategy's scope.
         strategy: the devices.
         evaluator: evaluates the model.
-        sync: lets all workers decide alike.
+        workers: all of them, as seen by this one.
         stop: the signals that end training early.
-        detector: notices when a worker is lost.
     """
 
     config: TrainerConfig
@@ -113,9 +111,8 @@ class Trainer:
     model: Seq2Seq
     strategy: tf.distribute.Strategy
     evaluator: Evaluator
-    sync: WorkerSync
+    workers: Workers
     stop: StopSignals
-    detector: DetectorClient
 
     def __post_init__(self) -> None:
         config, run, model, strategy = self.config, self.run, self.model, self.strategy
@@ -143,7 +140,7 @@ class Trainer:
         config, folder, train_step = self.config, self.run.folder, self.train_step
         self._log_settings()
         step = self.checkpoints.restore(config.accept_changed_data)
-        self.sync.check("restored step", step)
+        self.workers.check("restored step", step)
         writer = MetricsWriter(folder, step)
         self._try_largest_batch()
         if step:
@@ -154,14 +151,14 @@ class Trainer:
 
         hardware = Hardware.measure(self.strategy, self.model)
         costs = CostTracker(folder, step, train_step.window.sums, hardware)
-        timer = _Timer(config, self.sync)
+        timer = _Timer(config, self.workers)
         progress = ProgressLine(step, config.train_steps, self.strategy.num_replicas_in_sync)
         with self.stop.held(), self.checkpoints:
             with naming_bad_file(self.data.paths), progress:
                 skipped = SkippedSteps(train_step, self.run.encoders)
                 while step < config.train_steps and not self._must_stop(timer):
                     batch = next(self.batches)
-                    with self.detector.collective_step():
+                    with self.workers.collective_step():
                         skipped.check(train_step(batch, step), batch, step)
                     step += 1
                     if step % config.log_step_count_steps == 0:
@@ -181,7 +178,7 @@ class Trainer:
                 costs.update(step, progress.seconds)  # a signal ends the evaluation, and the run
                 self._evaluate_if_due(step, writer, finished=True)
             costs.log(step, progress.seconds)
-        self.sync.wait()
+        self.workers.wait()
         log.info("trained %d steps; the run folder is %s", step, folder)
 
     def _log_settings(self) -> None:
@@ -207,11 +204,11 @@ class Trainer:
 
     def _must_stop(self, timer: "_Timer") -> bool:
         """Whether to stop before `train_steps`; a signal to one worker stops all."""
-        signalled, finished = self.sync.any(
+        signalled, finished = self.workers.any(
             self.stop.received is not None, timer.out_of_time() or self.selection.stopped
         )
         if signalled:
-            self.detector.close(done=True)  # each saves and ends by itself
+            self.workers.leave(done=True)  # each saves and ends by itself
             self.stop.received = self.stop.received or signal.SIGTERM
         return signalled or finished
 
@@ -226,7 +223,7 @@ class Trainer:
         )
         ids = tf.ones((self.parts, sentences, length), tf.int32)
         try:
-            with self.detector.collective_step():
+            with self.workers.collective_step():
                 self.train_step({"inputs": ids, "targets": ids}, step=0, learn=False)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
@@ -251,9 +248,9 @@ class Trainer:
 class _Timer:
     """Decides when a checkpoint is due and when the time for training is over."""
 
-    def __init__(self, config: TrainerConfig, sync: WorkerSync) -> None:
+    def __init__(self, config: TrainerConfig, workers: Workers) -> None:
         self.config = config
-        self.sync = sync
+        self.workers = workers
         self.start = self.saved = time.monotonic()
 
     def checkpoint_due(self, step: int) -> bool:
@@ -262,7 +259,7 @@ class _Timer:
         by_steps = step % config.local_eval_frequency == 0
         if not config.save_checkpoints_secs:
             return by_steps
-        (late,) = self.sync.any(time.monotonic() - self.saved >= config.save_checkpoints_secs)
+        (late,) = self.workers.any(time.monotonic() - self.saved >= config.save_checkpoints_secs)
         due = late or (by_steps and config.schedule != "train")
         if due:
             self.saved = time.monotonic()

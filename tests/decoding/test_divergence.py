@@ -13,7 +13,7 @@ from support.commands import exit_code
 from support.small_models import ByHand, make_decided, set_logits
 from support.small_runs import noisy_run
 from t2t_lite.bin import t2t_decoder, t2t_exporter
-from t2t_lite.cluster.detector_client import DetectorClient
+from t2t_lite.cluster.workers import Workers
 from t2t_lite.data.problem import Output
 from t2t_lite.decoding import dataset_decoding
 from t2t_lite.decoding.decoder import Decoder
@@ -250,7 +250,7 @@ def evaluator_of(decoder, metrics):
     evaluator.stop = types.SimpleNamespace(at_once=contextlib.nullcontext)
     evaluator.teacher_forced = lambda batches: {"loss": math.nan}
     evaluator.decoder = decoder
-    evaluator.detector = DetectorClient()
+    evaluator.workers = Workers()
     return evaluator
 
 

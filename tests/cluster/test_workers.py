@@ -1,4 +1,4 @@
-"""A worker's connection to its failure detector, which runs in a separate process."""
+"""Workers make equal decisions, and each ends if its failure detector says that one is lost."""
 
 import socket
 import subprocess
@@ -10,11 +10,12 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from t2t_lite.cluster import detector_client
+from support.limits import strategy_over
+from t2t_lite.cluster import workers
 from t2t_lite.cluster.channel import Channel
 from t2t_lite.cluster.cluster import ALONE, Cluster, LostWorkerError
-from t2t_lite.cluster.detector_client import DetectorClient, join_cluster
 from t2t_lite.cluster.failure_detector import TIMEOUTS
+from t2t_lite.cluster.workers import Workers, join_cluster
 from t2t_lite.errors import UserError
 
 CLUSTER = Cluster(("a:1", "b:2"), 0)
@@ -35,9 +36,7 @@ def aborted(monkeypatch) -> threading.Event:
 def other(monkeypatch, aborted) -> Channel:
     """The connection of the only other worker to this one, without a rendezvous."""
     ours, others = socket.socketpair()
-    monkeypatch.setattr(
-        detector_client, "connect_workers", lambda cluster, describe: {1: Channel(ours)}
-    )
+    monkeypatch.setattr(workers, "connect_workers", lambda cluster, describe: {1: Channel(ours)})
     channel = Channel(others)
     yield channel
     channel.close()
@@ -53,6 +52,39 @@ def said(other: Channel) -> dict:
     while "entered" in (message := other.next(30) or {}):
         pass
     return message
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """Returns a function that gives worker `worker_id` of two, whose peer has the numbers given.
+
+    Each has two devices, so that the sum over devices counts its numbers twice.
+    """
+
+    def make(worker_id: int, others: list[int]) -> Workers:
+        own = Workers(Cluster(("a:1", "b:2"), worker_id))
+        own.use(strategy_over(4))
+        monkeypatch.setattr(own, "_compiled_sum", lambda numbers: 2 * (numbers.numpy() + others))
+        return own
+
+    return make
+
+
+def test_what_holds_for_one_holds_for_all(worker):
+    assert worker(0, [1, 0, 0, 1]).any(True, False, True, False) == [True, False, True, True]
+    assert worker(1, [1, 0, 0, 1]).any(False, False, False, False) == [True, False, False, True]
+
+
+def test_a_number_is_that_of_the_chief(worker):
+    worker(0, [0]).check("restored step", 3)
+    worker(1, [3]).check("restored step", 3)
+    with pytest.raises(UserError, match=r"worker 1.* has restored step 3, but worker 0 has 20: "):
+        worker(1, [20]).check("restored step", 3)
+
+
+def test_one_worker_agrees_with_itself():
+    assert Workers().any(True, False) == [True, False]
+    Workers().check("restored step", 3)
 
 
 def test_one_worker_needs_no_detector():
@@ -118,8 +150,8 @@ def test_tensorflow_may_notice_first(kind, other):
     ],
 )
 def test_an_error_of_tensorflow_while_all_are_there(kind, passes_as, reason, other, monkeypatch):
-    monkeypatch.setattr(detector_client, "TIMEOUTS", TIMEOUTS._replace(silence=3.0))
-    monkeypatch.setattr(detector_client, "_EXTRA_SECONDS", -2.9)
+    monkeypatch.setattr(workers, "TIMEOUTS", TIMEOUTS._replace(silence=3.0))
+    monkeypatch.setattr(workers, "_EXTRA_SECONDS", -2.9)
     with pytest.raises(passes_as):
         train(lambda own: None, kind(None, None, "CUDA"))
     assert reason in said(other)["failed"]
@@ -138,7 +170,7 @@ def test_a_detector_that_dies_ends_its_worker(other, aborted):
 
 def test_a_worker_acknowledges_a_loss(aborted):
     ours, detectors = map(Channel, socket.socketpair())
-    DetectorClient(ours)
+    Workers(CLUSTER, ours)
     detectors.send(lost="worker 1 is lost")
     assert detectors.next(30) == {"ending": True}
     assert aborted.wait(30)
@@ -157,15 +189,15 @@ def test_a_detector_that_ends_when_all_is_done_is_not_a_loss(aborted):
             detectors.close()
             aborted.wait(0.2)
 
-    DetectorClient(Slow(ours)).close(done=True)
+    Workers(CLUSTER, Slow(ours)).leave(done=True)
     assert not aborted.is_set()
 
 
 def test_a_detector_that_does_not_end_is_killed(monkeypatch):
-    monkeypatch.setattr(detector_client, "_SECONDS_TO_END", 0.1)
+    monkeypatch.setattr(workers, "_SECONDS_TO_END", 0.1)
     ours, _ = map(Channel, socket.socketpair())
     process = subprocess.Popen(["sleep", "60"])
-    DetectorClient(ours, process).close(done=True)
+    Workers(CLUSTER, ours, process).leave(done=True)
     assert process.wait(30) == -9
 
 
@@ -176,11 +208,11 @@ def test_a_worker_held_up_in_tensorflow_is_killed():
         import socket, sys, ctypes
         from t2t_lite.cluster.channel import Channel
         from t2t_lite.cluster.cluster import Cluster
-        from t2t_lite.cluster.detector_client import DetectorClient
         from t2t_lite.cluster.failure_detector import TIMEOUTS
+        from t2t_lite.cluster.workers import Workers
         ours, other = socket.socketpair()
         timeouts = TIMEOUTS._replace(ending=1.0)
-        DetectorClient.start(Cluster(("a:1", "b:2"), 0), {1: Channel(ours)}, timeouts)
+        Workers.start(Cluster(("a:1", "b:2"), 0), {1: Channel(ours)}, timeouts)
         other.close()
         ctypes.PyDLL(None).sleep(100)
     """)

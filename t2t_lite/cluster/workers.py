@@ -1,4 +1,7 @@
-"""A worker's connection to its failure detector: the loss of another worker ends this one."""
+"""What a worker does with the others: it meets them, decides as they do, and ends if one is lost.
+
+Its failure detector, a process beside it, is told what the worker does and gives the verdict.
+"""
 
 import contextlib
 import json
@@ -14,7 +17,7 @@ import tensorflow as tf
 
 from t2t_lite.cluster._private_api import abort_collectives
 from t2t_lite.cluster.channel import Channel, ready
-from t2t_lite.cluster.cluster import Cluster, LostWorkerError
+from t2t_lite.cluster.cluster import ALONE, Cluster, LostWorkerError
 from t2t_lite.cluster.failure_detector import TIMEOUTS, Timeouts
 from t2t_lite.cluster.rendezvous import Settings, connect_workers
 from t2t_lite.errors import UserError, first_line
@@ -36,7 +39,7 @@ _SECONDS_TO_END = 30.0  # for the detector, after this worker has left
 
 
 @contextlib.contextmanager
-def join_cluster(cluster: Cluster, describe: Callable[[], Settings]) -> Iterator["DetectorClient"]:
+def join_cluster(cluster: Cluster, describe: Callable[[], Settings]) -> Iterator["Workers"]:
     """Waits for the other workers; within the block, the loss of one raises an error.
 
     An error in the block is reported to the others.
@@ -46,33 +49,36 @@ def join_cluster(cluster: Cluster, describe: Callable[[], Settings]) -> Iterator
         describe: returns the settings that must be equal on all workers, by name.
 
     Yields:
-        The client of this worker's failure detector; it does nothing if there is one worker.
+        All workers, as seen by this one.
     """
     if cluster.is_alone:
-        yield DetectorClient()
+        yield Workers()
         return
-    detector = DetectorClient.start(cluster, connect_workers(cluster, describe), TIMEOUTS)
+    workers = Workers.start(cluster, connect_workers(cluster, describe), TIMEOUTS)
     try:
-        yield detector
+        yield workers
     except UserError as error:
-        detector.close(failed=str(error))
+        workers.leave(failed=str(error))
         raise
     except Exception as error:
-        if not (message := detector.lost_worker_message(error)):
-            detector.close(failed=f"{type(error).__name__}: {first_line(error)}")
+        if not (message := workers.lost_worker_message(error)):
+            workers.leave(failed=f"{type(error).__name__}: {first_line(error)}")
             raise
-        detector.close(failed=message)
+        workers.leave(failed=message)
         raise LostWorkerError(message) from error
     except BaseException:
-        detector.close(failed="interrupted")
+        workers.leave(failed="interrupted")
         raise
-    detector.close(done=True)
+    workers.leave(done=True)
 
 
-class DetectorClient:
-    """Tells this worker's failure detector what the worker does, and obeys its verdict.
+class Workers:
+    """All workers, as seen by one of them; if it is alone, nothing here waits or fails.
+
+    They make equal decisions if all make the same calls in the same order.
 
     Args:
+        cluster: the workers.
         detector: connection to the failure detector; None if there is one worker.
         process: the failure detector's process.
         timeouts: those of the failure detector.
@@ -80,10 +86,12 @@ class DetectorClient:
 
     def __init__(
         self,
+        cluster: Cluster = ALONE,
         detector: Channel | None = None,
         process: subprocess.Popen | None = None,
         timeouts: Timeouts = TIMEOUTS,
     ) -> None:
+        self._cluster = cluster
         self._detector = detector
         self._process = process
         self._timeouts = timeouts
@@ -91,13 +99,13 @@ class DetectorClient:
         self._is_closed = False
         self._message = ""
         self._has_verdict = threading.Event()
+        self._strategy: tf.distribute.Strategy | None = None
+        self._compiled_sum = tf.function(self._sum_over_replicas)
         if detector:
             threading.Thread(target=self._listen, daemon=True, name="detector").start()
 
     @classmethod
-    def start(
-        cls, cluster: Cluster, others: dict[int, Channel], timeouts: Timeouts
-    ) -> "DetectorClient":
+    def start(cls, cluster: Cluster, others: dict[int, Channel], timeouts: Timeouts) -> "Workers":
         """Starts the failure detector, which takes over the connections to the other workers."""
         ours, theirs = socket.socketpair()
         description = {
@@ -118,7 +126,53 @@ class DetectorClient:
         theirs.close()
         for channel in others.values():
             channel.close()
-        return cls(Channel(ours), process, timeouts)
+        return cls(cluster, Channel(ours), process, timeouts)
+
+    def use(self, strategy: tf.distribute.Strategy) -> None:
+        """Takes the strategy that spans the devices of all workers; decisions need it."""
+        self._strategy = strategy
+
+    # ---- decisions
+
+    def any(self, *conditions: bool) -> list[bool]:
+        """Returns for each condition whether it holds on at least one worker."""
+        if self._cluster.is_alone:
+            return list(conditions)
+        return [count > 0 for count in self._sum([int(condition) for condition in conditions])]
+
+    def wait(self) -> None:
+        """Waits for all workers, so that none ends with success if another fails at the end."""
+        self.any(True)
+
+    def check(self, name: str, value: int) -> None:
+        """Checks that a number equals the chief's.
+
+        Raises:
+            UserError: it differs.
+        """
+        if self._cluster.is_alone:
+            return
+        (chiefs,) = self._sum([value if self._cluster.is_chief else 0])
+        if value != chiefs:
+            raise UserError(
+                f"{self._cluster} has {name} {value}, but worker 0 has {chiefs}: they must see "
+                "the same --data_dir and --output_dir"
+            )
+
+    def _sum(self, numbers: list[int]) -> list[int]:
+        """Returns the sums over all workers."""
+        with self.collective_step():
+            sums = self._compiled_sum(tf.constant(numbers, tf.int64))
+        assert self._strategy
+        local_replicas = self._strategy.num_replicas_in_sync // len(self._cluster.hosts)
+        return [int(total) // local_replicas for total in sums]
+
+    def _sum_over_replicas(self, numbers: tf.Tensor) -> tf.Tensor:
+        assert self._strategy
+        per_replica = self._strategy.run(tf.identity, (numbers,))
+        return self._strategy.reduce("SUM", per_replica, axis=None)
+
+    # ---- failures
 
     @contextlib.contextmanager
     def collective_step(self) -> Iterator[None]:
@@ -136,7 +190,7 @@ class DetectorClient:
             with self.collective_step():
                 yield item
 
-    def close(self, **message: str | bool) -> None:
+    def leave(self, **message: str | bool) -> None:
         """Ends failure detection: from here on, workers do not depend on each other.
 
         Args:
