@@ -22,12 +22,13 @@ from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import global_flags, registry, upstream_flags
+from t2t_lite import registry
 from t2t_lite.bin import usr_dir_flags
 from t2t_lite.errors import ExitError, UsageError, UserError, did_you_mean
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
 from t2t_lite.settings import Config, HParams, Setting, settings_by_group, settings_of
+from t2t_lite.t2t import flags as t2t_flags
 
 C = TypeVar("C", bound=Config)
 
@@ -201,12 +202,12 @@ class Command:
                 of an `argparse` of its own.
         """
         values = self._defined()
-        theirs = global_flags.own() if usr_dir else {}
+        theirs = t2t_flags.own() if usr_dir else {}
         own = {name: flag for name, flag in theirs.items() if name not in self.flags}
         for name, flag in own.items():
             flag.unparse()
             values[name] = flag
-        accepted = [old for old in upstream_flags.accepted(self.name) if old.name not in own]
+        accepted = [old for old in t2t_flags.accepted(self.name) if old.name not in own]
         for old in accepted:
             kind = bool if isinstance(old.default, bool) else str
             Flag(old.name, kind, None, old.note).define(values)
@@ -254,7 +255,7 @@ class Command:
         }
         if usr_dir := given.get("t2t_usr_dir", ""):
             defaults = {flag.name: flag.default for flag in self.flags.values()}
-            global_flags.publish(given, usr_dir_flags.defaults(self.name, defaults))
+            t2t_flags.publish(given, usr_dir_flags.defaults(self.name, defaults))
         return usr_dir
 
     def _checked(self, flag: Flag, value: Any) -> Any:
@@ -293,7 +294,7 @@ class Command:
             + "  --flagfile=PATH\n        Read flags from a file, one --name=value per line.\n"
             "  --help\n        Show this text."
         )
-        if upstream_flags.flags_of(self.name):
+        if t2t_flags.flags_of(self.name):
             parts.append(
                 "Other flags of tensor2tensor are either refused, with what to write instead, or "
                 "accepted with a\nwarning that they have no effect."
@@ -336,7 +337,7 @@ class Command:
             hparam = name.removeprefix("hp_")
             return UsageError(f"--{name} is refused: write --hparams={hparam}=VALUE")
         for candidate in (name, name.removeprefix("no")):
-            note = upstream_flags.refused(self.name).get(candidate)
+            note = t2t_flags.refused(self.name).get(candidate)
             if note is not None:
                 return UsageError(f"--{candidate} is refused: {note}")
         return UsageError(f"unknown flag --{name}{did_you_mean(name, [*self.flags, *own])}")

@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from t2t_lite import registry, upstream_flags
+from t2t_lite import registry
 from t2t_lite.bin.commands_page import all_commands
 from t2t_lite.hparams import refused_sets
 from t2t_lite.t2t import (
     adapter,
+    flags,
     hparam,
     metrics,
     names,
@@ -46,7 +47,7 @@ def _lines() -> Iterator[str]:
     leaves = (name for name in found if not any(other.startswith(f"{name}.") for other in found))
     yield f"{_code(leaves)}."
     yield "\n## Commands that T2T lacks\n"
-    theirs = upstream_flags.commands()
+    theirs = flags.commands()
     ours = [command.name for command in all_commands() if command.name not in theirs]
     yield f"{_code(ours)} ([Commands](commands.md))."
 

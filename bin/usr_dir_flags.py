@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite import upstream_flags
+from t2t_lite.t2t import flags
 
 
 def defaults(command: str, ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def defaults(command: str, ours: Mapping[str, Any]) -> dict[str, Any]:
         command: its name.
         ours: its own defaults.
     """
-    theirs = upstream_flags.defaults(command)
+    theirs = flags.defaults_of(command)
     return theirs | {
         name: theirs.get(name) if default in (None, "") else default
         for name, default in ours.items()

@@ -34,9 +34,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from t2t_lite import global_flags
 from t2t_lite.errors import UsageError, UserError, did_you_mean, quoted
-from t2t_lite.t2t import user_imports
+from t2t_lite.t2t import flags, user_imports
 
 if TYPE_CHECKING:
     from t2t_lite.data.problem import Problem
@@ -515,7 +514,7 @@ def import_usr_dir(usr_dir: str) -> None:
         own.names()  # this package's names first, so that a clash shows in the user's module
     sys.modules[name] = module
     user_imports.install([name])
-    global_flags.define()
+    flags.define()
     parent = str(folder.parent)
     sys.path.insert(0, parent)
     try:

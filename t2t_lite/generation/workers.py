@@ -22,9 +22,9 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from t2t_lite import global_flags
 from t2t_lite.errors import ExitError, UserError
 from t2t_lite.files import INCOMPLETE, whole_file
+from t2t_lite.t2t import flags as t2t_flags
 from t2t_lite.t2t import user_imports
 
 Job = TypeVar("Job")
@@ -136,7 +136,7 @@ class Workers(Generic[Job]):
     def _started_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             try:
-                flags = global_flags.given() if user_imports.packages() else {}
+                flags = t2t_flags.given() if user_imports.packages() else {}
                 pickled = pickle.dumps(flags) + pickle.dumps(self._job)
             except (AttributeError, TypeError, pickle.PicklingError) as error:
                 raise UserError(
@@ -231,7 +231,7 @@ def _job() -> Any:
     with _job_path.open("rb") as file:
         flags = pickle.load(file)
         if user_imports.packages():  # whose modules, loaded with the job, may read the flags
-            global_flags.publish(flags)
+            t2t_flags.publish(flags)
         return pickle.load(file)
 
 

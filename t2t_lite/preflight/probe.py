@@ -17,11 +17,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_lite import global_flags, registry
+from t2t_lite import registry
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.preflight import memory
 from t2t_lite.runs.opening import seed_and_parts
+from t2t_lite.t2t import flags
 from t2t_lite.training import devices
 from t2t_lite.training.config import TrainerConfig
 from t2t_lite.training.optimizers import make_optimizer
@@ -57,7 +58,7 @@ class Request:
     shapes: Sequence[tuple[int, int]] = ()
     batches: int = 0
     memory_limit: int | None = None
-    flags: Mapping[str, Any] = dataclasses.field(default_factory=global_flags.given)
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=flags.given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _take_steps(request: Request) -> Cost:
     """Builds the same objects as the trainer, and takes the steps in this process."""
     config = request.config
     if request.t2t_usr_dir:
-        global_flags.publish(request.flags)
+        flags.publish(request.flags)
         registry.import_usr_dir(request.t2t_usr_dir)
     hparams = resolve_hparams(config)
     strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)

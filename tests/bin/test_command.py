@@ -49,7 +49,7 @@ _GREETER = Command(
 
 @pytest.fixture(autouse=True)
 def _no_t2t_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(command.upstream_flags._TABLE, "greeter", ())
+    monkeypatch.setitem(command.t2t_flags._TABLE, "greeter", ())
 
 
 def run(body: Any, *argv: str) -> int:

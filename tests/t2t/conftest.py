@@ -8,8 +8,9 @@ import pytest
 from absl import flags
 
 from support.usr_archives import write_archives
-from t2t_lite import global_flags, registry
+from t2t_lite import registry
 from t2t_lite.hparams import basic
+from t2t_lite.t2t import flags as t2t_flags
 from t2t_lite.t2t import text_iterators, user_imports
 from t2t_lite.t2t.hparam import warn_once
 from t2t_lite.text.bad_input import STRICT
@@ -25,7 +26,7 @@ def upstream() -> Iterator[None]:
     for known in registries:
         known.names()
     entries = [dict(known._entries) for known in registries]
-    defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(global_flags._ours)
+    defined, ours = {name: flags.FLAGS[name] for name in flags.FLAGS}, dict(t2t_flags._ours)
     user_imports.install([])
     warn_once.cache_clear()
     basic._warn_of_optimizer.cache_clear()
@@ -47,8 +48,8 @@ def upstream() -> Iterator[None]:
             delattr(flags.FLAGS, name)
     for name in set(defined) - set(flags.FLAGS):
         flags.FLAGS[name] = defined[name]
-    global_flags._ours.clear()
-    global_flags._ours.update(ours)
+    t2t_flags._ours.clear()
+    t2t_flags._ours.update(ours)
 
 
 @pytest.fixture

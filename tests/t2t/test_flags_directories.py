@@ -10,9 +10,10 @@ from collections.abc import Callable
 import pytest
 from absl import flags
 
-from t2t_lite import global_flags, registry, upstream_flags
+from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_exporter, t2t_trainer, usr_dir_flags
 from t2t_lite.generation import workers
+from t2t_lite.t2t import flags as t2t_flags
 
 pytestmark = pytest.mark.usefixtures("upstream")
 
@@ -194,7 +195,7 @@ def test_own_flags_may_have_a_short_name(write, flag):
     )
     run(t2t_datagen, usr_dir, flag)
     assert usr("usr_short").read() == ("b", "b")
-    assert global_flags.given()["corpus_part"] == "b"
+    assert t2t_flags.given()["corpus_part"] == "b"
     run(t2t_trainer, usr_dir)
     assert usr("usr_short").read() == ("a", "a")
 
@@ -319,8 +320,8 @@ def test_other_processes_get_the_values_before_the_definitions(write, tmp_path):
           return flags.FLAGS.factor, flags.FLAGS.problem, flags.FLAGS.tmp_dir
         """,
     )
-    global_flags.publish({"factor": 5, "problem": "one"})
-    assert global_flags.given() == {"factor": 5, "problem": "one", "problems": "one"}
+    t2t_flags.publish({"factor": 5, "problem": "one"})
+    assert t2t_flags.given() == {"factor": 5, "problem": "one", "problems": "one"}
     registry.import_usr_dir(str(tmp_path / "usr_elsewhere"))
     assert usr("usr_elsewhere").read() == (5, "one", "/tmp/t2t_datagen")
 
@@ -334,13 +335,13 @@ class _Reader:
 
 def test_workers_get_the_values(tmp_path, monkeypatch):
     """Of the file that passes them the job."""
-    global_flags.publish({"problem": "one"})
+    t2t_flags.publish({"problem": "one"})
     with workers.Workers(_Reader(), tmp_path, 2) as some:
         monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *args, **kwargs: None)
         monkeypatch.setattr(workers.user_imports, "packages", lambda: ["usr_any"])
         some._started_pool()
         monkeypatch.setattr(workers, "_job_path", some._path)
-        global_flags.publish({})
+        t2t_flags.publish({})
         job = workers._job.__wrapped__()
         assert [job.read(name) for name in ("problem", "data_dir")] == ["one", ""]
 
@@ -413,6 +414,6 @@ def test_data_is_generated(write, tmp_path, monkeypatch, capsys, name, code, giv
 
 
 def test_defaults_are_of_t2ts_own_command_first():
-    assert upstream_flags.defaults("t2t-datagen")["random_seed"] == 429459
-    assert upstream_flags.defaults("t2t-trainer")["random_seed"] is None
-    assert upstream_flags.defaults()["n"] == 8
+    assert t2t_flags.defaults_of("t2t-datagen")["random_seed"] == 429459
+    assert t2t_flags.defaults_of("t2t-trainer")["random_seed"] is None
+    assert t2t_flags.defaults_of()["n"] == 8

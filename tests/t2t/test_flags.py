@@ -5,10 +5,11 @@ import pathlib
 
 import pytest
 
-from t2t_lite import upstream_flags
+from t2t_lite.bin import flags_page
 from t2t_lite.bin.command import Command
 from t2t_lite.errors import UsageError
-from t2t_lite.upstream_flags import Treatment
+from t2t_lite.t2t import flags as t2t_flags
+from t2t_lite.t2t.flags import T2TFlag, Treatment
 
 _COMMANDS = (
     "t2t-datagen",
@@ -35,30 +36,28 @@ def command(name: str) -> Command:
     return importlib.import_module(f"t2t_lite.bin.{name.replace('-', '_')}").COMMAND
 
 
-def flags(treatment: Treatment) -> list[tuple[str, upstream_flags.T2TFlag]]:
-    return [
-        (c, f) for c in _COMMANDS for f in upstream_flags.flags_of(c) if f.treatment is treatment
-    ]
+def flags(treatment: Treatment) -> list[tuple[str, T2TFlag]]:
+    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.treatment is treatment]
 
 
-def ids(cases: list[tuple[str, upstream_flags.T2TFlag]]) -> list[str]:
+def ids(cases: list[tuple[str, T2TFlag]]) -> list[str]:
     return [f"{name} {flag.name}" for name, flag in cases]
 
 
 def test_the_page_is_the_table():
     page = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
-    assert page.read_text(encoding="utf-8") == upstream_flags.markdown()
+    assert page.read_text(encoding="utf-8") == flags_page.markdown()
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_every_flag_stands_there_once(name):
-    names = [flag.name for flag in upstream_flags.flags_of(name)]
+    names = [flag.name for flag in t2t_flags.flags_of(name)]
     assert len(names) == len(set(names))
 
 
 def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
     trainer, decoder = (
-        {(flag.name, flag.default) for flag in upstream_flags.flags_of(name)}
+        {(flag.name, flag.default) for flag in t2t_flags.flags_of(name)}
         for name in ("t2t-trainer", "t2t-decoder")
     )
     assert trainer < decoder
@@ -106,7 +105,7 @@ def test_refused_flags_say_what_to_do(name, flag):
 
 def test_flags_that_notes_mention_exist():
     for name in _COMMANDS:
-        for flag in upstream_flags.flags_of(name):
+        for flag in t2t_flags.flags_of(name):
             mentioned = {word.strip(",.;").partition("=")[0] for word in flag.note.split()}
             mentioned = {word.removeprefix("--") for word in mentioned if word.startswith("--")}
             if flag.note != "only training reads it":
