@@ -82,7 +82,9 @@ class DecodeHParams(HParams):
     xla_compile: bool = setting(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
-    search: str = setting("", "Names of your own constraints, penalty or sampler, joined by +.")
+    search: str = setting(
+        "", "Registered constraints, penalty and sampler of your own, joined by +."
+    )
     max_input_size: int = setting(
         -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )
