@@ -1,12 +1,12 @@
 import collections
 import hashlib
 import itertools
-import random
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.corpora import write_corpus
 from support.rounding import assert_close
 from t2t_lite.data import records
 from t2t_lite.data.batching import UNLIMITED, batching_scheme
@@ -14,7 +14,6 @@ from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.data.input_pipeline import eval_dataset, padding_share, train_dataset
 from t2t_lite.errors import DataError
 
-EXAMPLES = 200
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
 KEEP_ALL = batching_scheme(
     60, max_length=0, min_length_bucket=5, length_bucket_step=1.5, drop_long_sequences=False
@@ -24,19 +23,7 @@ KEEP_ALL = batching_scheme(
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """Paths of ten files, and their examples; the first source id is an example's number."""
-    draw = random.Random(0)
-    examples = [
-        {
-            "inputs": [number + 2, *[5] * draw.randrange(25), 1],
-            "targets": [6] * draw.randrange(25) + [1],
-        }
-        for number in range(EXAMPLES)
-    ]
-    folder = tmp_path_factory.mktemp("corpus")
-    paths = [str(folder / f"shard{i}") for i in range(10)]
-    for i, path in enumerate(paths):
-        records.write_examples(path, examples[i::10])
-    return paths, examples
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def train(paths, *, scheme=SCHEME, reader=None, parts=1, seed=1, batch_shuffle_size=0):

@@ -3,13 +3,12 @@
 import hashlib
 import itertools
 import os
-import pathlib
-import random
 
 import pytest
 import tensorflow as tf
 
-from t2t_lite.data import input_pipeline, records
+from support.corpora import write_corpus
+from t2t_lite.data import input_pipeline
 from t2t_lite.data.batching import batching_scheme
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file
 from t2t_lite.errors import UserError
@@ -17,26 +16,10 @@ from t2t_lite.errors import UserError
 SCHEME = batching_scheme(60, max_length=20, min_length_bucket=5, length_bucket_step=1.5)
 
 
-def write_corpus(folder: pathlib.Path) -> list[str]:
-    """Writes 200 examples to ten files; the first source id identifies an example."""
-    draw = random.Random(0)
-    examples = [
-        {
-            "inputs": [number + 2, *[5] * draw.randrange(25), 1],
-            "targets": [6] * draw.randrange(25) + [1],
-        }
-        for number in range(200)
-    ]
-    paths = [str(folder / f"shard{i}") for i in range(10)]
-    for i, path in enumerate(paths):
-        records.write_examples(path, examples[i::10])
-    return paths
-
-
 @pytest.fixture
 def paths(tmp_path):
     (tmp_path / "corpus").mkdir()
-    return write_corpus(tmp_path / "corpus")
+    return write_corpus(tmp_path / "corpus")[0]
 
 
 def train(paths, seed=1):

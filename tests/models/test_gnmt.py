@@ -5,9 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import make_model
-from support.rounding import assert_close
-from support.terms import terms_of
+from support.model_kinds import assert_steps_are_the_whole, make_model
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 
@@ -67,9 +65,4 @@ def test_the_context_of_the_step_before(kind, input_feeding, seen, features):
 def test_without_feeding_a_step_is_that_of_the_sequence(features):
     """The first layer then reads whole sequences, and attends in one product."""
     model = make_model("gnmt_v2", input_feeding=False, pass_hidden_state=False, start_id=3)
-    whole = ops.convert_to_numpy(model(features))
-    state = model.start_decoding(features["inputs"], 1, 6)
-    for step in range(6):
-        ids = features["targets"][:, step - 1 : step] if step else np.zeros((3, 1), np.int32)
-        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        assert_close(logits[:, 0], whole[:, step], terms_of(model, 7), scale=np.abs(whole).max())
+    assert_steps_are_the_whole(model, features)

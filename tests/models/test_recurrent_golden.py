@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
+from support.searches import searches, up_to_eos
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.models.seq2seq import with_attention
@@ -167,11 +168,6 @@ def test_gradients_are_those_recorded(name):
         assert_close(found, wanted, terms, err_msg=variable.path)
 
 
-def up_to_eos(ids):
-    ids = list(ids)
-    return ids[: ids.index(1) + 1] if 1 in ids else ids
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize("variant", ["greedy", "beam4_all"])
 def test_decodes_are_those_of_t2t(variant):
@@ -179,11 +175,7 @@ def test_decodes_are_those_of_t2t(variant):
     model, _, settings = load(name)
     recorded, how = np.load(GOLDEN / name / "decode.npz"), settings["decode"][variant]
     top, inputs = how["top_beams"], recorded["inputs"]
-    search = (
-        greedy_search(model)
-        if how["beam_size"] == 1
-        else BeamSearch(model, how["beam_size"], Penalty(how["alpha"]), stop_early=top == 1)
-    )
+    search = searches(model)(how["beam_size"], how["alpha"], top == 1)
     ids, scores = search(inputs, np.full(len(inputs), how["decode_length"]))
     wanted = recorded[f"{variant}/outputs"].reshape(len(inputs), top, -1)
     stable = recorded[f"{variant}/stable"].reshape(len(inputs), top)

@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from support import t2t_weights
-from support.model_kinds import make_model
+from support.model_kinds import assert_steps_are_the_whole, make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
@@ -67,13 +67,7 @@ def test_keys_and_values_have_their_own_sizes(features):
     assert layer.source_attention.kv.kernel.shape == (16, 6 + 20)
     assert layer.attention.output_projection.kernel.shape == (20, 16)
 
-    whole = ops.convert_to_numpy(model(features))
-    state = model.start_decoding(features["inputs"], 1, 6)
-    ids = np.zeros((3, 1), np.int32)
-    for step in range(6):
-        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        assert_close(logits[:, 0], whole[:, step], terms_of(model, 7), scale=np.abs(whole).max())
-        ids = features["targets"][:, step : step + 1]
+    assert_steps_are_the_whole(model, features)
 
 
 def test_stacks_may_differ_in_height():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from support.model_kinds import make_model
+from support.model_kinds import assert_steps_are_the_whole, make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite.errors import UsageError
@@ -31,13 +31,7 @@ def test_steps_compute_what_the_whole_does(features, changes):
     whole = ops.convert_to_numpy(model(features))
     plain = make_model("pre_norm")(features)
     assert np.abs(whole - ops.convert_to_numpy(plain)).max() > 0.01, "without effect"
-
-    state = model.start_decoding(features["inputs"], 1, 6)
-    ids = np.zeros((3, 1), np.int32)
-    for step in range(6):
-        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        assert_close(logits[:, 0], whole[:, step], terms_of(model, 7), scale=np.abs(whole).max())
-        ids = features["targets"][:, step : step + 1]
+    assert_steps_are_the_whole(model, features)
 
 
 def test_two_layers_of_neighbourhood_3_see_two_positions_away():

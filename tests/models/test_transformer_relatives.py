@@ -1,7 +1,5 @@
 """T2T's models that are built of the Transformer's parts, against numbers recorded from T2T."""
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,12 +7,10 @@ from keras import ops
 
 from support import t2t_weights
 from support.rounding import assert_close
+from support.searches import searches, up_to_eos
 from support.terms import terms_of
 from t2t_lite.imports import variables as t2t_variables
-from t2t_lite.search.beam_search import BeamSearch, greedy_search
-from t2t_lite.search.penalties import Penalty
 
-EOS = 1
 FOLDERS = ("evolved_transformer", "universal_transformer", "universal_transformer_act")
 
 
@@ -68,11 +64,6 @@ def test_gradients_are_those_of_t2t(folder, restored):
         assert_close(tf.convert_to_tensor(found), wanted, terms, err_msg=variable.path)
 
 
-def up_to_eos(ids):
-    ids = list(ids)
-    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize("folder", ["universal_transformer_act"], indirect=True)
 def test_decodes_as_t2t(folder, restored):
@@ -81,14 +72,7 @@ def test_decodes_as_t2t(folder, restored):
     recorded = np.load(folder / "decode.npz")
     inputs = recorded["inputs"]
 
-    @functools.cache
-    def search(beams, alpha, stop_early):
-        return (
-            greedy_search(model)
-            if beams == 1
-            else BeamSearch(model, beams, Penalty(alpha), stop_early)
-        )
-
+    search = searches(model)
     compared = 0
     for variant, how in settings["decode"].items():
         top = how["top_beams"]

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from support import t2t_weights
 from support.rounding import assert_close
+from support.searches import searches, up_to_eos
 from support.small_models import set_logits
 from support.terms import forward_terms
 from t2t_lite import registry
@@ -142,11 +143,6 @@ def test_best_of_sorts_each_sentence_by_itself(count):
         np.testing.assert_array_equal(found[b], ids[b, order])
 
 
-def up_to_eos(ids):
-    ids = list(ids)
-    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "t2t_folder",
@@ -167,14 +163,7 @@ def test_decodes_as_t2t(t2t_folder):
     model, settings = t2t_weights.golden_transformer(t2t_folder)
     recorded = np.load(t2t_folder / "decode.npz")
 
-    @functools.cache
-    def search(beam_size, alpha, stop_early):
-        return (
-            greedy_search(model)
-            if beam_size == 1
-            else BeamSearch(model, beam_size, Penalty(alpha), stop_early)
-        )
-
+    search = searches(model)
     compared = 0
     for variant, how in settings["decode"]["variants"].items():
         top = how["top_beams"]

@@ -5,7 +5,10 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
+from support.rounding import assert_close
+from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.models.seq2seq import Seq2Seq
 
@@ -125,3 +128,16 @@ def make_untrained(kind: str, targets_vocab_size: int = VOCAB_SIZE, **changes: A
     keras.utils.set_random_seed(1)
     settings = {**small, **changes}
     return registry.model(name)(hparams_set, VOCAB_SIZE, targets_vocab_size, **settings)
+
+
+def assert_steps_are_the_whole(model: Seq2Seq, features: dict[str, np.ndarray]) -> None:
+    """Compares the logits of steps with those of the whole targets [B, T]."""
+    whole = ops.convert_to_numpy(model(features))
+    batch, length = features["targets"].shape
+    state = model.start_decoding(features["inputs"], 1, length)
+    ids = np.zeros((batch, 1), np.int32)
+    for step in range(length):
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        terms = terms_of(model, features["inputs"].shape[1])
+        assert_close(logits[:, 0], whole[:, step], terms, scale=np.abs(whole).max())
+        ids = features["targets"][:, step : step + 1]
