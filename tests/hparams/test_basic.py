@@ -1,7 +1,5 @@
 """Fields of every model."""
 
-import json
-import pathlib
 from typing import Any
 
 import pytest
@@ -36,34 +34,6 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
         BasicHParams.of_batches
     )
     assert len(BasicHParams.of_batches) == len(set(BasicHParams.of_batches))
-
-
-# ---- sets with neither T2T's nor the paper's values: they never change their meaning
-
-
-_FOLDER = pathlib.Path(__file__).parent
-
-
-def _recorded(name: str) -> dict[str, dict]:
-    return json.loads((_FOLDER / name).read_text(encoding="utf-8"))
-
-
-_SETS = _recorded("other_sets.json")
-
-
-def test_every_set_is_recorded_somewhere(golden):
-    elsewhere = {*_recorded("upstream_sets.json"), *_recorded("paper_sets.json")}
-    elsewhere |= json.loads((golden / "hparams_sets.json").read_text(encoding="utf-8")).keys()
-    assert not set(registry.list_hparams()) - elsewhere - _SETS.keys()
-
-
-@pytest.mark.parametrize("name", [name for name in _SETS if name.islower()])
-def test_values_of_sets_that_are_recorded_nowhere_else(name):
-    hparams = registry.hparams(name)
-    kind = type(hparams).__name__
-    wanted = _SETS["BasicHParams"] | _SETS[kind] | _SETS[name]
-    ours = hparams.to_dict()
-    assert {field: ours[field] for field in wanted} == wanted
 
 
 # ---- what fields mean together
