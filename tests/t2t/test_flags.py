@@ -45,13 +45,8 @@ def ids(cases: list[tuple[str, T2TFlag]]) -> list[str]:
 
 
 def test_the_page_is_the_table():
-<<<<<<<< HEAD:tests/t2t/test_flags.py
     page = pathlib.Path(__file__).parents[2] / "docs" / "flags.md"
     assert page.read_text(encoding="utf-8") == flags_page.markdown()
-========
-    page = pathlib.Path(__file__).parents[1] / "docs" / "flags.md"
-    assert page.read_text(encoding="utf-8") == upstream_flags.markdown()
->>>>>>>> ec91f5a (Tests of locks, training files, random symbols and T2T's flags lie with their modules):tests/test_upstream_flags.py
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
