@@ -95,6 +95,7 @@ def test_t2ts_search_defaults():
         "return_beams": False,
         "write_beam_scores": False,
         "xla_compile": False,
+        "search": "",
         "max_input_size": -1,
     }
 
