@@ -12,17 +12,20 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
-from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.attention_lm import AttentionLM
+from t2t_lite.models.evolved_transformer import EvolvedDecoderLayer, EvolvedEncoderLayer
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
-from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.models.universal_transformer import (
+    AdaptiveSteps,
+    UniversalSteps,
+    UniversalTransformer,
+)
 
 # Some rows of an embedding matrix: `.../symbol_modality_VOCABULARY_CHANNELS/KIND/weights_NUMBER`.
 _SHARD = re.compile(r"(?P<matrix>\w+/symbol_modality_\d+_\d+/\w+)/weights_(?P<number>\d+)")

@@ -368,8 +368,14 @@ class ParameterAttention(MultiHeadAttention):
             for name, width in (("keys", self.key_channels), ("values", self.value_channels))
         )
 
-    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Maps `x` [B, N, D] to [B, N, D]."""
+    def call(
+        self,
+        x: keras.KerasTensor,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
+        counted: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """Maps `x` [B, N, D] to [B, N, D]; the masks are for a `MixtureOfExperts` in its place."""
         queries = split_heads(self.query(x) * self.scale, self.heads)
         keys, values = (
             split_heads(ops.cast(part * self.channels**0.5, x.dtype)[None], self.heads)

@@ -42,6 +42,12 @@ class FeedForward(Layer):
         self.contract = Projection(filter_size, (channels,), gain, use_bias=True, dtype=policy)
         self.dropout = Dropout(dropout_rate, seeds_or_new(seeds), dtype=policy)
 
-    def call(self, x: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Maps `x` [..., D] to [..., D]."""
+    def call(
+        self,
+        x: keras.KerasTensor,
+        training: bool = False,
+        mask: keras.KerasTensor | None = None,
+        counted: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """Maps `x` [..., D] to [..., D]; the masks are for a `MixtureOfExperts` in its place."""
         return self.contract(self.dropout(ops.relu(self.expand(x)), training=training))

@@ -1,6 +1,5 @@
 """A layer of the Transformer's encoder and of its decoder (paper, section 3.1)."""
 
-import inspect
 from typing import Any
 
 import keras
@@ -20,7 +19,8 @@ from t2t_lite.layers.residual import LayerSteps, Residual
 class TransformerLayer(Layer):
     """Base of both kinds of layer: the steps around each sub-layer.
 
-    A subclass has the layers `feed_forward` and `feed_forward_residual`.
+    A subclass has the layers `feed_forward`, which takes the same arguments in every form, and
+    `feed_forward_residual`.
 
     Args:
         before: steps before each sub-layer, see `LayerSteps`; "n": pre-norm, "none": post-norm.
@@ -59,12 +59,10 @@ class TransformerLayer(Layer):
     def _feed_forward(
         self, x: keras.KerasTensor, training: bool, **masks: keras.KerasTensor | None
     ) -> keras.KerasTensor:
-        """Applies the feed-forward network, with those of the masks [B, L] that it takes."""
-        takes = inspect.signature(self.feed_forward.call).parameters
-        wanted = {name: mask for name, mask in masks.items() if name in takes}
+        """Applies the feed-forward network; masks: [B, L], see `MixtureOfExperts.call`."""
         return self.feed_forward_residual(
             x,
-            sublayer=lambda y: self.feed_forward(y, training=training, **wanted),
+            sublayer=lambda y: self.feed_forward(y, training=training, **masks),
             training=training,
         )
 

@@ -13,17 +13,17 @@ from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.conv_s2s import ConvS2SHParams, LayerSize
 from t2t_lite.layers.attention import AttentionHook
 from t2t_lite.layers.base import Stack
-from t2t_lite.layers.conv_s2s import (
+from t2t_lite.layers.convolution import lengths
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.position import Position
+from t2t_lite.models.conv_s2s_layers import (
     ConvS2SAttention,
     ConvS2SLayer,
     ConvS2SMemory,
     dense,
     scale_gradient,
 )
-from t2t_lite.layers.convolution import lengths
-from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.position import Position
 from t2t_lite.models.encoder_decoder import Decoder, Encoder, EncoderDecoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.output_projection import OutputProjection

@@ -57,7 +57,98 @@ class DecodeState(NamedTuple):
     weights: Any = ()  # shared by all sentences: weights in the form that every step needs
 
 
-class Seq2Seq(HParamsModel, abc.ABC):
+class _Embeddings(HParamsModel):
+    """The matrices of a model with a row for each id of a vocabulary."""
+
+    inputs_vocab_size: int
+    targets_vocab_size: int
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether there is a source: language models have none."""
+        return self.inputs_vocab_size != 0
+
+    def _make_embeddings(self) -> None:
+        """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
+        h = self.hparams
+        same = not self.has_inputs or self.inputs_vocab_size == self.targets_vocab_size
+        share_softmax = h.shared_embedding_and_softmax_weights and same
+        self.targets_embedding = make_embedding(h, self.targets_vocab_size)
+        self.inputs_embedding = (
+            self.targets_embedding
+            if share_softmax or (h.shared_embedding and same) or not self.has_inputs
+            else make_embedding(h, self.inputs_vocab_size)
+        )
+        self.softmax_embedding = (
+            self.targets_embedding if share_softmax else self._make_softmax_embedding()
+        )
+
+    def _make_softmax_embedding(self) -> Embedding:
+        """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
+        return make_embedding(self.hparams, self.targets_vocab_size)
+
+    def _make_output_projection(self) -> OutputProjection:
+        """Creates what maps the decoder's output to logits."""
+        return OutputProjection(self.softmax_embedding)
+
+    def vocabulary_rows(self) -> Iterator[VocabularyRows]:
+        """Yields the weights with a row for each id of a vocabulary; a shared one several times."""
+        yield VocabularyRows("targets_embedding", self.targets_embedding.matrix, "targets")
+        if self.has_inputs:
+            yield VocabularyRows("inputs_embedding", self.inputs_embedding.matrix, "inputs")
+        for weight in self.output_projection.variables:
+            yield VocabularyRows(f"output_projection/{weight.name}", weight, "targets")
+
+
+class _AuxiliaryLosses(HParamsModel):
+    """The losses of a model's layers in addition to that of the tokens."""
+
+    @property
+    def auxiliary_layers(self) -> list[AuxiliaryLayer]:
+        """The layers with losses in addition to that of the tokens."""
+        parts = _private_api.flattened(self)
+        return [part for part in parts if isinstance(part, AuxiliaryLayer)]
+
+    def auxiliary_losses(self, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
+        """Returns the weighted losses of a batch by name; layers/auxiliary_losses.py has more.
+
+        Args:
+            sums: those of `Seq2Seq.hidden_and_statistics`, over all parts of the batch.
+
+        Returns:
+            float32 scalars, to be added to the mean loss of a token.
+        """
+        losses: dict[str, keras.KerasTensor] = {}
+        for layer, own in zip(self.auxiliary_layers, sums, strict=True):
+            for name, loss in layer.auxiliary_losses(own).items():
+                losses[name] = losses[name] + loss if name in losses else loss
+        return losses
+
+
+class _SourceAttention(HParamsModel):
+    """What observes the attention of a model to its source; by default, there is none."""
+
+    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
+        """Calls `hook` with the attention to the source [B, N, S] in each call inside the block.
+
+        N is T in a call of the model and K in a decoding step. A model with several attention
+        layers passes the mean over the heads of its last layer, or says what it passes instead.
+
+        Raises:
+            UsageError: the model has no attention to the source.
+        """
+        raise UsageError(f"{type(self).__name__} has no attention to the source")
+
+    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
+        """Returns the attention layers by kind, from bottom to top.
+
+        The kinds are `encoder` and `decoder` for self-attention and `encoder_decoder` for attention
+        to the source; a model returns the kinds that it has.
+        """
+        return {}
+
+
+class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
     """Base of all models.
 
     A subclass creates its layers in `make_layers`.
@@ -104,42 +195,6 @@ class Seq2Seq(HParamsModel, abc.ABC):
             self.make_layers()
         self.built = True  # layers create their variables when constructed
 
-    @property
-    def has_inputs(self) -> bool:
-        """Whether there is a source: language models have none."""
-        return self.inputs_vocab_size != 0
-
-    def _make_embeddings(self) -> None:
-        """Creates one to three matrices; as in T2T, unequal vocabularies cannot share one."""
-        h = self.hparams
-        same = not self.has_inputs or self.inputs_vocab_size == self.targets_vocab_size
-        share_softmax = h.shared_embedding_and_softmax_weights and same
-        self.targets_embedding = make_embedding(h, self.targets_vocab_size)
-        self.inputs_embedding = (
-            self.targets_embedding
-            if share_softmax or (h.shared_embedding and same) or not self.has_inputs
-            else make_embedding(h, self.inputs_vocab_size)
-        )
-        self.softmax_embedding = (
-            self.targets_embedding if share_softmax else self._make_softmax_embedding()
-        )
-
-    def _make_softmax_embedding(self) -> Embedding:
-        """Creates the softmax matrix [V, D], where it is not that of the embeddings."""
-        return make_embedding(self.hparams, self.targets_vocab_size)
-
-    def _make_output_projection(self) -> OutputProjection:
-        """Creates what maps the decoder's output to logits."""
-        return OutputProjection(self.softmax_embedding)
-
-    def vocabulary_rows(self) -> Iterator[VocabularyRows]:
-        """Yields the weights with a row for each id of a vocabulary; a shared one several times."""
-        yield VocabularyRows("targets_embedding", self.targets_embedding.matrix, "targets")
-        if self.has_inputs:
-            yield VocabularyRows("inputs_embedding", self.inputs_embedding.matrix, "inputs")
-        for weight in self.output_projection.variables:
-            yield VocabularyRows(f"output_projection/{weight.name}", weight, "targets")
-
     def make_layers(self) -> None:
         """Checks the hparams and creates the other layers, as attributes; by default, none.
 
@@ -151,6 +206,11 @@ class Seq2Seq(HParamsModel, abc.ABC):
     def takes_inputs(self) -> bool:
         """Whether a call takes sources: for an encoder, or prepended to the targets."""
         return self.has_inputs or self.hparams.prepends_inputs
+
+    @property
+    def has_source_attention(self) -> bool:
+        """Whether the model has attention to the source, which `hook_attention` can observe."""
+        return self.has_inputs and type(self).hook_attention is not _SourceAttention.hook_attention
 
     # ---- training
 
@@ -200,18 +260,13 @@ class Seq2Seq(HParamsModel, abc.ABC):
         `Embedding` maps it to zero, and it is not padding.
         """
 
-    @property
-    def auxiliary_layers(self) -> list[AuxiliaryLayer]:
-        """The layers with losses in addition to that of the tokens."""
-        parts = _private_api.flattened(self)
-        return [part for part in parts if isinstance(part, AuxiliaryLayer)]
-
-    @property
-    def learned_positions(self) -> int:
-        """The positions for which the model learns a vector; 0: its positions have no end."""
-        parts = _private_api.flattened(self)
-        tables = [p for p in parts if isinstance(p, Position) and p.kind == "emb"]
-        return min((table.max_length for table in tables), default=0)
+    def _with_dropped_symbols(self, features: Features, training: bool) -> Features:
+        """Returns the features as `hidden` takes them: in training, with `symbol_dropout`."""
+        rate = self.hparams.symbol_dropout
+        if not training or not rate:
+            return features
+        dropped = {name: drop_symbols(features[name], rate, self.seeds) for name in _SIDES}
+        return {**features, **dropped}
 
     def hidden_and_statistics(
         self, features: Features, training: bool = False
@@ -223,58 +278,16 @@ class Seq2Seq(HParamsModel, abc.ABC):
         layers = self.auxiliary_layers
         return hidden, [collected.get(layer) or layer.no_statistics() for layer in layers]
 
-    def _with_dropped_symbols(self, features: Features, training: bool) -> Features:
-        """Returns the features as `hidden` takes them: in training, with `symbol_dropout`."""
-        rate = self.hparams.symbol_dropout
-        if not training or not rate:
-            return features
-        dropped = {name: drop_symbols(features[name], rate, self.seeds) for name in _SIDES}
-        return {**features, **dropped}
-
-    def auxiliary_losses(self, sums: Sequence[Statistics]) -> dict[str, keras.KerasTensor]:
-        """Returns the weighted losses of a batch by name; layers/auxiliary_losses.py has more.
-
-        Args:
-            sums: those of `hidden_and_statistics`, over all parts of the batch.
-
-        Returns:
-            float32 scalars, to be added to the mean loss of a token.
-        """
-        losses: dict[str, keras.KerasTensor] = {}
-        for layer, own in zip(self.auxiliary_layers, sums, strict=True):
-            for name, loss in layer.auxiliary_losses(own).items():
-                losses[name] = losses[name] + loss if name in losses else loss
-        return losses
+    @property
+    def learned_positions(self) -> int:
+        """The positions for which the model learns a vector; 0: its positions have no end."""
+        parts = _private_api.flattened(self)
+        tables = [p for p in parts if isinstance(p, Position) and p.kind == "emb"]
+        return min((table.max_length for table in tables), default=0)
 
     def forward_flops(self) -> ForwardFlops:
         """Returns the operations of a forward pass; zeros if the model does not count them."""
         return ForwardFlops()
-
-    # ---- attention
-
-    @property
-    def has_source_attention(self) -> bool:
-        """Whether the model has attention to the source, which `hook_attention` can observe."""
-        return self.has_inputs and type(self).hook_attention is not Seq2Seq.hook_attention
-
-    def hook_attention(self, hook: AttentionHook) -> AbstractContextManager[None]:
-        """Calls `hook` with the attention to the source [B, N, S] in each call inside the block.
-
-        N is T in a call of the model and K in a decoding step. A model with several attention
-        layers passes the mean over the heads of its last layer, or says what it passes instead.
-
-        Raises:
-            UsageError: the model has no attention to the source.
-        """
-        raise UsageError(f"{type(self).__name__} has no attention to the source")
-
-    def attention_layers(self) -> Mapping[str, Sequence[AttentionLayer]]:
-        """Returns the attention layers by kind, from bottom to top.
-
-        The kinds are `encoder` and `decoder` for self-attention and `encoder_decoder` for attention
-        to the source; a model returns the kinds that it has.
-        """
-        return {}
 
     # ---- search
 

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
-from t2t_lite.layers.universal import AdaptiveSteps
+from t2t_lite.models.universal_transformer import AdaptiveSteps
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,12 @@ from keras.initializers import RandomNormal
 from support.rounding import assert_close
 from t2t_lite.layers.attention import EncoderDecoderAttention, ParameterAttention, SelfAttention
 from t2t_lite.layers.base import Stack, without_initial_values
-from t2t_lite.layers.byte_net import BottleneckBlock, ResidualChain
-from t2t_lite.layers.conv_s2s import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
 from t2t_lite.layers.convolution import Convolution, SeparableConvolution
 from t2t_lite.layers.dense import Projection
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.layers.embedding import Embedding
-from t2t_lite.layers.evolved import EvolvedDecoderLayer, EvolvedEncoderLayer, EvolvedFeedForward
-from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.mixture_of_experts import MixtureOfExperts, NoisyTopKGating
-from t2t_lite.layers.neural_gpu import CGRU
 from t2t_lite.layers.position import Position
 from t2t_lite.layers.recurrent import GRUCell, LSTMCell, Recurrent
 from t2t_lite.layers.recurrent_attention import (
@@ -31,7 +26,16 @@ from t2t_lite.layers.recurrent_attention import (
 from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
-from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
+from t2t_lite.models.byte_net import BottleneckBlock, ResidualChain
+from t2t_lite.models.conv_s2s_layers import ConvS2SAttention, ConvS2SLayer, ConvS2SMemory
+from t2t_lite.models.deep_att import FastForward
+from t2t_lite.models.evolved_transformer import (
+    EvolvedDecoderLayer,
+    EvolvedEncoderLayer,
+    EvolvedFeedForward,
+)
+from t2t_lite.models.neural_gpu import CGRU
+from t2t_lite.models.universal_transformer import AdaptiveSteps, UniversalSteps
 
 X = np.random.RandomState(0).normal(size=(2, 3, 8)).astype(np.float32)
 IDS = np.array([[4, 2, 0], [3, 1, 5]], np.int32)

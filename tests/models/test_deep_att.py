@@ -8,8 +8,8 @@ from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
-from t2t_lite.layers.fast_forward import FastForward
 from t2t_lite.layers.recurrent import Recurrent
+from t2t_lite.models.deep_att import FastForward
 
 
 def test_columns_take_turns_in_direction():

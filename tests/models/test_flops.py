@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.models.lstm_encoder import BidirectionalLSTMEncoder, LSTMEncoder
+from t2t_lite.models.lstm import BidirectionalLSTMEncoder, LSTMEncoder
 from t2t_lite.models.seq2seq import Seq2Seq
 
 V, D, F, S, T = 40, 16, 24, 7, 5

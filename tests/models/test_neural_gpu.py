@@ -8,7 +8,7 @@ from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
 from t2t_lite import registry
 from t2t_lite.layers.dropout import Dropout
-from t2t_lite.layers.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through
+from t2t_lite.models.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
 

@@ -15,9 +15,12 @@ from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import ctranslate2
-from t2t_lite.layers.universal import AdaptiveSteps, UniversalSteps
 from t2t_lite.models.seq2seq import with_attention
-from t2t_lite.models.universal_transformer import UniversalTransformer
+from t2t_lite.models.universal_transformer import (
+    AdaptiveSteps,
+    UniversalSteps,
+    UniversalTransformer,
+)
 from t2t_lite.paper.parameter_counts import abstract_model
 
 SIDES = {"encoder": "inputs", "decoder": "targets"}
