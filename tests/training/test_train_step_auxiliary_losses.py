@@ -12,7 +12,6 @@ from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
 from t2t_lite import registry
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
-from t2t_lite.layers.base import default_policy
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.training.losses import summed_loss
@@ -71,10 +70,9 @@ class Balance(AuxiliaryLayer):
 class Balanced(Transformer):
     """A Transformer that balances both sides."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        with default_policy(self.dtype_policy):
-            self.source_balance, self.target_balance = Balance(0.5), Balance(0.7)
+    def make_layers(self):
+        super().make_layers()
+        self.source_balance, self.target_balance = Balance(0.5), Balance(0.7)
 
     def hidden(self, features, training=False):
         memory = self.encode(features["inputs"], training)
