@@ -46,6 +46,7 @@ import runpy, sys
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 
+sys.path.append(sys.argv[3])
 small = runpy.run_path(sys.argv[1])["Small"]
 generator._CHUNK = 20
 generator.write_records(small(), sys.argv[2], "", DatagenOptions(num_workers=2))
@@ -53,7 +54,8 @@ generator.write_records(small(), sys.argv[2], "", DatagenOptions(num_workers=2))
 
 
 def start(folder: pathlib.Path) -> subprocess.Popen:
-    command = [sys.executable, "-c", _RUN, __file__, str(folder)]
+    tests = pathlib.Path(__file__).parents[1]
+    command = [sys.executable, "-c", _RUN, __file__, str(folder), str(tests)]
     return subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
 
 
