@@ -19,13 +19,6 @@ _NEEDED = (
 )
 
 
-def test_flags_and_configuration_have_the_same_defaults():
-    for field in dataclasses.fields(TrainerConfig):
-        flag = COMMAND.flags[field.name]
-        expected = "" if field.default is dataclasses.MISSING else field.default
-        assert flag.default == expected, field.name
-
-
 def test_needed_flags_alone():
     assert configure(COMMAND.parse(_NEEDED)) == TrainerConfig(
         data_dir=os.path.expanduser("~/data"),

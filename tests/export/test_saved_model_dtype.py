@@ -60,7 +60,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
     """Loss as in training; outputs by a copy that gets the weights of every checkpoint."""
     evaluated, decoded = [], []
 
-    class Evaluation:
+    class TeacherForced:
         def __init__(self, strategy, model):
             evaluated.append(model)
 
@@ -71,7 +71,7 @@ def test_checkpoints_are_scored_in_the_dtype(run, decoder, monkeypatch):
         decoded.append(decoder.engine.models[0].get_weights())
         return types.SimpleNamespace(score=lambda metrics: {}, references=["text"])
 
-    for function in (Evaluation, decode_examples):
+    for function in (TeacherForced, decode_examples):
         monkeypatch.setattr(checkpoint_evaluation, function.__name__, function)
     monkeypatch.setattr(checkpoint_evaluation, "eval_dataset", lambda *args, **kwargs: [])
     monkeypatch.setattr(type(run.problem), "existing_filepaths", lambda *args: [])
