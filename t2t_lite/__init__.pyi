@@ -19,8 +19,7 @@ from t2t_lite.models.lstm import (
 from t2t_lite.models.moe_lstm import MoELSTM
 from t2t_lite.models.neural_gpu import ExtendedNeuralGPU, NeuralGPU
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.registry import (
     register_hparams,

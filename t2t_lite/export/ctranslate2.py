@@ -26,8 +26,8 @@ from t2t_lite.layers.relative_attention import RelativeSelfAttention
 from t2t_lite.layers.residual import LayerSteps, Residual
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import (
+from t2t_lite.models.transformer import (
+    Transformer,
     TransformerDecoder,
     TransformerEncoder,
     TransformerPart,

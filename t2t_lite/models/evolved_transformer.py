@@ -22,8 +22,8 @@ from t2t_lite.layers.initializers import unit_scaling
 from t2t_lite.layers.residual import LayerSteps
 from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.models.encoder_decoder import Decoder, Encoder
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import (
+from t2t_lite.models.transformer import (
+    Transformer,
     TransformerDecoder,
     TransformerEncoder,
     TransformerPart,

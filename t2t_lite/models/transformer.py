@@ -1,7 +1,8 @@
 """The Transformer (Vaswani et al. 2017), in its post-norm and pre-norm forms."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -10,11 +11,325 @@ from keras import ops
 from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.layers.attention import AttentionHook, MultiHeadAttention, padding_bias
-from t2t_lite.models.encoder_decoder import Decoder, Encoder
+from t2t_lite.layers.attention import (
+    AttentionHook,
+    EncoderDecoderAttention,
+    MultiHeadAttention,
+    ParameterAttention,
+    SelfAttention,
+    causal_bias,
+    mask_bias,
+    padding_bias,
+)
+from t2t_lite.layers.base import Stack
+from t2t_lite.layers.dropout import Dropout
+from t2t_lite.layers.embedding import Embedding
+from t2t_lite.layers.feed_forward import FeedForward
+from t2t_lite.layers.mixture_of_experts import MixtureOfExperts
+from t2t_lite.layers.position import Position
+from t2t_lite.layers.recomputation import recomputed
+from t2t_lite.layers.relative_attention import RelativeSelfAttention
+from t2t_lite.layers.residual import LayerSteps
+from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
+from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
+from t2t_lite.models.hparams_model import make_mixture
 from t2t_lite.models.prepended import MayPrepend
-from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+from t2t_lite.models.seq2seq import DecodeState, shift_right
+
+# Rows of T2T's target-space embedding, and the row that it uses for translation.
+_TARGET_SPACES, _TARGET_SPACE_ID = 32, 0
+
+
+class TransformerPart(ModelPart):
+    """Base of encoder and decoder: positions, a stack of layers, and an end."""
+
+    hparams_class: ClassVar[type[BasicHParams]] = TransformerHParams
+    hparams: TransformerHParams
+    stack: Stack
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        h = self.hparams
+        self.position = Position(h.pos, h.hidden_size, h.max_length)
+        self.dropout = Dropout(h.layer_prepostprocess_dropout, self.seeds)
+        self.stack = self._make_stack()
+        # A normalisation for pre-norm; post-norm layers include it.
+        self.end = LayerSteps(
+            h.layer_preprocess_sequence,
+            h.hidden_size,
+            h.layer_prepostprocess_dropout,
+            h.norm_epsilon,
+            self.seeds,
+        )
+
+    def _make_stack(self) -> Stack:
+        raise NotImplementedError
+
+    def _layer_arguments(self) -> dict[str, Any]:
+        """Returns what all layers take."""
+        h = self.hparams
+        return {
+            "before": h.layer_preprocess_sequence,
+            "after": h.layer_postprocess_sequence,
+            "dropout_rate": h.layer_prepostprocess_dropout,
+            "epsilon": h.norm_epsilon,
+            "seeds": self.seeds,
+        }
+
+    def _attention_arguments(self) -> dict[str, Any]:
+        """Returns what all attention takes."""
+        h = self.hparams
+        return {
+            "key_channels": h.key_channels,
+            "value_channels": h.value_channels,
+            "dropout_rate": h.attention_dropout,
+            "gain": h.initializer_gain,
+            "seeds": self.seeds,
+        }
+
+    def _self_attention(self, heads: int = 0) -> SelfAttention:
+        h = self.hparams
+        heads = heads or h.num_heads
+        sizes = {**self._attention_arguments(), "neighborhood": h.attention_neighborhood}
+        if h.self_attention_type == "dot_product":
+            return SelfAttention(h.hidden_size, heads, **sizes)
+        return RelativeSelfAttention(h.hidden_size, heads, h.max_relative_position, **sizes)
+
+    def _source_attention(self) -> EncoderDecoderAttention:
+        h = self.hparams
+        return EncoderDecoderAttention(h.hidden_size, h.num_heads, **self._attention_arguments())
+
+    def _feed_forward(self) -> FeedForward | ParameterAttention | MixtureOfExperts:
+        h = self.hparams
+        if h.ffn_layer == "dense_relu_dense":
+            return FeedForward(
+                h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
+            )
+        if h.ffn_layer == "local_moe":
+            return make_mixture(h, h.hidden_size, h.relu_dropout, self.seeds)
+        sizes = {
+            **self._attention_arguments(),
+            "key_channels": h.parameter_attention_key_channels or h.hidden_size,
+            "value_channels": h.parameter_attention_value_channels or h.hidden_size,
+        }
+        heads = h.parameter_attention_heads or h.num_heads
+        return ParameterAttention(h.hidden_size, heads, h.filter_size, **sizes)
+
+    def _run(
+        self, layer: keras.layers.Layer, training: bool, **mask: keras.KerasTensor
+    ) -> Callable[..., keras.KerasTensor]:
+        """Returns a function from the layer's input tensors to its output.
+
+        Args:
+            layer: of the stack.
+            training: whether dropout is on.
+            **mask: [B, L], False at padding, by the name of the layer's argument for it.
+        """
+        run = functools.partial(layer, training=training, **mask)
+        recompute = training and self.hparams.recompute_activations
+        return recomputed(run, self.seeds) if recompute else run
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerEncoder(TransformerPart, Encoder):
+    """The encoder: ids [B, S] -> [B, S, D], with a Keras mask that is False at padding (id 0).
+
+    Examples:
+        >>> encoder = TransformerEncoder("transformer_base", 32000, num_hidden_layers=3)
+        >>> ids = keras.Input((None,), dtype="int32")
+        >>> mean = keras.layers.GlobalAveragePooling1D()(encoder(ids))  # padding is ignored
+        >>> classifier = keras.Model(ids, keras.layers.Dense(2)(mean))
+
+    Args:
+        hparams: a `TransformerHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        super().make_layers()
+        self.target_space = None
+        if self.hparams.use_target_space_embedding:
+            shape = (_TARGET_SPACES, self.hparams.hidden_size)
+            self.target_space = self.add_weight(shape, "glorot_uniform", name="target_space")
+
+    def _make_stack(self) -> Stack:
+        return Stack(
+            EncoderLayer(self._self_attention(), self._feed_forward(), **self._layer_arguments())
+            for _ in range(self.hparams.encoder_layers)
+        )
+
+    def encode(
+        self, inputs: keras.KerasTensor, training: bool = False
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """Encodes `inputs` [B, S]; returns [B, S, D] and the padding bias [B, 1, 1, S]."""
+        padding = padding_bias(inputs)
+        x = self.embedding(inputs)
+        if self.target_space is not None:
+            x = x + ops.cast(self.target_space[_TARGET_SPACE_ID], x.dtype)
+        x = self.position(x, ops.arange(ops.shape(inputs)[1]))
+        x = self.dropout(x, training=training)
+        x = self._run_layers(x, padding, self.compute_mask(inputs), training)
+        return self.end(x, x, training=training), padding
+
+    def _run_layers(
+        self,
+        x: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        training: bool,
+    ) -> keras.KerasTensor:
+        """Maps the embeddings `x` [B, S, D] to the output of the last layer [B, S, D].
+
+        Args:
+            x: the embeddings.
+            padding: [B, 1, 1, S], hides padding.
+            mask: [B, S], False at padding.
+            training: whether dropout is on.
+        """
+        for layer in self.stack:
+            x = self._run(layer, training, mask=mask)(x, padding)
+        return x
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class TransformerDecoder(TransformerPart, Decoder):
+    """The decoder: ids [B, T] and the encoder's output [B, S, D] -> [B, T, D].
+
+    Position t depends only on targets before t; the decoder shifts them right.
+
+    Args:
+        hparams: a `TransformerHParams`, or the name of a registered set.
+        embedding: V, or a layer to share.
+        has_inputs: whether there is a source; the decoder of a language model has none.
+        **kwargs: hparams to change; `name` and `trainable` go to Keras.
+    """
+
+    def __init__(
+        self,
+        hparams: BasicHParams | str,
+        embedding: int | Embedding,
+        *,
+        has_inputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.has_inputs = has_inputs  # before the layers, which depend on it
+        super().__init__(hparams, embedding, **kwargs)
+
+    def _make_stack(self) -> Stack:
+        return Stack(
+            DecoderLayer(
+                self._self_attention(),
+                self._source_attention() if self.has_inputs else None,
+                self._feed_forward(),
+                **self._layer_arguments(),
+            )
+            for _ in range(self.hparams.decoder_layers)
+        )
+
+    def call(
+        self,
+        targets: keras.KerasTensor,
+        memory: Any = None,
+        training: bool = False,
+        memory_mask: Any = None,
+    ) -> keras.KerasTensor:
+        """Maps `targets` [B, T] to [B, T, D].
+
+        Args:
+            targets: ids, not shifted.
+            memory: the encoder's output [B, S, D], or the result of its `encode`; None for a
+                language model.
+            training: whether dropout is on.
+            memory_mask: [B, S], False at padding; Keras passes the mask of the encoder's output.
+
+        Raises:
+            UsageError: `memory` is missing.
+        """
+        if memory is None and self.has_inputs:
+            raise UsageError(f"{type(self).__name__} needs the encoder's output [B, S, D]")
+        encoded = isinstance(memory, tuple)
+        encoder_output, padding = memory if encoded else (memory, mask_bias(memory_mask))
+        length = ops.shape(targets)[1]
+        x = self.position(shift_right(self.embedding(targets)), ops.arange(length))
+        x = self.dropout(x, training=training)
+        mask = ops.not_equal(targets, 0)
+        x = self._run_layers(x, encoder_output, causal_bias(length), padding, mask, training)
+        return self.end(x, x, training=training)
+
+    def _run_layers(
+        self,
+        x: keras.KerasTensor,
+        encoder_output: keras.KerasTensor,
+        causal: keras.KerasTensor,
+        padding: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        training: bool,
+    ) -> keras.KerasTensor:
+        """Maps the embeddings `x` [B, T, D] to the output of the last layer [B, T, D].
+
+        Args:
+            x: the embeddings of the targets, shifted.
+            encoder_output: [B, S, D].
+            causal: [1, 1, T, T], hides the future.
+            padding: [B, 1, 1, S], hides the source's padding.
+            mask: [B, T], False at the target's padding.
+            training: whether dropout is on.
+        """
+        for layer in self.stack:
+            x = self._run(layer, training, x_mask=mask)(x, encoder_output, causal, padding)
+        return x
+
+    def start(self, memory: Any, beams: int, length: int) -> DecodeState:
+        """Computes keys and values of the source once; see `Decoder.start`."""
+        encoder_output, padding = memory
+        batch = ops.shape(encoder_output)[0]
+        return DecodeState(
+            sentence={
+                "memory": [layer.memory(encoder_output) for layer in self.stack],
+                "padding": padding,
+            },
+            hypothesis=[layer.empty_cache(batch, beams, length) for layer in self.stack],
+        )
+
+    def grow(self, state: DecodeState, length: int) -> DecodeState:
+        """Lengthens every cache to `length` positions."""
+        return state._replace(hypothesis=[cache.grown(length) for cache in state.hypothesis])
+
+    def step(
+        self, ids: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, DecodeState]:
+        """Takes one step of every hypothesis; see `Decoder.step`."""
+        # All beams [B, K, D] of a sentence are at the same position.
+        x = self.position(self.embedding.step(ids, step), ops.reshape(step, (1,)))
+        x, caches = self._step_layers(x, step, state)
+        return self.end(x, x), state._replace(hypothesis=caches)
+
+    def _step_layers(
+        self, x: keras.KerasTensor, step: keras.KerasTensor, state: DecodeState
+    ) -> tuple[keras.KerasTensor, list[Any]]:
+        """Runs one position `x` [B, K, D] through all layers; returns it and their caches."""
+        padding = state.sentence["padding"]
+        caches = []
+        for layer, cache, memory in zip(
+            self.stack, state.hypothesis, state.sentence["memory"], strict=True
+        ):
+            x, cache = layer.step(x, cache, step, memory, padding)
+            caches.append(cache)
+        return x, caches
+
+    def input_signature(self) -> list[Any]:
+        """Returns the specs of the arguments that `export` lets its callers pass."""
+        memory = keras.InputSpec(
+            shape=(None, None, self.hparams.hidden_size), dtype=self.compute_dtype
+        )
+        return [*super().input_signature(), memory][: 1 + self.has_inputs]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "has_inputs": self.has_inputs}
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")

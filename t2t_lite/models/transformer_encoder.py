@@ -16,7 +16,7 @@ from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_embedding
 from t2t_lite.models.output_projection import EXCLUDED, GivenLogits, OutputProjection
 from t2t_lite.models.seq2seq import DecodeState, Features, Seq2Seq, VocabularyRows
-from t2t_lite.models.transformer_parts import TransformerEncoder
+from t2t_lite.models.transformer import TransformerEncoder
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS
 
 

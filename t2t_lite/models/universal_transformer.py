@@ -18,8 +18,7 @@ from t2t_lite.layers.position import sinusoids
 from t2t_lite.models.encoder_decoder import Decoder, Encoder
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import TransformerDecoder, TransformerEncoder
+from t2t_lite.models.transformer import Transformer, TransformerDecoder, TransformerEncoder
 
 # Maps the state [B, N, D] at a recurrent step, counted from 0, to the next one [B, N, D].
 Transformation = Callable[[keras.KerasTensor, int], keras.KerasTensor]

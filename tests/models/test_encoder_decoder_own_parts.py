@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import TransformerEncoder
+from t2t_lite.models.transformer import Transformer, TransformerEncoder
 
 FEATURES = {
     "inputs": np.array([[5, 9, 1]], np.int32),

@@ -15,8 +15,7 @@ from t2t_lite.layers.attention import SelfAttention
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.transformer_layers import EncoderLayer
-from t2t_lite.models.transformer import Transformer
-from t2t_lite.models.transformer_parts import TransformerEncoder
+from t2t_lite.models.transformer import Transformer, TransformerEncoder
 
 SMALL = {"hidden_size": 8, "filter_size": 12, "num_heads": 2, "num_hidden_layers": 1}
 INPUTS = np.array([[5, 9, 2, 12, 7, 3, 1], [8, 8, 1, 0, 0, 0, 0]], np.int32)
