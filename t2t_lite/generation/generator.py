@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 # Samples per chunk: many, since each chunk becomes a file.
 _CHUNK = 2048
 
+# Members that T2T calls, and what takes their place: here, nothing would call them.
+_OF_T2T = {"generate_data": "write_files", "get_or_create_vocab": "build_vocab"}
+
 
 def generate_data(
     problem: Problem, data_dir: str, tmp_dir: str, options: DatagenOptions | None = None
@@ -67,6 +70,12 @@ def generate_data(
         OSError: a file cannot be written.
     """
     options = options or DatagenOptions()
+    for name, ours in _OF_T2T.items():
+        if hasattr(problem, name):
+            raise UsageError(
+                f"{type(problem).__name__} defines {name}, which is T2T's: define {ours}, or derive "
+                "the class from T2T's (from tensor2tensor.data_generators import text_problems)"
+            )
     if isinstance(problem, Text2TextProblem) and not problem.writes_files:
         generate_from_samples(problem, data_dir, tmp_dir, options)
     else:

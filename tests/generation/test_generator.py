@@ -11,7 +11,7 @@ import pytest
 from support.folders import digests, leftovers
 from support.numbered import Dealt, Small, Stopping, generate, numbers
 from t2t_lite.data import records
-from t2t_lite.errors import DataError
+from t2t_lite.errors import DataError, UsageError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
@@ -23,6 +23,15 @@ def undisturbed(tmp_path) -> dict[str, str]:
     folder = tmp_path / "undisturbed"
     generate(Small(), folder)
     return digests(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"), [("generate_data", "write_files"), ("get_or_create_vocab", "build_vocab")]
+)
+def test_members_that_only_t2t_would_call_are_named(data, name, ours):
+    problem = type("Ported", (Small,), {name: lambda self, *args: None})()
+    with pytest.raises(UsageError, match=f"Ported defines {name}, which is T2T's: define {ours}"):
+        generate_data(problem, str(data), str(data))
 
 
 def test_names_files_as_t2t_and_deals_samples_out_in_turn(data):
