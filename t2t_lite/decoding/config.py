@@ -21,7 +21,7 @@ class DecoderConfig(Config):
     """One run of `jobs.run`; empty text means "not given"."""
 
     output_dir: str = setting("", OUTPUT_HELP, path=True, group="The trained model")
-    # Names of checkpoints (checkpoints/names.py): as a tuple, or with "," between them.
+    # Names of checkpoints (runs/checkpoint_names.py): as a tuple, or with "," between them.
     checkpoint_path: str | tuple[str, ...] = setting(
         "",
         f"{CHECKPOINT_HELP} Several, separated by commas, decode together as an ensemble.",
