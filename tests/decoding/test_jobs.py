@@ -240,7 +240,7 @@ def test_what_is_typed_shows_scores_with_the_beams(config, monkeypatch, capsys, 
 def test_a_model_twice_is_the_model_and_two_models_are_another(config, outputs, folder, tmp_path):
     one = f"{folder}/model.ckpt-1"
     assert run(config, checkpoint_path=f"{one},{one}", output_dir="") == outputs
-    two = f"{make_run(tmp_path / 'two', 2)}/model.ckpt-2"
+    two = f"{run_of(tmp_path / 'two', 2)}/model.ckpt-2"
     assert run(config, checkpoint_path=f"{one}, {two}") != outputs
 
 
