@@ -218,7 +218,12 @@ class BasicHParams(HParams):
 
     @property
     def prepends_inputs(self) -> bool:
-        """Whether training joins source and target into one sequence."""
+        """Whether the decoder reads source and target as one sequence."""
+        return False
+
+    @property
+    def predicts_inputs(self) -> bool:
+        """Whether the decoder learns to predict the source, too."""
         return False
 
     @property

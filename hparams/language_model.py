@@ -55,6 +55,12 @@ def attention_lm_translation_l12() -> TransformerHParams:
 
 
 @registry.register_hparams
+def attention_lm_translation_full_attention() -> TransformerHParams:
+    """`attention_lm_translation` in which the source's positions see all of the source."""
+    return attention_lm_translation().copy(prepend_mode="prepend_inputs_full_attention")
+
+
+@registry.register_hparams
 def transformer_lm_tpu_0() -> TransformerHParams:
     """T2T's language model of 92 million parameters: 1,024 features, four heads, Adafactor.
 

@@ -9,6 +9,8 @@ from t2t_lite import registry
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
 from t2t_lite.settings import setting
 
+_MASKED = "prepend_inputs_masked_attention"  # a value of prepend_mode
+
 
 @dataclasses.dataclass
 class TransformerHParams(MixtureOfExpertsHParams):
@@ -54,9 +56,9 @@ class TransformerHParams(MixtureOfExpertsHParams):
     use_target_space_embedding: bool = setting(False, "Add a learned vector to all encoder inputs.")
     prepend_mode: str = setting(
         "none",
-        "prepend_inputs_masked_attention (T2T's): the decoder reads the source before the target, "
-        "and learns to predict both.",
-        choices=("none", "prepend_inputs_masked_attention"),
+        "prepend_inputs_masked_attention, prepend_inputs_full_attention: the decoder reads the "
+        "source before the target; masked, it learns to predict both.",
+        choices=("none", _MASKED, "prepend_inputs_full_attention"),
     )
     parameter_attention_heads: int = setting(
         0, "Heads of parameter_attention (paper: h_p); 0: num_heads.", minimum=0
@@ -88,8 +90,13 @@ class TransformerHParams(MixtureOfExpertsHParams):
 
     @property
     def prepends_inputs(self) -> bool:
-        """Whether training joins source and target into one sequence."""
+        """Whether the decoder reads source and target as one sequence."""
         return self.prepend_mode != "none"
+
+    @property
+    def predicts_inputs(self) -> bool:
+        """Whether the decoder learns to predict the source, too."""
+        return self.prepend_mode == _MASKED
 
     @property
     def encoder_layers(self) -> int:

@@ -61,6 +61,7 @@ class ExampleReader:
         change: what is done to the examples of training first; None: nothing.
         evaluation_change: the same for those of evaluation.
         prepends_inputs: whether targets of training are source, 0 and target (`prepend_mode`).
+        counts_inputs: whether the model makes them so: whether their lengths are such.
     """
 
     reverse: bool = False
@@ -72,18 +73,26 @@ class ExampleReader:
     change: Change | None = None
     evaluation_change: Change | None = None
     prepends_inputs: bool = False
+    counts_inputs: bool = False
 
     @classmethod
     def of(cls, problem: Problem, hparams: BasicHParams) -> "ExampleReader":
         """Returns the reader for training and evaluating on `problem` with `hparams`.
 
         Raises:
-            UsageError: the hparams prepend inputs, which the problem does not have.
+            UsageError: the hparams prepend inputs, which the problem does not have, or which they
+                do not let training predict and truncate.
         """
         if hparams.prepends_inputs and not problem.has_inputs:
             raise UsageError(
                 f"hparam prepend_mode: problem {problem.name!r} has no inputs to prepend; set it "
                 "to none"
+            )
+        counts = hparams.prepends_inputs and not hparams.predicts_inputs
+        if counts and hparams.max_target_seq_length:
+            raise UsageError(
+                f"hparam max_target_seq_length={hparams.max_target_seq_length} does not work with "
+                "prepend_inputs_full_attention: set it to 0, or max_length"
             )
         splits = DatasetSplit.TRAIN, DatasetSplit.EVAL
         change, evaluation_change = (_change_of(problem, hparams, split) for split in splits)
@@ -94,7 +103,8 @@ class ExampleReader:
             max_target_length=0 if change else hparams.max_target_seq_length,
             change=change,
             evaluation_change=evaluation_change,
-            prepends_inputs=hparams.prepends_inputs,
+            prepends_inputs=hparams.predicts_inputs,
+            counts_inputs=counts,
         )
 
     @classmethod
@@ -143,12 +153,17 @@ class ExampleReader:
 
     def of_evaluation(self) -> Self:
         """Returns the reader of examples for evaluation."""
-        return dataclasses.replace(self, change=self.evaluation_change, prepends_inputs=False)
+        return dataclasses.replace(
+            self, change=self.evaluation_change, prepends_inputs=False, counts_inputs=False
+        )
 
     def lengths(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the lengths of source and target, int64 `[n, 2]`, of serialized examples."""
         features = self.parse(records)
-        return tf.stack([ids.row_lengths() for ids in features.values()], axis=1)
+        inputs, targets = (ids.row_lengths() for ids in features.values())
+        if self.counts_inputs:
+            targets = tf.where(targets > 0, inputs + 1 + targets, 0)
+        return tf.stack([inputs, targets], axis=1)
 
 
 def _change_of(problem: Problem, hparams: BasicHParams, split: str | None) -> Change | None:

@@ -73,8 +73,8 @@ def generate_data(
     for name, ours in _OF_T2T.items():
         if hasattr(problem, name):
             raise UsageError(
-                f"{type(problem).__name__} defines {name}, which is T2T's: define {ours}, or derive "
-                "the class from T2T's (from tensor2tensor.data_generators import text_problems)"
+                f"{type(problem).__name__} defines {name}, which is T2T's: define {ours}, or "
+                "derive the class from T2T's (import tensor2tensor.data_generators.text_problems)"
             )
     if isinstance(problem, Text2TextProblem) and not problem.writes_files:
         generate_from_samples(problem, data_dir, tmp_dir, options)

@@ -1,14 +1,16 @@
 """Source and target as one sequence: T2T's `prepend_mode`.
 
-The decoder reads the source, a separator with id 0, and the target. In training it predicts all of
-them. Evaluation, scoring and search see the target's part alone, so that whatever uses the model
-meets sources and targets as ever.
+The decoder reads the source, a separator with id 0, and the target. With masked attention it learns
+to predict all of them; with full attention, where each position of the source sees all of it, the
+target alone. Evaluation, scoring and search see the target's part alone, so that whatever uses the
+model meets sources and targets as ever.
 """
 
 import keras
 from keras import ops
 
 from t2t_lite.errors import UsageError
+from t2t_lite.layers.attention import MASKED
 from t2t_lite.models.encoder_decoder import EncoderDecoder
 from t2t_lite.models.seq2seq import DecodeState, Features
 
@@ -51,6 +53,19 @@ def target_part(
     return ops.take_along_axis(x, places[..., None], axis=1)
 
 
+def full_attention_bias(ids: keras.KerasTensor) -> keras.KerasTensor:
+    """Returns a bias [B, 1, L, L]: positions see the source's part, and earlier ones of the target.
+
+    Args:
+        ids: [B, L], of `joined`.
+    """
+    is_separator = ops.cast(ops.equal(ids, 0), "int32")
+    in_target = ops.cumsum(is_separator, axis=1) - is_separator  # 0 up to the separator
+    place = ops.cumsum(in_target, axis=1)  # grows with each position of the target
+    hidden = place[:, None, :] > place[:, :, None]  # [B, query, key]
+    return ops.where(hidden, MASKED, 0.0)[:, None]
+
+
 def require_one_vocabulary(inputs_vocab_size: int, targets_vocab_size: int) -> None:
     """Raises UsageError if a decoder could not read sources, whose ids have another meaning."""
     if inputs_vocab_size != targets_vocab_size:
@@ -63,7 +78,8 @@ def require_one_vocabulary(inputs_vocab_size: int, targets_vocab_size: int) -> N
 class MayPrepend(EncoderDecoder):
     """Base of models that obey the hparam `prepend_mode`.
 
-    `hidden` then takes joined targets; a call takes sources and targets.
+    A call takes sources and targets. With masked attention, `hidden` takes joined targets, all of
+    which training predicts.
     """
 
     def make_layers(self) -> None:
@@ -77,18 +93,23 @@ class MayPrepend(EncoderDecoder):
         if not self.hparams.prepends_inputs:
             return super().call(features, training=training)
         self._require_sides(features)
-        places = ops.arange(ops.shape(features["targets"])[1])
-        return self._logits_of_targets(
-            self._with_dropped_symbols(features, training), places, training
-        )
+        features = self._with_dropped_symbols(features, training)
+        return self.output_projection(self._hidden_of_targets(features, training=training))
 
-    def _logits_of_targets(
-        self, features: Features, places: keras.KerasTensor, training: bool = False
+    def hidden(self, features: Features, training: bool = False) -> keras.KerasTensor:
+        """See `Seq2Seq.hidden`."""
+        if self.hparams.predicts_inputs or not self.hparams.prepends_inputs:
+            return super().hidden(features, training=training)
+        return self._hidden_of_targets(features, training=training)
+
+    def _hidden_of_targets(
+        self, features: Features, places: keras.KerasTensor | None = None, training: bool = False
     ) -> keras.KerasTensor:
-        """Returns the logits [B, N, V] at `places` [N] of the targets, which follow the inputs."""
+        """Returns `hidden` [B, N, D] at `places` [N] of the targets (default: all)."""
         inputs, targets = features["inputs"], features["targets"]
-        whole = self.hidden({"inputs": inputs, "targets": joined(inputs, targets)}, training)
-        return self.output_projection(target_part(whole, inputs, places))
+        whole = {"inputs": inputs, "targets": joined(inputs, targets)}
+        places = ops.arange(ops.shape(targets)[1]) if places is None else places
+        return target_part(super().hidden(whole, training=training), inputs, places)
 
     @property
     def has_source_attention(self) -> bool:
@@ -125,6 +146,6 @@ class MayPrepend(EncoderDecoder):
             "inputs": ops.repeat(inputs, beams, axis=0),  # [B·K, S]
             "targets": ops.reshape(targets, (-1, length)),
         }
-        logits = self._logits_of_targets(features, ops.reshape(step, (1,)))  # [B·K, 1, V]
-        logits = ops.reshape(logits, (-1, beams, self.targets_vocab_size))
+        hidden = self._hidden_of_targets(features, ops.reshape(step, (1,)))  # [B·K, 1, D]
+        logits = self.output_projection(ops.reshape(hidden, (-1, beams, hidden.shape[-1])))
         return logits, state._replace(hypothesis=targets)

@@ -34,7 +34,7 @@ from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_mixture
-from t2t_lite.models.prepended import MayPrepend
+from t2t_lite.models.prepended import MayPrepend, full_attention_bias
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 
 # Rows of T2T's target-space embedding, and the row that it uses for translation.
@@ -256,7 +256,10 @@ class TransformerDecoder(TransformerPart, Decoder):
         x = self.position(shift_right(self.embedding(targets)), ops.arange(length))
         x = self.dropout(x, training=training)
         mask = ops.not_equal(targets, 0)
-        x = self._run_layers(x, encoder_output, causal_bias(length), padding, mask, training)
+        h = self.hparams
+        full = h.prepends_inputs and not h.predicts_inputs
+        causal = full_attention_bias(targets) if full else causal_bias(length)
+        x = self._run_layers(x, encoder_output, causal, padding, mask, training)
         return self.end(x, x, training=training)
 
     def _run_layers(
@@ -273,7 +276,7 @@ class TransformerDecoder(TransformerPart, Decoder):
         Args:
             x: the embeddings of the targets, shifted.
             encoder_output: [B, S, D].
-            causal: [1, 1, T, T], hides the future.
+            causal: [1, 1, T, T] or [B, 1, T, T], hides the future.
             padding: [B, 1, 1, S], hides the source's padding.
             mask: [B, T], False at the target's padding.
             training: whether dropout is on.

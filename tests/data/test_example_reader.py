@@ -56,6 +56,14 @@ def test_cutting_keeps_the_eos_and_what_is_short_enough(examples, limit):
         assert after == (before if len(before) <= limit else [*before[: limit - 1], 1])
 
 
+def test_what_the_model_joins_is_as_long_as_both_sides():
+    reader = ExampleReader(counts_inputs=True)
+    assert parse(reader, EXAMPLE) == {key: [ids] for key, ids in EXAMPLE.items()}
+    records_of = tf.constant([records.serialize(EXAMPLE)])
+    assert reader.lengths(records_of).numpy().tolist() == [[4, 4 + 1 + 3]]
+    assert reader.of_evaluation().lengths(records_of).numpy().tolist() == [[4, 3]]
+
+
 def test_reader_of_a_problem():
     class Toy(Text2TextProblem):
         def generate_samples(self, data_dir, tmp_dir, dataset_split):

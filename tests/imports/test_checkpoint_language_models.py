@@ -161,12 +161,6 @@ def test_the_commands_score_and_continue_as_t2ts_arithmetic(t2t, tmp_path, capsy
     ("t2t", "flags", "message"),
     [
         ("attention_lm", {"problem": "copy_sequence"}, "the problem has inputs, which it would"),
-        ("attention_lm", {"hparams": "prepend_mode=prepend_inputs_full_attention"}, "prepend_mo"),
-        (
-            "attention_lm",
-            {"hparams_set": "attention_lm_translation_full_attention"},
-            "instead: attention_lm_translation",
-        ),
         ("pre_norm", {"hparams": "causal_decoder_self_attention=False"}, "causal_decoder_self_att"),
         ("pre_norm", {"model": "transformer_memory"}, "has model 'transformer_memory': only 'tran"),
         ("pre_norm", {"model": "evolved_transformer"}, "needs a source"),

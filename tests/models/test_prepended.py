@@ -13,13 +13,14 @@ from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export.ctranslate2 import convert
 from t2t_lite.models.attention_lm import AttentionLM
 from t2t_lite.models.evolved_transformer import EvolvedTransformer
-from t2t_lite.models.prepended import joined
+from t2t_lite.models.prepended import full_attention_bias, joined
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import DEFAULT_PENALTY
 
 MODE = "prepend_inputs_masked_attention"
+FULL = "prepend_inputs_full_attention"
 SMALL = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 V = 23
 INPUTS = np.array([[5, 6, 1, 0, 0], [7, 1, 0, 0, 0], [8, 9, 14, 11, 1]], np.int32)
@@ -27,16 +28,20 @@ TARGETS = np.array([[13, 4, 1], [15, 1, 0], [16, 17, 18]], np.int32)
 
 
 def make_model(cls, **changes):
-    model = cls("transformer_tiny", V, V, prepend_mode=MODE, **{**SMALL, **changes})
+    model = cls("transformer_tiny", V, V, **{**SMALL, "prepend_mode": MODE, **changes})
     for i, variable in enumerate(model.trainable_variables):
         noise = np.random.RandomState(i).normal(size=variable.shape)
         variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
     return model
 
 
-@pytest.fixture(scope="module", params=[Transformer, AttentionLM, EvolvedTransformer])
+KINDS = [(Transformer, MODE), (AttentionLM, MODE), (AttentionLM, FULL), (EvolvedTransformer, MODE)]
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def model(request):
-    return make_model(request.param)
+    kind, mode = request.param
+    return make_model(kind, prepend_mode=mode)
 
 
 def real(row):
@@ -58,10 +63,30 @@ def test_a_call_gives_what_the_decoder_predicts_after_the_separator(model):
     for got, source, target in zip(logits, INPUTS, TARGETS, strict=True):
         source, target = real(source)[None], real(target)[None]
         whole = np.concatenate([source, [[0]], target], axis=1).astype(np.int32)
-        hidden = model.hidden({"inputs": source, "targets": whole})
+        if model.hparams.predicts_inputs:
+            hidden = model.hidden({"inputs": source, "targets": whole})
+        else:
+            hidden = model.decoder(whole, model.encode(source))
         wanted = ops.convert_to_numpy(model.output_projection(hidden))[0, source.shape[1] + 1 :]
         # The two sums of the same terms are both rounded.
         assert_close(got[: target.shape[1]], wanted, 2 * terms_of(model, whole.shape[1]))
+
+
+def test_with_full_attention_the_source_sees_all_of_itself_and_nothing_after():
+    ids = joined(INPUTS, TARGETS)
+    bias = ops.convert_to_numpy(full_attention_bias(ids))[:, 0]
+    for row, seen in zip(ops.convert_to_numpy(ids), bias == 0.0, strict=True):
+        start = row.tolist().index(0) + 1  # of the target
+        for query in range(len(row)):
+            assert seen[query].tolist() == [key <= max(query, start - 1) for key in range(len(row))]
+
+
+def test_training_predicts_the_target_alone_with_full_attention():
+    features = {"inputs": INPUTS, "targets": TARGETS}
+    model = make_model(AttentionLM, prepend_mode=FULL)
+    hidden, _ = model.hidden_and_statistics(features)
+    assert hidden.shape == (*TARGETS.shape, 16)
+    assert np.array_equal(model.output_projection(hidden), model(features))
 
 
 def test_the_decoder_reads_the_source(model):
@@ -94,7 +119,7 @@ def test_it_is_saved_and_loaded(model, tmp_path):
 
 def test_what_cannot_be(model):
     with pytest.raises(UsageError, match="one vocabulary, and have 23 and 29 ids"):
-        type(model)("transformer_tiny", V, V + 6, prepend_mode=MODE, **SMALL)
+        type(model)(model.hparams, V, V + 6)
     with pytest.raises(UsageError, match=r"no source|not available, since the decoder reads"):
         model.hook_attention(print).__enter__()
     with pytest.raises(UserError, match=r"prepend_mode|only Transformers"):

@@ -127,7 +127,7 @@ def test_a_mapping_of_one_set_is_not_that_of_others(name):
         ("target_modality", "image:identity", "only 'default' is .*sequences of symbols"),
         ("modality", {"inputs": ModalityType.REAL}, "'real'} is not implemented"),
         ("norm_type", "batch", "norm_type='batch' is not implemented; only 'layer' is"),
-        ("prepend_mode", "prepend_inputs_full_attention", "expected none or prepend_inputs_masked"),
+        ("prepend_mode", "prepend_inputs", "expected none, prepend_inputs_masked_attention or"),
         ("proximity_bias", True, "proximity_bias=True is not implemented"),
         ("scheduled_sampling_prob", 0.5, "scheduled_sampling_prob=0.5 is not implemented"),
         ("use_fixed_batch_size", True, "instead: batch_size counts subwords"),

@@ -220,6 +220,7 @@ def test_sets_that_start_from_t2ts(directory):
             {"batch_size": 1024, "learning_rate_constant": 0.1},
         ),
         "usr_prepend": ("transformer_prepend_v2", {}),
+        "usr_lm": ("attention_lm_translation_full_attention", {}),
         "usr_evolved": ("evolved_transformer_big", {}),
         "usr_lstm": ("lstm_seq2seq", {"attention_mechanism": "luong", "dropout": 0.3}),
     }
@@ -238,7 +239,6 @@ def test_sets_that_start_from_t2ts(directory):
     ("name", "message"),
     [
         ("usr_area", "'lstm_area_attention_base' is not available: it needs attention to areas"),
-        ("usr_lm", "'attention_lm_translation_full_attention' is not available: it needs prepend_"),
         ("transformer_librispeech", "'transformer_librispeech' is not available: it needs speech"),
     ],
 )
