@@ -11,6 +11,7 @@ from support.rounding import assert_close
 from support.terms import forward_terms, lstm_terms, step_terms
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
+from t2t_lite.layers.dropout import Dropout
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
@@ -143,8 +144,7 @@ def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
 
 
 def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(on_two, monkeypatch):
-    dropout, strategy = on_two.model.dropout, on_two.strategy
-    monkeypatch.setattr(dropout, "rate", 0.5)
+    dropout, strategy = Dropout(0.5, on_two.model.seeds), on_two.strategy
     rows = tf.ones((4, 64))
     monkeypatch.setattr(
         on_two.model, "hidden", lambda _, training: dropout(rows, training=training)
