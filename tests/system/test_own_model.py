@@ -131,7 +131,7 @@ def test_one_file_is_enough(finish, end, eagerly, few_shards, tmp_path):
     assert len((tmp_path / "out").read_text().split("\n")) == 3
     (scored,) = json.loads(finish(t2t_eval, run_flag, small, "--output_format=json"))["checkpoints"]
     assert scored["step"] == 4
-    assert pathlib.Path(finish(t2t_report, str(run)).strip()).stat().st_size > 1000
+    assert pathlib.Path(finish(t2t_report, f"--output_dir={run}").strip()).stat().st_size > 1000
     tf.config.run_functions_eagerly(False)  # an export is a traced function
     for kind in ("savedmodel", "keras"):
         finish(t2t_exporter, run_flag, f"--format={kind}", f"--export_dir={tmp_path / kind}")
