@@ -310,3 +310,12 @@ def test_differences():
         "size: 1 != 4",
         "pos: 'timing' != 'emb'",
     ]
+
+
+def test_a_field_that_only_one_class_has_differs():
+    @dataclasses.dataclass
+    class Larger(Example):
+        depth: int = 2
+
+    assert Example().differences(Larger()) == ["depth: None != 2"]
+    assert Larger().differences(Example()) == ["depth: 2 != None"]

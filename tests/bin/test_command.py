@@ -122,6 +122,15 @@ def test_bad_command_lines_exit_with_2(argv, message):
     assert message in error
 
 
+@pytest.mark.parametrize("flag", ["--shout", "--noshout"])
+def test_a_switch_of_t2t_is_refused_in_both_forms(flag, monkeypatch):
+    t2t_flags = command.t2t_flags
+    old = t2t_flags.T2TFlag("shout", False, t2t_flags.Treatment.REFUSED, "write --loudness")
+    monkeypatch.setitem(t2t_flags._TABLE, "greeter", (old,))
+    error = refusal(_GREETER.main(pytest.fail), flag)
+    assert "--shout is refused: write --loudness" in error
+
+
 def test_flagfile(tmp_path):
     file = tmp_path / "flags"
     file.write_text("# a comment\n--to=you and me\n\n--times=2\n")
