@@ -110,6 +110,14 @@ def test_lines_beyond_the_learned_positions_are_named(
     assert message.startswith(f"line 2 or its output has {size} subwords, but the model has learne")
 
 
+@pytest.mark.parametrize(("limits", "known"), [([9, 8, 0], 8), ([8, 9], 8), ([0, 0], 0)])
+def test_an_ensemble_has_learned_the_positions_that_each_model_has_learned(limits, known):
+    small = registry.hparams("transformer_test").copy(hidden_size=8, num_hidden_layers=1)
+    sets = [small.copy(max_length=n, pos="emb") if n else small for n in limits]
+    models = [registry.model("transformer")(hparams, 258, 258) for hparams in sets]
+    assert bytes_decoder(models).engine.learned_positions == known
+
+
 def test_positions_that_have_no_end_are_not_warned_of(caplog):
     outputs(copier(max_input_size=0, extra_length=0), ["a" * 60])
     assert not caplog.messages

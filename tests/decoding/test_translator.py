@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import t2t_lite as t2t
 from support.copying import BytesAlone, bytes_decoder
@@ -55,6 +56,17 @@ def test_n_best_explains_each_output(run):
         if one.tokens[-1] == "<EOS>":  # without a length penalty the score is their sum
             terms = len(one.tokens) + forward_terms(run.hparams, len(one.source_tokens), 258)
             assert_close(one.score, one.log_probs.sum(), terms)
+
+
+def test_a_part_of_the_users_own_holds_for_n_best_and_streams_too(run):
+    class Silence(t2t.Constraint):
+        def allowed(self, ids, step, sentences, vocab_size):
+            return tf.range(vocab_size) == 1  # EOS
+
+    translate = run.translator(search=[Silence()], beam_size=2, extra_length=1)
+    assert translate("a") == ""
+    assert [one.tokens for one in translate("a", n_best=2)] == [["<EOS>"]]
+    assert [one.tokens for (one,) in translate.stream(["a"], n_best=2)] == [["<EOS>"]]
 
 
 @pytest.mark.parametrize(
@@ -152,3 +164,5 @@ def test_a_language_model_scores_texts_alone():
     assert scored.attention is None
     with pytest.raises(UsageError, match='a language model has no source: give "" for it'):
         translate.score("prompt", "text")
+    with pytest.raises(UsageError, match="a language model has no source"):
+        translate.score(["", "prompt"], ["text", "text"])

@@ -9,12 +9,13 @@ import tensorflow as tf
 import t2t_lite as t2t
 from support.registries import restored
 from support.rounding import assert_close
-from support.small_models import ByHand
+from support.small_models import ByHand, make_decided
 from t2t_lite import registry
 from t2t_lite.decoding.scoring import total_score
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
+from t2t_lite.search.penalties import CoverageTracker
 
 EOS, A, B = 1, 2, 3
 FIRST = {EOS: 0.1, A: 0.5, B: 0.4}  # what comes first; then EOS, or with 0.3 once more B
@@ -157,3 +158,12 @@ def test_what_is_no_part(model, names):
     with pytest.raises(UsageError, match="search part 'x': expected a Constraint, Penalty or Samp"):
         make_search(model, {}, settings(""), ["x"])
     assert "* unlikeliest" in registry.registry_help()
+
+
+def test_what_a_wrapped_model_remembers_grows_with_the_search():
+    tracker = CoverageTracker(make_decided("transformer", seed=1))
+    inputs = tf.constant([[3, 4, EOS]])
+    grown = tracker.grow(tracker.start_decoding(inputs, 2, 4), 9)
+    whole = tracker.start_decoding(inputs, 2, 9)
+    for found, expected in zip(tf.nest.flatten(grown), tf.nest.flatten(whole), strict=True):
+        assert found.shape == expected.shape
