@@ -1,5 +1,7 @@
 """A run folder is opened again with the settings it was created with, or refused."""
 
+import contextlib
+
 import pytest
 
 from t2t_lite import registry
@@ -44,4 +46,23 @@ def test_a_run_that_has_not_started_gives_way_to_another_seed(tmp_path, seed, is
     run = make_run(tmp_path)
     (tmp_path / "model.ckpt-0.index").unlink()
     opening.forget_unstarted({**run.flags, "random_seed": seed}, run.hparams)
+    assert run_folder.is_run(tmp_path) == is_kept
+
+
+@pytest.mark.parametrize(("seed", "message"), [(None, ""), (1, ""), (2, "--random_seed=1, not 2")])
+def test_an_evaluation_has_the_seed_of_its_run_and_changes_nothing(tmp_path, seed, message):
+    run = make_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    flags = {**run.flags, "output_dir": str(tmp_path), "random_seed": seed}
+    refused = pytest.raises(UserError, match=message) if message else contextlib.nullcontext()
+    with refused:
+        assert opening.open_for_evaluation(flags, run.hparams).flags == run.flags
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("replicas", "is_kept"), [(1, True), (2, False)])
+def test_a_run_that_has_not_started_gives_way_to_other_parts(tmp_path, replicas, is_kept):
+    run = make_run(tmp_path)
+    (tmp_path / "model.ckpt-0.index").unlink()
+    opening.forget_unstarted({**run.flags, "parts": replicas * run.flags["parts"]}, run.hparams)
     assert run_folder.is_run(tmp_path) == is_kept

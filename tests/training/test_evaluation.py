@@ -14,7 +14,7 @@ from support.small_runs import make_run, save_weights
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import averaging
-from t2t_lite.training.evaluation import averaged_weights
+from t2t_lite.training.evaluation import TeacherForced, averaged_weights
 from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.train_step import TrainStep
 
@@ -126,3 +126,18 @@ def test_what_was_freed_goes_back_to_the_machine():
     returned, kept = done.stdout.split()
     assert int(returned) > 50_000_000
     assert kept == "True"
+
+
+def test_a_sentence_of_padding_counts_nowhere():
+    """The last batch is filled up with them."""
+
+    def copying(features, training):
+        return 9.0 * tf.one_hot(features["inputs"], 5)  # [B, T, V]
+
+    evaluate = TeacherForced(tf.distribute.get_strategy(), copying)
+    inputs, targets = [[[2, 3], [2, 3], [0, 0]]], [[[2, 3], [2, 4], [0, 0]]]
+    values = evaluate([{"inputs": tf.constant(inputs), "targets": tf.constant(targets)}])
+    assert values["target_tokens"] == 4
+    assert values["accuracy"] == 3 / 4
+    assert values["accuracy_per_sequence"] == 1 / 2
+    assert_close(values["loss"], np.log(np.exp(9) + 4) - 9 * 3 / 4, 2 * 5, scale=9.0)

@@ -129,6 +129,22 @@ def test_checkpoints_are_due_when_the_seconds_are_over(config, monkeypatch):
     assert due == [3, 5, 8, 10]
 
 
+@pytest.mark.parametrize(("step", "due"), [(4, False), (5, True), (7, True)])
+def test_a_run_that_a_signal_ended_in_its_last_evaluation_makes_up_for_it(step, due, config):
+    """Started again, it restores its last step, whatever the frequency of evaluations."""
+    evaluated, nothing = [], SimpleNamespace(wait=lambda: None, update=lambda: None)
+    resumed = SimpleNamespace(
+        config=config("data", "run", train_steps=7, local_eval_frequency=5),
+        model=None,
+        optimizer=SimpleNamespace(use_ema=False),
+        evaluator=lambda step, writer: evaluated.append(step),
+        checkpoints=nothing,
+        selection=nothing,
+    )
+    trainer.Trainer._evaluate_if_due(resumed, step, SimpleNamespace(evaluated=[]))
+    assert evaluated == [step] * due
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkeypatch):
     """With a checkpoint, and an evaluation of it."""
