@@ -27,8 +27,8 @@ from t2t_lite.models.seq2seq import DecodeState, shift_right
 class FastForward(Layer):
     """An LSTM beside a linear path: f = W x, h = LSTM(half of f), and both go to the next layer.
 
-    So neither a non-linearity nor a recurrence lies on the way from the first f to the last. Without
-    a bias, f is zero where x is, as at padding.
+    So neither a non-linearity nor a recurrence lies on the way from the first f to the last. f has
+    no bias, so it is zero where x is, as at padding.
 
     Args:
         inputs: features of x: those of an embedding, or of the result of the layer below.
