@@ -6,6 +6,7 @@ Sets without the word `paper` in their docstring have T2T's values; tests/hparam
 import dataclasses
 
 from t2t_lite import registry
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.mixture_of_experts import MixtureOfExpertsHParams
 from t2t_lite.settings import setting
 
@@ -34,10 +35,31 @@ class TransformerHParams(MixtureOfExpertsHParams):
     attention_value_channels: int = setting(
         0, "Features of the values, all heads together; 0: hidden_size.", minimum=0
     )
+    ffn_activation: str = setting(
+        "relu",
+        "Between the two products of dense_relu_dense; gelu: exact; gelu_tanh, gelu_sigmoid: its "
+        "approximations.",
+        choices=("relu", "swish", "gelu", "gelu_tanh", "gelu_sigmoid"),
+    )
+    attention_bias: bool = setting(
+        False, "Add biases to queries, keys, values and outputs of attention."
+    )
     pos: str = setting(
         "timing",
-        "Positions: sinusoids, learned vectors up to max_length, or none.",
-        choices=("timing", "emb", "none"),
+        "Positions: T2T's sinusoids, those with the paper's wavelengths, learned vectors up to "
+        "max_length, or none.",
+        choices=("timing", "timing_paper", "emb", "none"),
+    )
+    position_offset: int = setting(
+        0, "Position of the first symbol, where positions are sinusoids.", minimum=0
+    )
+    start_id: int = setting(0, "Id that the decoder reads first; 0: a zero vector.", minimum=0)
+    softmax_bias: bool = setting(False, "Add a bias to the logits.")
+    softmax_padding: bool = setting(
+        True, "Whether padding (id 0) has a probability, as in T2T, which learns that it is 0."
+    )
+    suppressed_ids: str = setting(
+        "", "Ids that a search never outputs, joined by +; other probabilities stay as they are."
     )
     self_attention_type: str = setting(
         "dot_product",
@@ -77,6 +99,11 @@ class TransformerHParams(MixtureOfExpertsHParams):
     layer_postprocess_sequence: str = setting(
         "dan", "Steps after each sub-layer; da: pre-norm; dan: post-norm (paper)."
     )
+    layer_final_sequence: str = setting(
+        "preprocess",
+        "Steps after the last layer of encoder and decoder; preprocess: layer_preprocess_sequence.",
+        choices=("preprocess", "n", "none"),
+    )
     layer_prepostprocess_dropout: float = setting(
         0.1, "Dropout of embeddings and sub-layer outputs (paper: P_drop).", minimum=0, below=1
     )
@@ -97,6 +124,26 @@ class TransformerHParams(MixtureOfExpertsHParams):
     def predicts_inputs(self) -> bool:
         """Whether the decoder learns to predict the source, too."""
         return self.prepend_mode == _MASKED
+
+    @property
+    def final_sequence(self) -> str:
+        """Steps after the last layer; see `LayerSteps`."""
+        final = self.layer_final_sequence
+        return self.layer_preprocess_sequence if final == "preprocess" else final
+
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """The ids of `suppressed_ids`.
+
+        Raises:
+            UsageError: it is not a list of ids.
+        """
+        ids = self.suppressed_ids.split("+") if self.suppressed_ids else []
+        if not all(text.isascii() and text.isdecimal() for text in ids):
+            raise UsageError(
+                f"hparam suppressed_ids={self.suppressed_ids!r}: expected ids, such as 2 or 2+7"
+            )
+        return tuple(map(int, ids))
 
     @property
     def encoder_layers(self) -> int:

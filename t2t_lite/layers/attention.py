@@ -77,6 +77,7 @@ class MultiHeadAttention(Layer):
         value_channels: features of the values, all heads together (paper: h × d_v); default: D.
         dropout_rate: dropout of the attention weights.
         gain: scale of the initial variance.
+        use_bias: whether queries, keys, values and outputs get biases, initially 0.
         seeds: the model's seed generator (default: a new one).
         **kwargs: see `Layer`.
 
@@ -93,6 +94,7 @@ class MultiHeadAttention(Layer):
         value_channels: int | None = None,
         dropout_rate: float = 0.0,
         gain: float = 1.0,
+        use_bias: bool = False,
         seeds: keras.random.SeedGenerator | None = None,
         **kwargs: Any,
     ) -> None:
@@ -103,6 +105,7 @@ class MultiHeadAttention(Layer):
         self.value_channels = channels if value_channels is None else value_channels
         self.dropout_rate = dropout_rate
         self.gain = gain
+        self.use_bias = use_bias
         for name in ("key_channels", "value_channels"):
             if getattr(self, name) % heads:
                 raise UsageError(
@@ -117,7 +120,7 @@ class MultiHeadAttention(Layer):
         self.output_projection = self._projection(self.value_channels, channels)
 
     def _projection(self, inputs: int, *widths: int) -> Projection:
-        return Projection(inputs, widths, self.gain, dtype=self.dtype_policy)
+        return Projection(inputs, widths, self.gain, self.use_bias, dtype=self.dtype_policy)
 
     def flops_per_pair(self) -> float:
         """Returns the operations of all heads for one query and one key."""
@@ -150,7 +153,7 @@ class MultiHeadAttention(Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
 class SelfAttention(MultiHeadAttention):
-    """Queries, keys and values from one sequence, by one fused projection without bias.
+    """Queries, keys and values from one sequence, by one fused projection.
 
     Args:
         channels: D.

@@ -87,7 +87,7 @@ class _ConvS2SPart(ModelPart, abc.ABC):
         h, sizes = self.hparams, self._sizes()
         d, gain = h.hidden_size, h.initializer_gain
         attends = h.attends() if self.causal else [False] * len(sizes)
-        self.position = Position("emb", d, h.max_length, h.embedding_stddev)
+        self.position = Position("emb", d, h.max_length, stddev=h.embedding_stddev)
         self.dropout = Dropout(h.dropout, self.seeds)
         self.first = dense(d, sizes[0].channels, gain * (1.0 - h.dropout))
         outputs = [sizes[0].channels]  # features of each output, of `first` to begin with

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.layers import _private_api
 from t2t_lite.layers.base import default_policy
@@ -94,6 +95,14 @@ class Decoder(ModelPart):
         self, targets: keras.KerasTensor, memory: Any, training: bool = False
     ) -> keras.KerasTensor:
         """Maps `targets` [B, T] to [B, T, D], given `memory`, the result of `encode`."""
+
+    def require_known(self, id_: int, name: str) -> None:
+        """Raises UsageError if the value of the hparam `name` is not an id of the targets."""
+        if id_ >= self.embedding.vocab_size:
+            raise UsageError(
+                f"hparam {name}={id_}: expected an id of the target vocabulary, which has "
+                f"{self.embedding.vocab_size}"
+            )
 
     @abc.abstractmethod
     def start(self, memory: Any, beams: int, length: int) -> DecodeState:

@@ -108,11 +108,7 @@ class GNMTDecoder(AttentiveDecoder):
         """See `ModelPart.make_layers`."""
         super().make_layers()
         h, d = self.hparams, self.hparams.hidden_size
-        if h.start_id >= self.embedding.vocab_size:
-            raise UsageError(
-                f"hparam start_id={h.start_id}: expected an id of the target vocabulary, which has "
-                f"{self.embedding.vocab_size}"
-            )
+        self.require_known(h.start_id, "start_id")
         self.dropout = Dropout(h.dropout, self.seeds)
         first = 2 * d if h.input_feeding else d
         widths = [first, *[2 * d] * (h.num_hidden_layers - 1)]

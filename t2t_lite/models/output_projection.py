@@ -8,6 +8,7 @@ from keras import ops
 from t2t_lite.layers.base import Layer
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.shapes import multiply
+from t2t_lite.text.text_encoder import PAD_ID
 
 # Logit of an id that cannot occur: its probability is 0, and a hypothesis with it does not exist.
 EXCLUDED = -1e9
@@ -22,6 +23,8 @@ class OutputProjection(Layer):
     Args:
         embedding: its rows are the softmax weights.
         use_bias: whether to add a bias, initially 0.
+        has_padding: whether padding (id 0) is an output like others; if not, its logit is
+            `EXCLUDED`, and all logits are float32.
         **kwargs: see `Layer`.
 
     Attributes:
@@ -30,10 +33,19 @@ class OutputProjection(Layer):
 
     excludes: ClassVar[bool] = False
 
-    def __init__(self, embedding: Embedding, use_bias: bool = False, **kwargs: Any) -> None:
+    has_padding: bool = True
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        use_bias: bool = False,
+        has_padding: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.embedding = embedding
         self.use_bias = use_bias
+        self.has_padding = has_padding
         rows = (embedding.vocab_size,)
         self.bias = self.add_weight(rows, "zeros", name="bias") if use_bias else None
 
@@ -43,7 +55,12 @@ class OutputProjection(Layer):
         """Maps `hidden` [..., D] to logits [..., V]; `kernel`: as the method returns it."""
         is_given = kernel is not None and not isinstance(kernel, tuple)
         logits = multiply(hidden, kernel if is_given else self._kernel())
-        return logits if self.bias is None else logits + ops.cast(self.bias, logits.dtype)
+        if self.bias is not None:
+            logits = logits + ops.cast(self.bias, logits.dtype)
+        if self.has_padding:
+            return logits
+        is_padding = ops.equal(ops.arange(self.embedding.vocab_size), PAD_ID)
+        return ops.where(is_padding, EXCLUDED, ops.cast(logits, "float32"))
 
     def kernel(self) -> keras.KerasTensor | tuple[()]:
         """Returns the weights [D, V]; an empty tuple if products take them as they are stored.

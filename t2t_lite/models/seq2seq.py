@@ -285,6 +285,11 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         tables = [p for p in parts if isinstance(p, Position) and p.kind == "emb"]
         return min((table.max_length for table in tables), default=0)
 
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """The ids that a search never outputs, though they have probabilities."""
+        return ()
+
     def forward_flops(self) -> ForwardFlops:
         """Returns the operations of a forward pass; zeros if the model does not count them."""
         return ForwardFlops()
@@ -352,6 +357,16 @@ def with_attention(
     return result, ops.mean(ops.stack(seen), axis=0)
 
 
-def shift_right(embedded: keras.KerasTensor) -> keras.KerasTensor:
-    """Delays targets [B, T, D] by one position; the first sees a zero vector (T2T's start)."""
-    return ops.pad(embedded, [[0, 0], [1, 0], [0, 0]])[:, :-1]
+def shift_right(
+    embedded: keras.KerasTensor, start: keras.KerasTensor | None = None
+) -> keras.KerasTensor:
+    """Delays targets [B, T, D] by one position.
+
+    Args:
+        embedded: the targets.
+        start: [D], what the first position sees (default: a zero vector, T2T's start).
+    """
+    if start is None:
+        return ops.pad(embedded, [[0, 0], [1, 0], [0, 0]])[:, :-1]
+    first = ops.zeros_like(embedded[:, :1]) + start
+    return ops.concatenate([first, embedded[:, :-1]], axis=1)

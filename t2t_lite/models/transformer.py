@@ -34,6 +34,7 @@ from t2t_lite.layers.transformer_layers import DecoderLayer, EncoderLayer
 from t2t_lite.models.encoder_decoder import Decoder, Encoder, ModelPart
 from t2t_lite.models.flops import ForwardFlops, flops_per_token
 from t2t_lite.models.hparams_model import make_mixture
+from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.prepended import MayPrepend, full_attention_bias
 from t2t_lite.models.seq2seq import DecodeState, shift_right
 
@@ -51,12 +52,12 @@ class TransformerPart(ModelPart):
     def make_layers(self) -> None:
         """See `ModelPart.make_layers`."""
         h = self.hparams
-        self.position = Position(h.pos, h.hidden_size, h.max_length)
+        self.position = Position(h.pos, h.hidden_size, h.max_length, h.position_offset)
         self.dropout = Dropout(h.layer_prepostprocess_dropout, self.seeds)
         self.stack = self._make_stack()
-        # A normalisation for pre-norm; post-norm layers include it.
+        # By default, a normalisation for pre-norm; post-norm layers include it.
         self.end = LayerSteps(
-            h.layer_preprocess_sequence,
+            h.final_sequence,
             h.hidden_size,
             h.layer_prepostprocess_dropout,
             h.norm_epsilon,
@@ -85,6 +86,7 @@ class TransformerPart(ModelPart):
             "value_channels": h.value_channels,
             "dropout_rate": h.attention_dropout,
             "gain": h.initializer_gain,
+            "use_bias": h.attention_bias,
             "seeds": self.seeds,
         }
 
@@ -104,7 +106,17 @@ class TransformerPart(ModelPart):
         h = self.hparams
         if h.ffn_layer == "dense_relu_dense":
             return FeedForward(
-                h.hidden_size, h.filter_size, h.relu_dropout, h.initializer_gain, self.seeds
+                h.hidden_size,
+                h.filter_size,
+                h.relu_dropout,
+                h.initializer_gain,
+                self.seeds,
+                h.ffn_activation,
+            )
+        if h.ffn_activation != "relu":
+            raise UsageError(
+                f"hparam ffn_activation={h.ffn_activation}: ffn_layer={h.ffn_layer} has none; set "
+                "ffn_activation=relu"
             )
         if h.ffn_layer == "local_moe":
             return make_mixture(h, h.hidden_size, h.relu_dropout, self.seeds)
@@ -218,6 +230,13 @@ class TransformerDecoder(TransformerPart, Decoder):
         self.has_inputs = has_inputs  # before the layers, which depend on it
         super().__init__(hparams, embedding, **kwargs)
 
+    def make_layers(self) -> None:
+        """See `ModelPart.make_layers`."""
+        for id_ in self.hparams.never_output:
+            self.require_known(id_, "suppressed_ids")
+        self.require_known(self.hparams.start_id, "start_id")
+        super().make_layers()
+
     def _make_stack(self) -> Stack:
         return Stack(
             DecoderLayer(
@@ -253,7 +272,9 @@ class TransformerDecoder(TransformerPart, Decoder):
         encoded = isinstance(memory, tuple)
         encoder_output, padding = memory if encoded else (memory, mask_bias(memory_mask))
         length = ops.shape(targets)[1]
-        x = self.position(shift_right(self.embedding(targets)), ops.arange(length))
+        start = self.embedding(ops.full((1,), self.hparams.start_id))[0]
+        embedded = shift_right(self.embedding(targets), start if self.hparams.start_id else None)
+        x = self.position(embedded, ops.arange(length))
         x = self.dropout(x, training=training)
         mask = ops.not_equal(targets, 0)
         h = self.hparams
@@ -306,7 +327,8 @@ class TransformerDecoder(TransformerPart, Decoder):
     ) -> tuple[keras.KerasTensor, DecodeState]:
         """Takes one step of every hypothesis; see `Decoder.step`."""
         # All beams [B, K, D] of a sentence are at the same position.
-        x = self.position(self.embedding.step(ids, step), ops.reshape(step, (1,)))
+        embedded = self.embedding.step(ids, step, self.hparams.start_id)
+        x = self.position(embedded, ops.reshape(step, (1,)))
         x, caches = self._step_layers(x, step, state)
         return self.end(x, x), state._replace(hypothesis=caches)
 
@@ -371,6 +393,15 @@ class Transformer(MayPrepend):
 
     def _decoder_arguments(self) -> dict[str, Any]:
         return {"has_inputs": self.has_inputs}
+
+    def _make_output_projection(self) -> OutputProjection:
+        h = self.hparams
+        return OutputProjection(self.softmax_embedding, h.softmax_bias, h.softmax_padding)
+
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """See `Seq2Seq.never_output`."""
+        return self.hparams.never_output
 
     def encode(
         self, inputs: keras.KerasTensor, training: bool = False

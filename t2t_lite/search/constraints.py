@@ -79,6 +79,19 @@ class FixedLength(Constraint):
 
 
 @dataclasses.dataclass(frozen=True)
+class Suppressed(Constraint):
+    """Some tokens never come."""
+
+    ids: tuple[int, ...]
+
+    def allowed(
+        self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
+    ) -> tf.Tensor:
+        """Forbids them."""
+        return tf.reduce_all(tf.range(vocab_size)[:, None] != [*self.ids], axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class NoRepeatedNgrams(Constraint):
     """No n-gram of this size occurs twice."""
 

@@ -45,6 +45,11 @@ class Ensemble:
         """Whether every model has attention to the source; see `hook_attention`."""
         return all(model.has_source_attention for model in self.models)
 
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """The ids that any of the models never outputs."""
+        return tuple(sorted({id_ for model in self.models for id_ in model.never_output}))
+
     def __call__(self, features: Features) -> tf.Tensor:
         """Returns log-probabilities [B, T, V]; see `Seq2Seq.call`."""
         return _mean([model(features) for model in self.models])

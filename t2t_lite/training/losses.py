@@ -125,11 +125,23 @@ def smoothed_among_possible(
     return tf.nn.softmax_cross_entropy_with_logits(labels, logits) - entropy
 
 
+def smoothed_without_padding(
+    logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float
+) -> tf.Tensor:
+    """As `smoothed_cross_entropy`, where padding, the first id, gets no share of ε.
+
+    The losses of targets that are padding mean nothing.
+    """
+    return smoothed_cross_entropy(logits[:, 1:], tf.maximum(targets - 1, 0), label_smoothing)
+
+
 def cross_entropy_of(
     projection: OutputProjection,
 ) -> Callable[[tf.Tensor, tf.Tensor, float], tf.Tensor]:
     """Returns the smoothed cross entropy that suits the logits of `projection`."""
-    return smoothed_among_possible if projection.excludes else smoothed_cross_entropy
+    if projection.excludes:
+        return smoothed_among_possible
+    return smoothed_cross_entropy if projection.has_padding else smoothed_without_padding
 
 
 def summed_cross_entropy(
