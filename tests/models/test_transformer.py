@@ -82,7 +82,7 @@ def test_stacks_may_differ_in_height():
         ({"attention_value_channels": 15}, r"value_channels=15 .* 2 heads"),
         ({"self_attention_type": "local"}, "=local: expected dot_product or dot_product_rel"),
         ({"self_attention_type": "dot_product_relative"}, r"max_relative_position=0: .* at least"),
-        ({"pos": "sine"}, "pos=sine: expected timing, emb or none"),
+        ({"pos": "sine"}, "pos=sine: expected timing, timing_paper, emb or none"),
         ({"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
     ],
 )
