@@ -57,6 +57,11 @@ class TextEncoder(abc.ABC):
         """The id that replaces unknown tokens, if there is one."""
         return None
 
+    @property
+    def start_ids(self) -> Sequence[int]:
+        """The ids with which those of every text begin, and which no text shows: a language's."""
+        return ()
+
     def decode_reference(self, ids: Sequence[int]) -> str:
         """Returns the text as `decode` does, but with `UNKNOWN_WORD` for each `oov_id`."""
         if self.oov_id is None or self.oov_id not in ids:

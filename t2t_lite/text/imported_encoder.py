@@ -1,0 +1,356 @@
+"""Vocabularies of imported models: a table of pieces, over a SentencePiece model or over words.
+
+A side has two files. `vocab.imported.source.json` holds the table: the pieces by id, of which one
+is for all that is unknown, and the tokens of languages. `vocab.imported.source.spm` holds the
+SentencePiece model that splits text into pieces; its own ids mean nothing here. An empty file says
+that the text is split already: pieces are words between spaces.
+"""
+
+import copy
+import json
+import pathlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from t2t_lite import files, json_files
+from t2t_lite.errors import DataError, UsageError, UserError, did_you_mean, quoted
+from t2t_lite.text.text_encoder import EOS_ID, UNKNOWN_WORD, TextEncoder
+
+_SPACE = "\u2581"
+_MODEL = ".spm"
+
+# Limits on what is read of files that may be of another kind, or made to fill the memory. The
+# largest open vocabularies have a quarter of a million pieces, and files of 5 and 10 MB.
+_MAX_PIECES = 2**21
+_MAX_BYTES = 2**27
+
+# What a language token may be of: of the text that it begins, or of that text's translation.
+TEXT, TRANSLATION = "text", "translation"
+
+# How a text names the language of its translation: ">>deu<< A cat.", as for OPUS-MT's models.
+_NAMED_LANGUAGE = re.compile(r">>([^\s<>]+)<<")
+
+
+class ImportedEncoder(TextEncoder):
+    """Encodes with the vocabulary of an imported model.
+
+    A piece that is not in the table gets the id of unknown ones. In a model of several languages,
+    the ids of a text begin with the token of a language, which the decoded text does not show.
+
+    Args:
+        path: the table; the SentencePiece model is beside it.
+
+    Raises:
+        UserError: a file does not exist.
+        DataError: a file is damaged.
+
+    Attributes:
+        languages: the ids of the language tokens, by code; none if the text has no such token.
+        language_of: `TEXT` or `TRANSLATION`: what the token tells the language of.
+        language: the code of the language; "" if there is none, or if texts must name it.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        table = _checked(_read_table(path), path)
+        self._path = path
+        self._pieces: list[str] = table["pieces"]
+        self._unknown_id: int = table["unknown"]
+        self._special = frozenset(table["special"])
+        self.languages: Mapping[str, int] = table["languages"]
+        self.language_of: str = table["language_of"]
+        self.language: str = table["language"]
+        # In a text, the names of special pieces are words like any others.
+        self._ids = {
+            piece: id_
+            for id_, piece in enumerate(self._pieces)
+            if id_ > EOS_ID and id_ not in self._special
+        }
+        self._processor = _read_model(path.with_suffix(_MODEL))
+        self._shown = list(self._pieces)
+        if self._processor is not None:
+            model = self._processor
+            own = model.id_to_piece(list(range(len(model))))
+            # Our id of each of the model's; its unknown id needs the text: the table may have it.
+            self._by_model_id = np.array([self._ids.get(p, self._unknown_id) for p in own])
+            # The model replaces the spaces of its own pieces alone.
+            known = set(own)
+            self._shown = [p if p in known else p.replace(_SPACE, " ") for p in self._pieces]
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces."""
+        return len(self._pieces)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The pieces by id, with pad and EOS."""
+        return self._pieces
+
+    def symbol(self, id_: int) -> str:
+        """Returns a piece: unlike its text, it says whether a word begins with it."""
+        return self._pieces[id_]
+
+    @property
+    def unknown_id(self) -> int:
+        """The id of unknown pieces."""
+        return self._unknown_id
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids beyond EOS that no text has and that decoding skips."""
+        return self._special
+
+    @property
+    def model(self) -> bytes:
+        """The SentencePiece model; empty if pieces are words."""
+        return b"" if self._processor is None else self._processor.serialized_model_proto()
+
+    @property
+    def start_ids(self) -> Sequence[int]:
+        """The token of the language, if there is one."""
+        return [self.languages[self.language]] if self.language else []
+
+    def in_language(self, code: str) -> "ImportedEncoder":
+        """Returns an encoder that begins texts with the token of a language.
+
+        Raises:
+            UsageError: the vocabulary does not know it.
+        """
+        if code not in self.languages:
+            raise UsageError(
+                f"unknown language {code!r}{did_you_mean(code, self.languages)}; "
+                + (f"the model knows {self._some()}" if self.languages else "it knows only one")
+            )
+        other = copy.copy(self)
+        other.language = code
+        return other
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a line, after the token of the language; none for white space.
+
+        Raises:
+            DataError: the model has several languages, and none was chosen.
+        """
+        return self.encode_lines([text])[0]
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line, as `encode` does, on one core."""
+        if not self.languages:
+            return self._split(lines)
+        starts, texts = [], []
+        for line in lines:
+            start, text = self._named_language(line)
+            starts.append(start)
+            texts.append(text)
+        encoded = self._split(texts)
+        return [
+            [*(start or self._required_start()), *ids] if ids else []
+            for start, ids in zip(starts, encoded, strict=True)
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text; skips pad, EOS, special and unknown pieces."""
+        return self._joined([i for i in self._text_ids(ids) if i != self._unknown_id])
+
+    def decode_reference(self, ids: Sequence[int]) -> str:
+        """Returns the text with `UNKNOWN_WORD` for each unknown piece."""
+        return self._joined(self._text_ids(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns the words, or the characters of subwords, that have no id."""
+        if self._processor is None:
+            return [word for word in text.split() if word not in self._ids]
+        if self._unknown_id not in self._split([text])[0]:
+            return []
+        pieces = [p for p in self._processor.encode(text, out_type=str) if p not in self._ids]
+        return [c for piece in pieces for c in piece if c != _SPACE and c not in self._ids]
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """The pieces by id as the SentencePiece model decodes them; words as they are."""
+        return self._shown
+
+    def _text_ids(self, ids: Sequence[int]) -> list[int]:
+        return [i for i in super()._text_ids(ids) if i not in self._special]
+
+    def _named_language(self, line: str) -> tuple[list[int], str]:
+        """Returns the language token that a line begins with, as an id or as none; and its text.
+
+        Raises:
+            DataError: it names an unknown language.
+        """
+        named = _NAMED_LANGUAGE.match(line) if self.language_of == TRANSLATION else None
+        if named is None:
+            return [], line
+        code = named[1]
+        if code not in self.languages:
+            raise DataError(
+                f"{named[0]} at the start of the text names an unknown language"
+                f"{did_you_mean(code, self.languages)}; the model knows {self._some()}"
+            )
+        return [self.languages[code]], line[named.end() :]
+
+    def _required_start(self) -> Sequence[int]:
+        if self.language:
+            return self.start_ids
+        # The source's token may be of either language; a model with the first kind needs both.
+        is_own = self.language_of == TEXT
+        names = "source_language and target_language" if is_own else "target_language"
+        raise DataError(
+            f"the model has several languages and no default: set {names} (decode hparams, "
+            f"members of a problem, or flags of t2t-import); it knows {self._some()}"
+        )
+
+    def _some(self) -> str:
+        """Returns the codes of languages for a message; the first ones if there are many."""
+        codes = sorted(self.languages)
+        more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
+        return ", ".join(codes[:12]) + more
+
+    def _split(self, lines: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each line without language tokens."""
+        get, unknown = self._ids.get, self._unknown_id
+        if self._processor is None:
+            return [[get(word, unknown) for word in line.split()] for line in lines]
+        own_unknown = self._processor.unk_id()
+        encoded = []
+        for line, ids in zip(
+            lines, self._processor.encode(list(lines), num_threads=1), strict=True
+        ):
+            if own_unknown in ids:  # the table may know what this side's model does not
+                pieces = self._processor.encode(line, out_type=str)
+                encoded.append([get(piece, unknown) for piece in pieces])
+            else:
+                encoded.append(self._by_model_id[ids].tolist() if ids else [])
+        return encoded
+
+    def _joined(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids that are not special."""
+        if self._processor is None:
+            return " ".join(UNKNOWN_WORD if i == self._unknown_id else self._shown[i] for i in ids)
+        shown = [f" {UNKNOWN_WORD} " if i == self._unknown_id else self._shown[i] for i in ids]
+        return self._processor.decode(shown).strip()
+
+
+def write_encoder(
+    path: pathlib.Path,
+    pieces: Sequence[str],
+    unknown: int,
+    *,
+    model: bytes = b"",
+    special: Sequence[int] = (),
+    languages: Mapping[str, int] | None = None,
+    language_of: str = "",
+    language: str = "",
+) -> None:
+    """Writes the two files of an `ImportedEncoder`, each whole or not at all.
+
+    Args:
+        path: the table; the name of the SentencePiece model follows from it.
+        pieces: the pieces by id, all different; first pad, then EOS.
+        unknown: the id of the piece for all that is unknown.
+        model: a SentencePiece model, as in its file; empty: pieces are words between spaces.
+        special: ids beyond EOS that no text has, such as those of hidden language tokens.
+        languages: the ids of language tokens by code; none if texts have no such token.
+        language_of: with languages: `TEXT` or `TRANSLATION`, what a text's token is of.
+        language: the code of the default language; "": none.
+
+    Raises:
+        DataError: a value is not as described.
+    """
+    table = {
+        "pieces": list(pieces),
+        "unknown": unknown,
+        "special": sorted(special),
+        "languages": dict(languages or {}),
+        "language_of": language_of,
+        "language": language,
+    }
+    _checked(table, path)
+    model_path = path.with_suffix(_MODEL)
+    _processor(model, model_path)
+    with files.whole_file(model_path) as temporary:
+        temporary.write_bytes(model)
+    files.write_text(path, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
+
+
+def _read_table(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return json_files.parse_object(_read(path))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _read_model(path: pathlib.Path) -> sentencepiece.SentencePieceProcessor | None:
+    return _processor(_read(path), path)
+
+
+def _read(path: pathlib.Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            contents = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; copy it from the imported model's folder") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} is a folder: name a file") from None
+    if len(contents) > _MAX_BYTES:
+        raise _damaged(path, f"more than {_MAX_BYTES} bytes")
+    return contents
+
+
+def _processor(model: bytes, path: pathlib.Path) -> sentencepiece.SentencePieceProcessor | None:
+    """Returns the SentencePiece model of a file's contents; None if the file is empty."""
+    if not model:
+        return None
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor.id_to_piece(list(range(len(processor))))
+    except (RuntimeError, UnicodeDecodeError):
+        raise _damaged(path, "not a SentencePiece model") from None
+    return processor
+
+
+def _checked(table: dict[str, Any], path: pathlib.Path) -> dict[str, Any]:
+    """Returns the fields of a table after checking each of them.
+
+    Raises:
+        DataError: one is missing, or not what it should be.
+    """
+    pieces = table.get("pieces")
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise _damaged(path, f"'pieces': expected a list of texts, got {quoted(pieces)}")
+    size = len(pieces)
+    if not EOS_ID + 1 < size <= _MAX_PIECES:
+        raise _damaged(path, f"'pieces': {size} of them, expected 3 to {_MAX_PIECES}")
+    if len(set(pieces)) < size:
+        (twice, _), *_ = Counter(pieces).most_common(1)
+        raise _damaged(path, f"'pieces': {quoted(twice)} occurs twice")
+    unknown, special, languages = (table.get(n) for n in ("unknown", "special", "languages"))
+    if not _is_id(unknown, size):
+        raise _damaged(path, f"'unknown': {quoted(unknown)} is not the id of a piece")
+    if not isinstance(special, list) or not all(_is_id(id_, size) for id_ in special):
+        raise _damaged(path, f"'special': expected a list of ids, got {quoted(special)}")
+    if unknown in special:
+        raise _damaged(path, "'special' contains the id of unknown pieces")
+    if not isinstance(languages, dict) or not all(_is_id(i, size) for i in languages.values()):
+        raise _damaged(path, f"'languages': expected ids by code, got {quoted(languages)}")
+    expected = (TEXT, TRANSLATION) if languages else ("",)
+    language_of, language = table.get("language_of"), table.get("language")
+    if language_of not in expected:
+        raise _damaged(path, f"'language_of': {quoted(language_of)}, expected one of {expected}")
+    if language != "" and not (isinstance(language, str) and language in languages):
+        raise _damaged(path, f"'language': {quoted(language)} is not one of 'languages'")
+    return table
+
+
+def _is_id(value: Any, size: int) -> bool:
+    return type(value) is int and EOS_ID < value < size  # True is an int, too
+
+
+def _damaged(path: pathlib.Path, reason: str) -> DataError:
+    return DataError(f"{path} is damaged: {reason}; import the model again, or copy the file")
