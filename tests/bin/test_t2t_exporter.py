@@ -4,7 +4,7 @@ import pytest
 
 from support.commands import refusal
 from t2t_lite.bin.t2t_exporter import COMMAND, main
-from t2t_lite.export import ctranslate2
+from t2t_lite.export.ctranslate2_model import QUANTIZATIONS
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_no_run_folder(tmp_path):
 
 
 def test_every_quantization_can_be_asked_for():
-    assert set(COMMAND.flags["quantization"].choices) == set(ctranslate2.QUANTIZATIONS)
+    assert set(COMMAND.flags["quantization"].choices) == set(QUANTIZATIONS)

@@ -15,12 +15,13 @@ from support.instructions import products_of_8_bits_saturate
 from support.rounding import UNIT, assert_close, relative_bound
 from support.terms import log_prob_terms
 from t2t_lite import registry
-from t2t_lite.data.text_problems import Text2TextProblem
+from t2t_lite.data.text_problems import Text2TextProblem, TwoVocabularies
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.scoring import score
 from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
+from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.runs import run_folder
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.penalties import Penalty
@@ -41,6 +42,11 @@ class Pieces(Text2TextProblem):
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
         for line in ("a sentence", "a sentence about the sense of tents"):
             yield {"inputs": line, "targets": line.upper()}
+
+
+@registry.register_problem("export_test_two_vocabularies")
+class TwoPieces(TwoVocabularies, Pieces):
+    vocab_languages = ("low", "up")
 
 
 class Penalised(Pieces):
@@ -78,7 +84,7 @@ def tokens(rows) -> list[list[str]]:
 
 
 def translator(model, folder, quantization="float32"):
-    exporter.convert(model, quantization=quantization).save(str(folder))
+    convert(model, quantization=quantization).save(str(folder))
     return ctranslate2.Translator(str(folder), intra_threads=1)
 
 
@@ -109,7 +115,7 @@ def test_scores_are_those_of_the_models_recorded_from_t2t(golden, tmp_path, conf
     model, config = t2t_weights.golden_transformer(folder)
     if config["hparams"]["attention_key_channels"]:
         with pytest.raises(UserError, match="attention_key_channels=16"):
-            exporter.convert(model)
+            convert(model)
         return
     recorded = np.load(folder / "forward.npz")
     features = {name: recorded[f"a/{name}"] for name in ("inputs", "targets")}
@@ -202,7 +208,7 @@ def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
     model = tiny()
     h = model.hparams
     features = {"inputs": sources(8), "targets": sources(16)[8:]}
-    exporter.convert(model).save(str(tmp_path))
+    convert(model).save(str(tmp_path))
     whole = (tmp_path / "model.bin").stat().st_size
     found, wanted = log_probs(model, features, tmp_path, quantization)
     assert (tmp_path / "model.bin").stat().st_size < size * whole
@@ -226,7 +232,7 @@ def test_smaller_weights_score_nearly_alike(quantization, size, tmp_path):
 )
 def test_other_models_are_refused(make_run, model, problem, message):
     with pytest.raises(UserError, match=message):
-        exporter.convert(make_run(model, problem).build_model())
+        convert(make_run(model, problem).build_model())
 
 
 def test_what_ctranslate2_does_not_know_is_refused_by_name():
@@ -240,19 +246,22 @@ def test_what_ctranslate2_does_not_know_is_refused_by_name():
         ({"attention_neighborhood": 3}, "attention_neighborhood=3"),
     ):
         with pytest.raises(UserError, match=message):
-            exporter.convert(tiny(num_hidden_layers=1, **changes))
+            convert(tiny(num_hidden_layers=1, **changes))
     lstm = registry.model("lstm_seq2seq_attention")(registry.hparams("lstm_attention"), 9, 9)
     with pytest.raises(UserError, match=r"LSTM.*runs only Transformers"):
-        exporter.convert(lstm)
+        convert(lstm)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> run_folder.RunFolder:
-    """A run folder with one checkpoint, whose outputs are four subwords long."""
-    folder = tmp_path_factory.mktemp("run")
+    return short_run(tmp_path_factory.mktemp("run"), "export_test_pieces")
+
+
+def short_run(folder, problem: str) -> run_folder.RunFolder:
+    """Makes a run folder with one checkpoint, whose outputs are four subwords long."""
     data_dir = folder / "data"
-    registry.problem("export_test_pieces").build_vocab(str(data_dir), "")
-    names = {"problem": "export_test_pieces", "hparams_set": "transformer_tiny"}
+    registry.problem(problem).build_vocab(str(data_dir), "")
+    names = {"problem": problem, "hparams_set": "transformer_tiny"}
     run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, pos="emb", max_length=40)
     keras.utils.set_random_seed(8)
     model = run.build_model()
@@ -264,13 +273,15 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
 
 
 @pytest.mark.integration
-def test_the_example_in_the_readme_prints_what_the_decoder_does(run, tmp_path):
+@pytest.mark.parametrize("problem", ["export_test_pieces", "export_test_two_vocabularies"])
+def test_the_example_in_the_readme_prints_what_the_decoder_does(problem, tmp_path):
+    run = short_run(tmp_path, problem)
     folder = tmp_path / "out"
     exporter.export(run, None, str(folder), "float32")
     readme = (folder / "README.md").read_text()
     assert "after 7 updates" in readme
     script = "".join(line[4:] for line in readme.splitlines(True) if line.startswith("    "))
-    assert len(script.splitlines()) == 4  # the import and three lines
+    assert len(script.splitlines()) == 5  # the import and four lines
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True
     )

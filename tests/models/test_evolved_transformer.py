@@ -8,7 +8,7 @@ from keras import ops
 from support.model_kinds import assert_steps_are_the_whole, make_model, model_of
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.export import ctranslate2
+from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.models.evolved_transformer import EvolvedTransformer
 
 
@@ -72,7 +72,7 @@ def test_post_norm_works_too(features):
 def test_ctranslate2_cannot_run_it():
     pytest.importorskip("ctranslate2")
     with pytest.raises(UserError, match="EvolvedTransformer: CTranslate2 runs only Transformers"):
-        ctranslate2.convert(model_of("evolved"))
+        convert(model_of("evolved"))
 
 
 def test_sets_have_the_values_of_t2t():

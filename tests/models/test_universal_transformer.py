@@ -14,7 +14,7 @@ from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.export import ctranslate2
+from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,
@@ -233,7 +233,7 @@ def test_hparams_that_fit_no_model_are_a_usage_error(changes, message):
 def test_ctranslate2_cannot_run_it():
     pytest.importorskip("ctranslate2")
     with pytest.raises(UserError, match="UniversalTransformer: CTranslate2 runs only Transformers"):
-        ctranslate2.convert(model_of("universal"))
+        convert(model_of("universal"))
 
 
 def test_sets_have_the_values_of_t2t():
