@@ -6,7 +6,8 @@ import pathlib
 from support.archives import write_archive
 
 
-def lines(word: str, count: int) -> bytes:
+def lines(word: str, count: int = 40) -> bytes:
+    """Returns so many lines about a word."""
     return "".join(f"{word} number {i} is here.\n" for i in range(count)).encode()
 
 

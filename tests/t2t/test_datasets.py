@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.archives import write_archive
+from support.usr_archives import lines
 from t2t_lite import generate_data, registry
 from t2t_lite.t2t import datasets, text_iterators
 from t2t_lite.t2t.adapter import adapted
@@ -18,10 +19,6 @@ _CLASSES = [
     for name in importlib.import_module(f"t2t_lite.t2t.{module}").__all__
     if name[0].isupper()
 ]
-
-
-def lines(word: str, count: int = 40) -> bytes:
-    return "".join(f"{word} number {i} is here.\n" for i in range(count)).encode()
 
 
 def generate(problem, tmp_path) -> dict[str, Any]:
@@ -60,11 +57,6 @@ def test_lists_of_data_sets(upstream, module, constant, where, member):
     assert url.endswith(where)
     assert members[0].endswith(member)
     assert found.EOS == 1
-
-
-def test_addresses_with_a_query_keep_the_name_of_their_file(tmp_path):
-    url = "https://opus.nlpl.eu/download.php?f=SETIMES/v2/moses/en-ro.txt.zip"
-    assert datasets.remote_file(url).path(str(tmp_path)).name.endswith("en-ro.txt.zip")
 
 
 def test_vietnamese_with_another_vocabulary_and_more_data(upstream, tmp_path):

@@ -9,7 +9,7 @@ from t2t_lite.bin import flags_page
 from t2t_lite.bin.command import Command
 from t2t_lite.errors import UsageError
 from t2t_lite.t2t import flags as t2t_flags
-from t2t_lite.t2t.flags import T2TFlag, Treatment
+from t2t_lite.t2t.flags import Treatment
 
 _COMMANDS = (
     "t2t-datagen",
@@ -36,12 +36,10 @@ def command(name: str) -> Command:
     return importlib.import_module(f"t2t_lite.bin.{name.replace('-', '_')}").COMMAND
 
 
-def flags(treatment: Treatment) -> list[tuple[str, T2TFlag]]:
-    return [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.treatment is treatment]
-
-
-def ids(cases: list[tuple[str, T2TFlag]]) -> list[str]:
-    return [f"{name} {flag.name}" for name, flag in cases]
+def each(treatment: Treatment) -> pytest.MarkDecorator:
+    """Runs a test for every flag that is treated so."""
+    every = [(c, f) for c in _COMMANDS for f in t2t_flags.flags_of(c) if f.treatment is treatment]
+    return pytest.mark.parametrize(("name", "flag"), every, ids=[f"{c} {f.name}" for c, f in every])
 
 
 def test_the_page_is_the_table():
@@ -66,9 +64,7 @@ def test_t2t_decoder_defines_all_of_t2t_trainers_flags():
     assert (len(trainer), len(decoder)) == (40 + 33 + 7, 40 + 33 + 7 + 7)
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"), flags(Treatment.HONOURED), ids=ids(flags(Treatment.HONOURED))
-)
+@each(Treatment.HONOURED)
 def test_honoured_flags_exist_with_t2ts_default(name, flag):
     ours = command(name).flags[flag.name]
     same = (ours.default if ours.default != "" else None) == (
@@ -78,9 +74,7 @@ def test_honoured_flags_exist_with_t2ts_default(name, flag):
     assert same or "default" in flag.note or "--worker_hosts" in flag.note
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"), flags(Treatment.ACCEPTED), ids=ids(flags(Treatment.ACCEPTED))
-)
+@each(Treatment.ACCEPTED)
 def test_accepted_flags_warn_when_given(name, flag, caplog):
     assert flag.name not in command(name).flags
     command(name).parse([])
@@ -91,9 +85,7 @@ def test_accepted_flags_warn_when_given(name, flag, caplog):
     assert flag.note
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"), flags(Treatment.REFUSED), ids=ids(flags(Treatment.REFUSED))
-)
+@each(Treatment.REFUSED)
 def test_refused_flags_say_what_to_do(name, flag):
     assert flag.name not in command(name).flags
     assert flag.note

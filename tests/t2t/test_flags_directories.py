@@ -3,13 +3,13 @@
 import logging
 import pathlib
 import sys
-import textwrap
 import types
 from collections.abc import Callable
 
 import pytest
 from absl import flags
 
+from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_exporter, t2t_trainer, usr_dir_flags
 from t2t_lite.generation import workers
@@ -17,38 +17,15 @@ from t2t_lite.t2t import flags as t2t_flags
 
 pytestmark = pytest.mark.usefixtures("upstream")
 
-_PROBLEM = """
-from tensor2tensor.data_generators import problem, text_problems
-from tensor2tensor.utils import registry
-
-class Counted(text_problems.Text2TextProblem):
-  approx_vocab_size = 2**8
-  dataset_splits = [{"split": problem.DatasetSplit.TRAIN, "shards": 1},
-                    {"split": problem.DatasetSplit.EVAL, "shards": 1}]
-  is_generate_per_split = False
-
-  def generate_samples(self, data_dir, tmp_dir, dataset_split):
-    for number in range(40):
-      yield {"inputs": "one %d" % number, "targets": "%d two" % number}
-"""
-
 Write = Callable[..., str]
 
 
 @pytest.fixture
 def write(tmp_path) -> Write:
     """Returns a function that writes a user directory, and beside it; returns its path."""
-
-    def write(name: str, code: str, problem: bool = False, **modules: str) -> str:
-        folder = tmp_path / name
-        folder.mkdir()
-        text = textwrap.dedent(code)
-        (folder / "__init__.py").write_text(_PROBLEM + text if problem else text)
-        for module, contents in modules.items():
-            (folder / f"{module}.py").write_text(textwrap.dedent(contents))
-        return f"--t2t_usr_dir={folder}"
-
-    return write
+    return lambda name, init, **modules: (
+        f"--t2t_usr_dir={write_usr_dir(tmp_path / name, init, **modules)}"
+    )
 
 
 def run(command: types.ModuleType, *argv: str, code: int = 0) -> types.SimpleNamespace:
@@ -344,73 +321,6 @@ def test_workers_get_the_values(tmp_path, monkeypatch):
         t2t_flags.publish({})
         job = workers._job.__wrapped__()
         assert [job.read(name) for name in ("problem", "data_dir")] == ["one", ""]
-
-
-# ---- from end to end
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "given", "printed"),
-    [
-        (
-            "usr_whole_own",
-            """
-            from absl import flags
-            flags.DEFINE_string("my_text", "x.txt", "Text.")
-
-            @registry.register_problem
-            class WholeOwn(Counted):
-              def generate_samples(self, data_dir, tmp_dir, dataset_split):
-                print("my_text", flags.FLAGS.my_text)
-                return super().generate_samples(data_dir, tmp_dir, dataset_split)
-            """,
-            "--my_text=y.txt",
-            "my_text y.txt",
-        ),
-        (
-            "usr_whole_argparse",
-            """
-            import argparse
-
-            @registry.register_problem
-            class WholeArgparse(Counted):
-              def generate_samples(self, data_dir, tmp_dir, dataset_split):
-                parser = argparse.ArgumentParser()
-                parser.add_argument("--language")
-                args, _ = parser.parse_known_args()
-                print("language", args.language)
-                return super().generate_samples(data_dir, tmp_dir, dataset_split)
-            """,
-            "--language=de",
-            "language de",
-        ),
-        (
-            "usr_whole_reading",
-            """
-            import tensorflow.compat.v1 as tf
-            FLAGS = tf.flags.FLAGS
-
-            @registry.register_problem
-            class WholeReading(Counted):
-              def generate_samples(self, data_dir, tmp_dir, dataset_split):
-                print("problem", FLAGS.problem, FLAGS.data_dir == data_dir)
-                return super().generate_samples(data_dir, tmp_dir, dataset_split)
-            """,
-            "",
-            "problem whole_reading True",
-        ),
-    ],
-)
-def test_data_is_generated(write, tmp_path, monkeypatch, capsys, name, code, given, printed):
-    argv = [write(name, code, problem=True), f"--problem={name.removeprefix('usr_')}"]
-    argv += [f"--data_dir={tmp_path}/data", f"--tmp_dir={tmp_path}/raw", "--num_workers=1"]
-    argv += [given] if given else []
-    monkeypatch.setattr(sys, "argv", ["t2t-datagen", *argv])
-    with pytest.raises(SystemExit) as ended:
-        t2t_datagen.main()
-    out, err = capsys.readouterr()
-    assert not ended.value.code, err
-    assert printed in out
 
 
 def test_defaults_are_of_t2ts_own_command_first():

@@ -2,70 +2,39 @@
 
 import logging
 import pathlib
-import textwrap
 from collections.abc import Callable
 
 import pytest
 
+from support.usr_dirs import TOP, import_usr_dir
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.training.optimizers import make_optimizer
 
 Directory = Callable[[str], None]
 
-_PROBLEM = """
-from tensor2tensor.data_generators import problem, text_problems
-from tensor2tensor.layers import modalities
-from tensor2tensor.utils import metrics, registry
-
-class Base(text_problems.Text2TextProblem):
-  @property
-  def approx_vocab_size(self):
-    return 2**8
-  def is_generate_per_split(self):
-    return False
-  def generate_samples(self, data_dir, tmp_dir, dataset_split):
-    yield {"inputs": "a b", "targets": "b a"}
-  def feature_encoders(self, data_dir):
-    from tensor2tensor.data_generators import text_encoder
-    return {"inputs": text_encoder.ByteTextEncoder(), "targets": text_encoder.ByteTextEncoder()}
-"""
-
 
 @pytest.fixture
 def directory(upstream, tmp_path: pathlib.Path) -> Directory:
     """Returns a function that imports a user directory with the given source."""
-
-    def make(source: str) -> None:
-        folder = tmp_path / "usr_written"
-        folder.mkdir()
-        (folder / "__init__.py").write_text(textwrap.dedent(source), encoding="utf-8")
-        registry.import_usr_dir(str(folder))
-
-    return make
+    return lambda source: import_usr_dir(tmp_path / "usr_written", source)
 
 
 # ---- metrics and modalities
 
 
 def test_every_metric_of_t2t_has_a_name(directory, caplog):
-    directory(
-        _PROBLEM
-        + """
-@registry.register_problem
-class UsrSummary(Base):
-  def eval_metrics(self):
-    return [metrics.Metrics.ROUGE_L_F, metrics.Metrics.SET_RECALL, metrics.Metrics.ACC]
-"""
-    )
+    names = "[metrics.Metrics.ROUGE_L_F, metrics.Metrics.SET_RECALL, metrics.Metrics.ACC]"
+    members = f"  def eval_metrics(self):\n    return {names}\n"
+    directory(f"{TOP}@registry.register_problem\nclass UsrSummary(Base):\n{members}")
     with caplog.at_level(logging.WARNING):
         assert registry.problem("usr_summary").metrics == ["rouge_l", "accuracy"]
     assert "usr_summary: metrics without counterpart: set_recall" in caplog.text
 
 
-_MODALITIES = (
-    _PROBLEM
-    + """
+_MODALITIES = """
+Base.vocab_type = text_problems.VocabType.CHARACTER
+
 @registry.register_problem
 class UsrClass(Base):
   def hparams(self, defaults, unused_model_hparams):
@@ -115,12 +84,11 @@ class UsrOwn(Base):
   def hparams(self, defaults, model_hparams):
     defaults.modality = {"inputs": OwnSymbols(model_hparams, 300)}
 """
-)
 
 
 @pytest.mark.parametrize("name", ["usr_class", "usr_object", "usr_pair", "usr_named_pair"])
 def test_symbols_in_all_of_t2ts_manners(directory, name, tmp_path):
-    directory(_MODALITIES)
+    directory(TOP + _MODALITIES)
     encoders = registry.problem(name).get_feature_encoders(str(tmp_path))
     assert {side: encoder.vocab_size for side, encoder in encoders.items()} == {
         "inputs": 300,
@@ -138,7 +106,7 @@ def test_symbols_in_all_of_t2ts_manners(directory, name, tmp_path):
     ],
 )
 def test_other_modalities_are_refused_when_they_are_chosen(directory, name, modality, tmp_path):
-    directory(_MODALITIES)
+    directory(TOP + _MODALITIES)
     with pytest.raises(UserError, match=f"problem '{name}': {modality}; only sequences"):
         registry.problem(name).get_feature_encoders(str(tmp_path))
 
@@ -324,35 +292,23 @@ for optimizer in (
 
 def test_optimizers_under_their_old_names(directory, caplog):
     directory(_OPTIMIZERS)
-    names = {
-        "Adam": "adam",
-        "TrueAdam": "true_adam",
-        "MultistepAdam": "multistep_adam",
-        "AdamW": "adam_w",
-        "Adafactor": "adafactor",
-        "Momentum": "momentum",
-        "SGD": "sgd",
-    }
-    for old, name in names.items():
+    old_names = ["Adam", "TrueAdam", "MultistepAdam", "AdamW", "Adafactor", "Momentum", "SGD"]
+    names = ["adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum", "sgd"]
+    for old, name in zip(old_names, names, strict=True):
         with caplog.at_level(logging.WARNING):
             hparams = registry.hparams(f"usr_{old.lower()}")
         assert hparams.optimizer == name
         assert f"optimizer={old}: an old name; write {name}" in caplog.text
         assert make_optimizer(hparams) is not None
+        assert hparams == registry.hparams("transformer_small").copy(
+            optimizer=name,
+            learning_rate_schedule="legacy",
+            learning_rate_decay_scheme="noam",
+            learning_rate_warmup_steps=4000,
+        )
 
 
 def test_an_optimizer_that_is_not_here_is_named_with_those_that_are(directory):
     directory(_OPTIMIZERS)
     with pytest.raises(UsageError, match=r"=YellowFin: expected adam, .*adafactor"):
         make_optimizer(registry.hparams("usr_yellowfin"))
-
-
-def test_the_old_name_of_adam_means_the_new_one(directory):
-    directory(_OPTIMIZERS)
-    old, new = (registry.hparams(name) for name in ("usr_adam", "transformer_small"))
-    new = new.copy(
-        learning_rate_schedule="legacy",
-        learning_rate_decay_scheme="noam",
-        learning_rate_warmup_steps=4000,
-    )
-    assert old == new

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from support.usr_dirs import import_usr_dir, write_usr_dir
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.t2t import names, user_imports
@@ -82,30 +83,21 @@ def test_a_missing_name_says_what_to_write_instead(upstream, statement, message)
 
 
 def test_a_user_directory_may_have_copies_of_modules(upstream, tmp_path):
-    folder = tmp_path / "usr_copies"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("from . import cipher\n")
-    (folder / "wiki_lm.py").write_text("SIZE = 7\n")
-    (folder / "cipher.py").write_text(
-        "from tensor2tensor.data_generators import wiki_lm\nSIZE = wiki_lm.SIZE + 1\n"
-    )
     user_imports.install(["usr_failed"])  # is not loaded
-    registry.import_usr_dir(str(folder))
+    cipher = "from tensor2tensor.data_generators import wiki_lm\nSIZE = wiki_lm.SIZE + 1\n"
+    modules = {"wiki_lm": "SIZE = 7\n", "cipher": cipher}
+    import_usr_dir(tmp_path / "usr_copies", "from . import cipher\n", **modules)
     assert sys.modules["usr_copies.cipher"].SIZE == 8
 
 
 def test_an_installed_tensor2tensor_is_not_hidden(upstream, tmp_path, monkeypatch):
-    package = tmp_path / "tensor2tensor"
-    package.mkdir()
-    (package / "__init__.py").write_text("VERSION = 'theirs'\n")
+    write_usr_dir(tmp_path / "tensor2tensor", "VERSION = 'theirs'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("tensor2tensor").VERSION == "theirs"
 
 
 def test_only_a_user_directory_that_needs_it_loads_the_package(tmp_path):
-    folder = tmp_path / "usr_plain"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
+    folder = write_usr_dir(tmp_path / "usr_plain", "")
     script = f"""
 import sys
 

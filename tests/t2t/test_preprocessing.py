@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
+from support.usr_dirs import import_usr_dir
 from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.data_statistics import count_examples
@@ -38,14 +39,11 @@ EXAMPLES = [([5, 6, 7, 8, 1], [9, 10, 11, 1]), ([12, 1], [13, 14, 15, 16, 17, 1]
 
 @pytest.fixture
 def changing(upstream, tmp_path) -> Callable[..., Any]:
-    """Returns the problem of a user directory with this method, or this code."""
+    """Returns the problem of a user directory with this method."""
 
-    def write(method: str = "", top: str = TOP) -> Any:
-        folder = tmp_path / "usr_preprocessing"
-        folder.mkdir()
+    def write(method: str) -> Any:
         body = "".join(f"  {line}\n" for line in method.strip().split("\n"))
-        (folder / "__init__.py").write_text(top + body)
-        registry.import_usr_dir(str(folder))
+        import_usr_dir(tmp_path / "usr_preprocessing", TOP + body)
         return registry.problem("changing")
 
     return write

@@ -1,50 +1,19 @@
 """Members of T2T's problems, and members of users' own, in the manner of user directories."""
 
-import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from support.texts import decoded_pairs
+from support.usr_dirs import TOP, generate, import_usr_dir
 from t2t_lite import registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.runs import run_folder
 from t2t_lite.t2t import problem, text_problems
 from t2t_lite.t2t.adapter import adapted
-
-_TOP = """
-import os
-
-from tensor2tensor.data_generators import (
-    generator_utils, problem, text_encoder, text_problems, translate)
-from tensor2tensor.utils import metrics, registry
-
-
-class Base(text_problems.Text2TextProblem):
-  @property
-  def approx_vocab_size(self):
-    return 2**8
-
-  @property
-  def is_generate_per_split(self):
-    return False
-
-  @property
-  def dataset_splits(self):
-    return [{"split": problem.DatasetSplit.TRAIN, "shards": 2},
-            {"split": problem.DatasetSplit.EVAL, "shards": 1}]
-
-  def generate_samples(self, data_dir, tmp_dir, dataset_split):
-    for i in range(60):
-      words = " ".join("%d" % (i * k % 17) for k in range(1, 5))
-      yield {"inputs": words, "targets": words[::-1]}
-
-"""
 
 
 @pytest.mark.parametrize(
@@ -77,32 +46,7 @@ def test_a_member_of_another_kind_is_named_with_its_class(upstream, member, valu
 @pytest.fixture
 def usr(upstream, tmp_path) -> Callable[[str], None]:
     """Imports a user directory that holds this code, after a base class `Base`."""
-
-    def write(code: str) -> None:
-        folder = tmp_path / "usr_members"
-        folder.mkdir()
-        (folder / "__init__.py").write_text(_TOP + code)
-        registry.import_usr_dir(str(folder))
-
-    return write
-
-
-def generate(name: str, folder: pathlib.Path, **options: Any) -> Problem:
-    """Generates a problem's data in `folder / "data"`; returns the problem as training gets it."""
-    folders = str(folder / "data"), str(folder / "tmp")
-    found = registry.problem(name)
-    generator.generate_data(found, *folders, DatagenOptions(**{"num_workers": 1, **options}))
-    return registry.problem(name)
-
-
-def texts(found: Problem, folder: pathlib.Path, split: str = "train") -> list[tuple[str, ...]]:
-    """Returns the decoded pairs of a split."""
-    encoders = found.get_feature_encoders(str(folder / "data"))
-    paths = found.existing_filepaths(str(folder / "data"), split)
-    return [
-        tuple(encoders[side].decode(ids) for side, ids in example.items())
-        for example in read_examples(paths)
-    ]
+    return lambda code: import_usr_dir(tmp_path / "usr_members", TOP + code)
 
 
 # ---- members of users' own
@@ -115,9 +59,9 @@ def names_of_ours(kind: type) -> set[str]:
     return {name for name in names if not name.startswith("__")}
 
 
-def used(found: Problem, folder: pathlib.Path) -> list[tuple[str, ...]]:
+def used(found: Problem, folders: tuple[str, str]) -> list[tuple[str, str]]:
     """Returns the training pairs, after calls of what the commands call."""
-    pairs = texts(found, folder)
+    pairs = decoded_pairs(found, folders[0], "train")
     assert (found.decode_hparams, found.can_split_sources) == ("", True)
     assert (found.space_ids, found.sides) == ((0, 0), ("inputs", "targets"))
     assert found.metrics == ["bleu"]
@@ -128,7 +72,7 @@ def used(found: Problem, folder: pathlib.Path) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_attributes_of_users_may_have_our_names(usr, tmp_path, when):
+def test_attributes_of_users_may_have_our_names(usr, folders, when):
     names = names_of_ours(text_problems.Text2TextProblem)
     assert {"postprocess", "source", "metrics", "sides", "missing", "text_samples"} <= names
     sets = [f"    self.{name} = 'mine'\n" for name in sorted(names)]
@@ -139,21 +83,21 @@ def test_attributes_of_users_may_have_our_names(usr, tmp_path, when):
         f"  def __init__(self, *args, **kwargs):\n{''.join(body)}"
         "    self.name_then = self.name\n"
     )
-    found = generate("own_attributes", tmp_path)
-    assert len(used(found, tmp_path)) == 40
+    found = generate("own_attributes", folders)
+    assert len(used(found, folders)) == 40
     assert found.upstream.name_then == "own_attributes"
     assert all(getattr(found.upstream, name) == "mine" for name in names)
 
 
 @pytest.mark.parametrize("form", ["  @property\n  def {}(self):", "  def {}(self, text):"])
-def test_methods_and_properties_of_users_may_have_our_names(usr, tmp_path, form):
+def test_methods_and_properties_of_users_may_have_our_names(usr, folders, form):
     names = sorted(names_of_ours(text_problems.Text2TextProblem))
     members = "".join(f"{form.format(name)}\n    raise AssertionError\n" for name in names)
     usr(f"@registry.register_problem\nclass OwnMethods(Base):\n{members}")
-    assert len(used(generate("own_methods", tmp_path), tmp_path)) == 40
+    assert len(used(generate("own_methods", folders), folders)) == 40
 
 
-def test_problems_that_write_their_files_have_their_own_members(usr, tmp_path):
+def test_problems_that_write_their_files_have_their_own_members(usr, folders):
     names = sorted(names_of_ours(problem.Problem))
     usr(
         "@registry.register_problem\nclass Writer(problem.Problem):\n"
@@ -169,10 +113,10 @@ def test_problems_that_write_their_files_have_their_own_members(usr, tmp_path):
     defaults.vocab_size = {"inputs": 4, "targets": 4}
 """
     )
-    assert used(generate("writer", tmp_path), tmp_path) == [("0", "1")] * 3
+    assert used(generate("writer", folders), folders) == [("0", "1")] * 3
 
 
-def test_the_name_of_a_reversed_problem_is_that_of_its_files(usr, tmp_path):
+def test_the_name_of_a_reversed_problem_is_that_of_its_files(usr, folders):
     usr(
         """
 @registry.register_problem("named_files")
@@ -186,11 +130,11 @@ class Other(Base):
     return self.mine
 """
     )
-    generate("named_files", tmp_path)
+    generate("named_files", folders)
     backwards = registry.problem("named_files_rev")
     assert backwards.name == "named_files_rev"
     assert backwards.vocab_files() == ["vocab.of_named_files"]
-    assert backwards.get_feature_encoders(str(tmp_path / "data"))
+    assert backwards.get_feature_encoders(folders[0])
 
 
 def test_users_get_their_own_objects(usr):
@@ -289,10 +233,10 @@ def test_a_missing_name_is_not_taken_for_a_missing_file(usr, code):
         registry.problem("wrong").vocab_files()
 
 
-def test_what_was_loaded_stays_when_files_are_asked_for(usr, tmp_path):
+def test_what_was_loaded_stays_when_files_are_asked_for(usr, folders):
     usr("@registry.register_problem\nclass Kept(Base):\n  pass\n")
-    found = generate("kept", tmp_path)
-    found.get_feature_encoders(str(tmp_path / "data"))
+    found = generate("kept", folders)
+    found.get_feature_encoders(folders[0])
     before = found.upstream.get_feature_encoders()
     assert found.vocab_files() == ["vocab.kept.256.subwords"]
     assert found.upstream.get_feature_encoders() is before
@@ -302,7 +246,7 @@ def test_what_was_loaded_stays_when_files_are_asked_for(usr, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["generate_samples", "generate_encoded_samples"])
-def test_data_sets_that_a_class_no_longer_reads_are_not_fetched(usr, tmp_path, method):
+def test_data_sets_that_a_class_no_longer_reads_are_not_fetched(usr, folders, method):
     usr(
         f"""
 @registry.register_problem
@@ -324,11 +268,11 @@ class ReadsOthers(translate.TranslateProblem):
     return iter(["a b 0 1 2", "3 4 5 6 7 8"])
 """
     )
-    assert len(texts(generate("reads_others", tmp_path), tmp_path)) == 9
+    assert len(decoded_pairs(generate("reads_others", folders), folders[0], "train")) == 9
 
 
 @pytest.mark.parametrize("split", ["eval", "test"])
-def test_targets_may_be_missing_outside_training(usr, tmp_path, caplog, split):
+def test_targets_may_be_missing_outside_training(usr, folders, caplog, split):
     usr(
         f"""
 @registry.register_problem
@@ -341,18 +285,18 @@ class Blind(Base):
       yield dict(inputs="a%d" % i, targets="" if i == 3 or dataset_split == "{split}" else "b")
 """
     )
-    found = generate("blind", tmp_path)
-    assert len(texts(found, tmp_path)) == 19
-    pairs = texts(found, tmp_path, split)
+    found = generate("blind", folders)
+    assert len(decoded_pairs(found, folders[0], "train")) == 19
+    pairs = decoded_pairs(found, folders[0], split)
     assert pairs == [(f"a{i}", "") for i in range(20)]
-    paths = found.existing_filepaths(str(tmp_path / "data"), split)
+    paths = found.existing_filepaths(folders[0], split)
     assert all(example["targets"] == [1] for example in read_examples(paths))
     assert "20 targets are empty: written as EOS alone" in caplog.text
     assert "blind: dropped 1 pairs: one side is empty" in caplog.text
 
 
 @pytest.mark.parametrize("split", ["eval", "test"])
-def test_an_empty_source_outside_training_keeps_its_place(usr, tmp_path, caplog, split):
+def test_an_empty_source_outside_training_keeps_its_place(usr, folders, caplog, split):
     usr(
         """
 @registry.register_problem
@@ -365,11 +309,11 @@ class Gaps(Base):
       yield dict(inputs="" if i % 5 == 2 else "a%d" % i, targets="" if i == 7 else "b%d" % i)
 """
     )
-    found = generate("gaps", tmp_path)
-    assert len(texts(found, tmp_path)) == 10
+    found = generate("gaps", folders)
+    assert len(decoded_pairs(found, folders[0], "train")) == 10
     expected = [("" if i % 5 == 2 else f"a{i}", "" if i == 7 else f"b{i}") for i in range(12)]
-    assert texts(found, tmp_path, split) == expected
-    paths = found.existing_filepaths(str(tmp_path / "data"), split)
+    assert decoded_pairs(found, folders[0], split) == expected
+    paths = found.existing_filepaths(folders[0], split)
     assert [example["inputs"] for example in read_examples(paths)][2] == [1]
     assert "2 inputs are empty: written as EOS alone" in caplog.text
     assert "1 targets are empty: written as EOS alone" in caplog.text
@@ -416,7 +360,7 @@ _BODIES = {
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("release", _BODIES)
-def test_bodies_of_generate_data_may_be_copied(usr, tmp_path, release, shuffled):
+def test_bodies_of_generate_data_may_be_copied(usr, folders, release, shuffled):
     usr(
         f"""
 @registry.register_problem
@@ -426,11 +370,14 @@ class Copied(Base):
   def generate_data(self, data_dir, tmp_dir, task_id=-1):{_BODIES[release]}
 """
     )
-    found = generate("copied", tmp_path)
-    assert (len(texts(found, tmp_path)), len(texts(found, tmp_path, "eval"))) == (40, 20)
+    found = generate("copied", folders)
+    assert (
+        len(decoded_pairs(found, folders[0], "train")),
+        len(decoded_pairs(found, folders[0], "eval")),
+    ) == (40, 20)
 
 
-def test_data_may_be_found_by_the_users_pattern(usr, tmp_path):
+def test_data_may_be_found_by_the_users_pattern(usr, folders):
     usr(
         """
 @registry.register_problem
@@ -447,9 +394,11 @@ class Borrowing(Base):
     return Whole()
 """
     )
-    whole = generate("whole", tmp_path)
+    whole = generate("whole", folders)
     borrowing = registry.problem("borrowing")
-    assert texts(borrowing, tmp_path) == texts(whole, tmp_path)
+    assert decoded_pairs(borrowing, folders[0], "train") == decoded_pairs(
+        whole, folders[0], "train"
+    )
     assert borrowing.vocab_files() == whole.vocab_files()
 
 
@@ -488,25 +437,6 @@ class Asking(Base):
     assert "not called here: decode_hooks, eval_metric_fns, max_length" in caplog.text
 
 
-def test_batches_of_examples_are_not_taken_for_batches_of_subwords(usr, tmp_path):
-    usr(
-        """
-@registry.register_problem
-class CountsPairs(Base):
-  @property
-  def batch_size_means_tokens(self):
-    return False
-
-@registry.register_problem
-class CountsSubwords(CountsPairs):
-  batch_size_means_tokens = True
-"""
-    )
-    with pytest.raises(UserError, match=r"batch_size_means_tokens is false\): .*batch_size to the"):
-        generate("counts_pairs", tmp_path)
-    assert len(texts(generate("counts_subwords", tmp_path), tmp_path)) == 40
-
-
 def test_problems_are_made_with_keywords(usr):
     usr(
         """
@@ -530,14 +460,14 @@ class TakesNone(Base):
         registry.problem("takes_none")
 
 
-def test_files_of_another_tool_may_be_more_or_fewer(usr, tmp_path):
+def test_files_of_another_tool_may_be_more_or_fewer(usr, folders, tmp_path):
     usr("registry.register_problem('made_elsewhere')(Base)")
-    found = generate("made_elsewhere", tmp_path)
-    expected = texts(found, tmp_path)
+    found = generate("made_elsewhere", folders)
+    expected = decoded_pairs(found, folders[0], "train")
     for number in range(2):
         path = tmp_path / "data" / f"made_elsewhere-train-0000{number}-of-00002"
         path.rename(path.with_name(f"made_elsewhere-train-0000{number + 1}-of-00003"))
     with pytest.raises(UserError, match=r"train-00000-of-00002 is missing"):
-        texts(found, tmp_path)
+        decoded_pairs(found, folders[0], "train")
     (tmp_path / "data" / "made_elsewhere-train-00000-of-00003").touch()
-    assert texts(found, tmp_path) == expected
+    assert decoded_pairs(found, folders[0], "train") == expected

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from support.texts import decoded_pairs
+from support.usr_dirs import generate
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.t2t import (
     generator_utils,
     metrics,
@@ -26,28 +27,12 @@ from t2t_lite.t2t import (
 from t2t_lite.t2t.adapter import adapted
 from t2t_lite.t2t.modalities import ModalityType
 
-
-def generate(name: str, folders: tuple[str, str], **options) -> problem.Problem:
-    found = registry.problem(name)
-    generator.generate_data(found, *folders, DatagenOptions(**{"num_workers": 1, **options}))
-    return registry.problem(name)  # without what it remembers
-
-
-def examples(found: problem.Problem, folders: tuple[str, str], split: str) -> list[tuple[str, str]]:
-    """Returns the decoded pairs of a split."""
-    encoders = found.get_feature_encoders(folders[0])
-    return [
-        tuple(encoders[side].decode(example[side]) for side in ("inputs", "targets"))
-        for example in read_examples(found.existing_filepaths(folders[0], split))
-    ]
-
-
 # ---- the user directory
 
 
 def test_one_split_is_dealt_over_all_files(usr_dir, folders):
     found = generate("usr_counting", folders)
-    train, dev = examples(found, folders, "train"), examples(found, folders, "eval")
+    train, dev = decoded_pairs(found, folders[0], "train"), decoded_pairs(found, folders[0], "eval")
     assert (len(train), len(dev)) == (300, 100)
     assert all(source.split() == target.split()[::-1] for source, target in train + dev)
     assert found.vocab_files() == ["vocab.usr_counting.256.subwords"]
@@ -63,7 +48,7 @@ def test_metrics_are_the_registered_ones(usr_dir, caplog):
 
 def test_data_sets_of_all_layouts_are_read_from_their_archives(usr_dir, folders):
     found = generate("translate_usr", folders)
-    train = examples(found, folders, "train")
+    train = decoded_pairs(found, folders[0], "train")
     assert len(train) == 50 + 5 + 5 + 5 + 4
     assert {
         ("Cat number 49 is here.", "Katze number 49 is here."),
@@ -72,7 +57,7 @@ def test_data_sets_of_all_layouts_are_read_from_their_archives(usr_dir, folders)
         ("Memory 4.", "Speicher 4."),
         ("Dog number 3 is here.", "Hund number 3 is here."),
     } <= set(train)
-    assert len(examples(found, folders, "eval")) == 10
+    assert len(decoded_pairs(found, folders[0], "eval")) == 10
     assert not list(pathlib.Path(folders[1]).glob("*compiled*"))
     sources = [path.name for path in found.source_files(folders[1], "train")]
     assert sources == ["text.tgz", "news.tar", "table.tsv.gz", "memory.tmx.gz", "packed.zip"]
@@ -80,7 +65,7 @@ def test_data_sets_of_all_layouts_are_read_from_their_archives(usr_dir, folders)
 
 def test_cleaning_and_the_vocabulary_of_another_problem(usr_dir, folders):
     found = generate("translate_usr_clean", folders)
-    train = examples(found, folders, "train")
+    train = decoded_pairs(found, folders[0], "train")
     assert ("A first one.", "Ein erster.") in train
     assert ("A second one.", "Ein zweiter.") in train
     assert ("Line 4", "Zeile 4") in train  # a table, which is not cleaned
@@ -90,7 +75,7 @@ def test_cleaning_and_the_vocabulary_of_another_problem(usr_dir, folders):
 
 def test_a_vocabulary_of_the_users(usr_dir, folders):
     found = generate("usr_parity", folders)
-    train = examples(found, folders, "train")
+    train = decoded_pairs(found, folders[0], "train")
     assert len(train) == 200
     assert set(train[:]) >= {("a", "odd"), ("ab", "even")}
     first = next(read_examples(found.existing_filepaths(folders[0], "train")))
@@ -116,7 +101,7 @@ def test_generation_is_repeated_and_resumed(usr_dir, folders):
 def test_workers_import_the_user_directory(usr_dir, folders, monkeypatch):
     monkeypatch.setattr(generator, "_CHUNK", 20)
     found = generate("usr_letters", folders, num_workers=2)
-    assert ("abc", "bbb") in examples(found, folders, "train")
+    assert ("abc", "bbb") in decoded_pairs(found, folders[0], "train")
     assert found.vocab_files() == []
 
 
@@ -187,7 +172,7 @@ def test_encoded_samples_of_the_base_class_may_be_filtered(upstream, folders):
     registry.register_problem("usr_filtering")(Filtering)
     found = generate("usr_filtering", folders)
     expected = [("x a0", "b"), ("x a1", "b b"), ("x a2", "b b b")]
-    assert sorted(examples(found, folders, "train")) == expected
+    assert sorted(decoded_pairs(found, folders[0], "train")) == expected
 
 
 # ---- problems that write their files
@@ -207,11 +192,11 @@ def test_an_algorithmic_problem(upstream, folders):
     registry.register_problem("usr_doubling")(Doubling)
     found = generate("usr_doubling", folders)
     assert len(found.existing_filepaths(folders[0], "train")) == 2
-    assert examples(found, folders, "train")[:2] == [
+    assert decoded_pairs(found, folders[0], "train")[:2] == [
         ("0 0 0 0", " ".join("00000000")),
         ("2 2 2 2", " ".join("22222222")),
     ]
-    assert len(examples(found, folders, "eval")) == 2
+    assert len(decoded_pairs(found, folders[0], "eval")) == 2
     assert found.get_feature_encoders(folders[0])["targets"].vocab_size == 5
     assert registry.problem("usr_doubling_rev").get_feature_encoders(folders[0])
     assert found.space_ids == (problem.SpaceID.DIGIT_0, problem.SpaceID.DIGIT_1)
@@ -234,7 +219,7 @@ class Noting(text_problems.Text2TextProblem):
 def test_the_generation_of_text_may_be_extended(upstream, folders):
     registry.register_problem("usr_noting")(Noting)
     found = generate("usr_noting", folders)
-    assert examples(found, folders, "train") == [("a", "b")] * 3
+    assert decoded_pairs(found, folders[0], "train") == [("a", "b")] * 3
     names = {path.name for path in pathlib.Path(folders[0]).glob("usr_noting-*")}
     assert names == {f"usr_noting-train-0000{number}-of-00002" for number in range(2)}
     assert pathlib.Path(folders[0], "note").is_file()
@@ -264,8 +249,8 @@ class InTasks(problem.Problem):
 def test_tasks_are_done_one_by_one(upstream, folders):
     registry.register_problem("usr_in_tasks")(InTasks)
     found = generate("usr_in_tasks", folders)
-    assert examples(found, folders, "train") == [("0", "0")] * 3 + [("1", "1")] * 3
-    assert examples(found, folders, "eval") == [("2", "2")] * 3
+    assert decoded_pairs(found, folders[0], "train") == [("0", "0")] * 3 + [("1", "1")] * 3
+    assert decoded_pairs(found, folders[0], "eval") == [("2", "2")] * 3
     assert not list(pathlib.Path(folders[0]).glob("*unshuffled*"))
 
 
@@ -284,7 +269,8 @@ def test_tokens_are_listed_by_the_user(upstream, folders, caplog):
     with caplog.at_level(logging.WARNING):
         found = generate("usr_tokens", folders)
     assert "usr_tokens: dropped 1 pairs: one side is empty" in caplog.text
-    assert sorted(examples(found, folders, "train")) == [("a b", "a b"), ("b <UNK>", "b <UNK>")]
+    pairs = decoded_pairs(found, folders[0], "train")
+    assert sorted(pairs) == [("a b", "a b"), ("b <UNK>", "b <UNK>")]
     words = pathlib.Path(folders[0], "vocab.usr_tokens.tokens").read_text().split()
     assert words == ["<pad>", "<EOS>", "<UNK>", "a", "b"]
 
@@ -313,7 +299,7 @@ def test_a_vocabulary_is_read_from_files_of_compile_data(upstream, folders):
             return [["", [f"{stem}.lang1", f"{stem}.lang2"]]]
 
     registry.register_problem("usr_compiled")(Compiled)
-    assert len(examples(generate("usr_compiled", folders), folders, "train")) == 2
+    assert len(decoded_pairs(generate("usr_compiled", folders), folders[0], "train")) == 2
 
 
 def test_the_lines_of_a_vocabulary_are_those_that_t2t_takes(golden, tmp_path):
@@ -332,75 +318,40 @@ def test_the_lines_of_a_vocabulary_are_those_that_t2t_takes(golden, tmp_path):
 # ---- what is refused
 
 
-class Chopped(text_problems.ChoppedTextProblem): ...
-
-
-class Classes(text_problems.Text2ClassProblem):
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        return [{"inputs": "a", "label": 0}]
-
-
-class Packed(text_problems.Text2TextProblem):
-    packed_length = 256
-
-
-class OtherFeatures(text_problems.Text2TextProblem):
-    def example_reading_spec(self):
-        return {"inputs": None}, None
-
-
-class Images(text_problems.Text2TextProblem):
-    vocab_type = "character"
-
-    def hparams(self, defaults, unused_model_hparams):
-        defaults.modality = {"inputs": ModalityType.IDENTITY}
-
-
-class Empty(text_problems.Text2TextProblem): ...
-
-
-class EmptyTranslation(translate.TranslateProblem): ...
-
-
-class OtherSplits(text_problems.Text2TextProblem):
-    dataset_splits: ClassVar = [{"split": "train", "shards": 1}, {"split": "valid", "shards": 1}]
-
-
-class Old(text_problems.Text2TextProblem):
-    targeted_vocab_size = 2**8
-
-    def generator(self, data_dir, tmp_dir, is_training):
-        yield {"inputs": [2, 1], "targets": [2, 1]}
-
-
-class OldTranslation(translate.TranslateProblem):
-    generator = Old.generator
+_OF_1_2 = r"needs generate_samples\(.* texts; generator, of T2T 1\.2, is not called"
+_LABELLED = {"generate_samples": lambda *_: [{"inputs": "a", "label": 0}]}
+_SPEC = {"example_reading_spec": lambda _: ({"inputs": None}, None)}
+_UNKNOWN_SPLIT = {"dataset_splits": [{"split": s, "shards": 1} for s in ("train", "valid")]}
 
 
 @pytest.mark.parametrize(
-    ("cls", "message"),
+    ("base", "members", "message"),
     [
-        (Chopped, r"\(Chopped\) needs train_text_filepaths"),
-        (Classes, r"\(Classes\) needs num_classes"),
-        (Packed, "omit packed_length"),
-        (OtherFeatures, "example_reading_spec"),
-        (Empty, r"\(Empty\) needs generate_samples"),
-        (OtherSplits, "usr_refused: unknown split 'valid'; write one of 'train', 'eval', 'test'"),
-        (EmptyTranslation, r"needs source_data_files\(dataset_split\)"),
-        (Old, r"needs generate_samples\(.* texts; generator, of T2T 1\.2, is not called"),
-        (
-            OldTranslation,
-            r"needs generate_samples\(.* texts; generator, of T2T 1\.2, is not called",
-        ),
+        ("ChoppedTextProblem", {}, r"\(Own\) needs train_text_filepaths"),
+        ("Text2ClassProblem", _LABELLED, r"\(Own\) needs num_classes"),
+        ("Text2TextProblem", {"packed_length": 256}, "omit packed_length"),
+        ("Text2TextProblem", _SPEC, "example_reading_spec"),
+        ("Text2TextProblem", {}, r"\(Own\) needs generate_samples"),
+        ("Text2TextProblem", _UNKNOWN_SPLIT, "'valid'; write one of 'train', 'eval', 'test'"),
+        ("TranslateProblem", {}, r"needs source_data_files\(dataset_split\)"),
+        ("Text2TextProblem", {"generator": print, "targeted_vocab_size": 2**8}, _OF_1_2),
+        ("TranslateProblem", {"generator": print}, _OF_1_2),
     ],
 )
-def test_what_is_not_available_is_named(upstream, folders, cls, message):
-    registry.register_problem("usr_refused")(cls)
+def test_what_is_not_available_is_named(upstream, folders, base, members, message):
+    kind = getattr(translate if base == "TranslateProblem" else text_problems, base)
+    registry.register_problem("usr_refused")(type("Own", (kind,), members))
     with pytest.raises(UserError, match=message):
         generate("usr_refused", folders)
 
 
 def test_modalities_other_than_symbols_are_refused(upstream, folders):
+    class Images(text_problems.Text2TextProblem):
+        vocab_type = "character"
+
+        def hparams(self, defaults, unused_model_hparams):
+            defaults.modality = {"inputs": ModalityType.IDENTITY}
+
     registry.register_problem("usr_images")(Images)
     with pytest.raises(UserError, match="inputs are 'identity'; only sequences of symbols"):
         registry.problem("usr_images").get_feature_encoders(folders[0])
@@ -415,18 +366,10 @@ def test_an_encoder_without_size_is_refused(upstream, folders):
         registry.problem("usr_sizeless").get_feature_encoders(folders[0])
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"num_train_shards": 2},
-        {
-            "dataset_splits": [
-                {"split": "train", "shards": 2},
-                {"split": "eval", "shards": 1},
-            ]
-        },
-    ],
-)
+_SPLITS = [{"split": "train", "shards": 2}, {"split": "eval", "shards": 1}]
+
+
+@pytest.mark.parametrize("own", [{"num_train_shards": 2}, {"dataset_splits": _SPLITS}])
 def test_chopped_text_has_examples_of_equal_length(upstream, tmp_path, own):
     from tensor2tensor.data_generators import text_problems
 

@@ -1,12 +1,12 @@
 """User directories of 2017 to 2020 are imported: models, TensorFlow 1, modules beside them."""
 
 import importlib
-import pathlib
 import sys
 
 import pytest
 import tensorflow as tf
 
+from support.usr_dirs import import_usr_dir, write_usr_dir
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
@@ -19,15 +19,6 @@ from tensor2tensor.data_generators import problem, text_problems
 from tensor2tensor.utils import registry
 import tensorflow as tf
 """
-
-
-def load(folder: pathlib.Path, **modules: str) -> None:
-    """Writes a user directory and imports it; `init` is its `__init__`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in modules.items():
-        path = folder / ("__init__.py" if name == "init" else f"{name}.py")
-        path.write_text(text, encoding="utf-8")
-    registry.import_usr_dir(f"{folder}/")
 
 
 def test_a_model_beside_a_problem_is_refused_alone(upstream, tmp_path):
@@ -61,7 +52,7 @@ class UsrPairs(text_problems.Text2TextProblem):
 
 assert not isinstance(1, t2t_model.T2TModel)
 """
-    load(tmp_path / "usr_model", init="from . import both", both=_HEAD + text)
+    import_usr_dir(tmp_path / "usr_model", init="from . import both", both=_HEAD + text)
     assert "usr_pairs" in registry.list_problems()
     assert "usr_net" not in registry.list_models()
     assert "do not run here:\n    * usr_net\n    * usr_own_name" in registry.registry_help()
@@ -99,7 +90,7 @@ def read(path):
 def wrong():
     return tf.contrib.layers.fully_connected(1)
 """
-    load(tmp_path / "usr-dashed", init="from . import tf1", tf1=_HEAD.lstrip() + text)
+    import_usr_dir(tmp_path / "usr-dashed", init="from . import tf1", tf1=_HEAD.lstrip() + text)
     own = sys.modules["usr-dashed.tf1"]
     (tmp_path / "x.txt").write_text("a")
     assert own.read(str(tmp_path / "x.txt")) == "aaa"
@@ -116,10 +107,10 @@ def wrong():
 def test_modules_beside_a_linked_directory(upstream, tmp_path):
     (tmp_path / "usr_beside.py").write_text("import tensorflow as tf\nSIZE = 2**8\n")
     (tmp_path / "usr_late.py").write_text("import tensorflow as tf\nopen = tf.gfile.Open\n")
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "__init__.py").write_text(
+    write_usr_dir(
+        tmp_path / "real",
         "import usr_beside\nSIZE = usr_beside.SIZE\n\n"
-        "def late():\n    import usr_late\n    return usr_late.open\n"
+        "def late():\n    import usr_late\n    return usr_late.open\n",
     )
     (tmp_path / "usr_link").symlink_to("real")
     registry.import_usr_dir(str(tmp_path / "usr_link"))
@@ -130,17 +121,11 @@ def test_modules_beside_a_linked_directory(upstream, tmp_path):
 
 def test_modules_inside_a_directory_that_is_on_the_path(upstream, tmp_path, monkeypatch):
     folder = tmp_path / "usr_root"
-    (folder / "usr_nets").mkdir(parents=True)
-    (folder / "usr_nets" / "__init__.py").touch()
-    (folder / "usr_nets" / "cells.py").write_text(
-        "import tensorflow as tf\n\nclass Cell(tf.nn.rnn_cell.MultiRNNCell):\n    pass\n"
-    )
-    (folder / "lib").mkdir()
-    (folder / "lib" / "usr_reading.py").write_text(
-        "import tensorflow as tf\nread = tf.gfile.Open\n"
-    )
+    cells = "import tensorflow as tf\n\nclass Cell(tf.nn.rnn_cell.MultiRNNCell):\n    pass\n"
+    write_usr_dir(folder / "usr_nets", "", cells=cells)
+    write_usr_dir(folder / "lib", "", usr_reading="import tensorflow as tf\nread = tf.gfile.Open\n")
     monkeypatch.syspath_prepend(str(folder))
-    load(
+    import_usr_dir(
         folder,
         init="import os, sys\nsys.path.append(os.path.join(os.path.dirname(__file__), 'lib'))\n"
         "import usr_nets.cells, usr_reading\n",
@@ -150,23 +135,9 @@ def test_modules_inside_a_directory_that_is_on_the_path(upstream, tmp_path, monk
         sys.modules["usr_nets.cells"].Cell()
 
 
-def test_a_module_of_the_same_name_imports_t2ts(upstream, tmp_path):
-    text = """
-from tensor2tensor.data_generators import babi_qa
-
-@registry.register_problem
-class UsrBabi(babi_qa.BabiQaConcat):
-    pass
-"""
-    load(tmp_path / "usr_same", init="from . import babi_qa", babi_qa=_HEAD + text)
-    assert "usr_babi" in registry.list_problems()
-    with pytest.raises(UsageError, match=r"babi_qa\.BabiQaConcat is not.*copy the module"):
-        registry.problem("usr_babi")
-
-
 def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
     text = "from tensor2tensor.models.transformer import Transformer, transformer_base_v9\n"
-    load(tmp_path / "usr_hint", init=text)
+    import_usr_dir(tmp_path / "usr_hint", init=text)
     for name in ("Transformer", "transformer_base_v9"):
         with pytest.raises(UsageError, match=name) as raised:
             getattr(sys.modules["usr_hint"], name)()
@@ -182,7 +153,7 @@ def test_no_hint_to_an_unrelated_neighbour(upstream, tmp_path):
 )
 def test_python_2_is_named_with_its_line(upstream, tmp_path, text, message):
     with pytest.raises(UserError, match=message):
-        load(tmp_path / "usr_old", init=text)
+        import_usr_dir(tmp_path / "usr_old", init=text)
 
 
 @pytest.mark.parametrize("ending", ["Rev", "Copy"])
@@ -194,7 +165,7 @@ class UsrPoems{ending}(text_problems.Text2TextProblem):
     pass
 """
     with pytest.raises(UserError, match=rf"'usr_poems_{ending.lower()}'.*__init__\.py, line 3"):
-        load(tmp_path / "usr_poems", init=text)
+        import_usr_dir(tmp_path / "usr_poems", init=text)
 
 
 _HOOKS = """
@@ -275,7 +246,7 @@ registry.register_hparams("usr_descending")(changed(optimizer="usr_descent"))
 
 
 def test_what_only_t2ts_registry_takes_fails_only_when_chosen(upstream, tmp_path):
-    load(tmp_path / "usr_hooks", init="from . import hooks", hooks=_HEAD + _HOOKS)
+    import_usr_dir(tmp_path / "usr_hooks", init="from . import hooks", hooks=_HEAD + _HOOKS)
     encoders = registry.problem("usr_plain").get_feature_encoders(str(tmp_path))
     assert encoders["targets"].vocab_size == 258
     assert registry.hparams("usr_default") == registry.hparams("transformer_tiny")
@@ -341,7 +312,9 @@ class UsrSpelt(text_problems.Text2TextProblem):
 def test_workers_have_the_names_of_tensorflow_1(upstream, tmp_path, monkeypatch):
     (tmp_path / "beside_of_usr.py").write_text(_BESIDE)
     (tmp_path / "words.txt").write_text("a\ncat\n")
-    load(tmp_path / "usr-spelt", init="from . import it", it=_HEAD + _SPELT, spelling=_ENCODER)
+    import_usr_dir(
+        tmp_path / "usr-spelt", init="from . import it", it=_HEAD + _SPELT, spelling=_ENCODER
+    )
     monkeypatch.setattr(generator, "_CHUNK", 20)
     found = registry.problem("usr_spelt")
     generator.generate_data(found, str(tmp_path), str(tmp_path), DatagenOptions(num_workers=2))
@@ -375,7 +348,7 @@ def rising(step, warmup):
 
 
 def test_autograph_converts_users_functions_with_names_of_tensorflow_1(upstream, tmp_path):
-    load(tmp_path / "usr_traced", init=_HEAD + _TRACED, scaling=_SCALING)
+    import_usr_dir(tmp_path / "usr_traced", init=_HEAD + _TRACED, scaling=_SCALING)
     rate = tf.function(sys.modules["usr_traced"].rate)
     assert float(rate(tf.constant(1), tf.constant(4))) == 0.25 + 6
     assert float(rate(tf.constant(9), tf.constant(4))) == 1 + 6

@@ -1,0 +1,69 @@
+"""User directories in T2T's manner: written and imported, and the data of their problems."""
+
+import pathlib
+import textwrap
+from typing import Any
+
+from t2t_lite import registry
+from t2t_lite.data.problem import Problem
+from t2t_lite.generation import generator
+from t2t_lite.generation.config import DatagenOptions
+
+# What most directories import, and a problem for theirs to derive from.
+TOP = """
+import os
+
+from tensor2tensor.data_generators import (
+    generator_utils, problem, text_encoder, text_problems, translate)
+from tensor2tensor.layers import modalities
+from tensor2tensor.utils import metrics, registry
+import tensorflow as tf
+
+
+class Base(text_problems.Text2TextProblem):
+  @property
+  def approx_vocab_size(self):
+    return 2**8
+
+  @property
+  def is_generate_per_split(self):
+    return False
+
+  @property
+  def dataset_splits(self):
+    return [{"split": problem.DatasetSplit.TRAIN, "shards": 2},
+            {"split": problem.DatasetSplit.EVAL, "shards": 1}]
+
+  def generate_samples(self, data_dir, tmp_dir, dataset_split):
+    for i in range(60):
+      words = " ".join("%d" % (i * k % 17) for k in range(1, 5))
+      yield {"inputs": words, "targets": words[::-1]}
+
+
+"""
+
+
+def write_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> pathlib.Path:
+    """Writes a user directory, its `__init__` and other modules; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, code in {"__init__": init, **modules}.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(code), encoding="utf-8")
+    return folder
+
+
+def import_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> None:
+    """Writes a user directory and imports it."""
+    registry.import_usr_dir(f"{write_usr_dir(folder, init, **modules)}/")
+
+
+def generate(name: str, folders: tuple[str, str], **options: Any) -> Problem:
+    """Generates a problem's data; returns the problem as training gets it.
+
+    Args:
+        name: the problem's name.
+        folders: where the data goes, and where the corpora are.
+        **options: of data generation; one process unless they say otherwise.
+    """
+    options = DatagenOptions(**{"num_workers": 1, **options})
+    generator.generate_data(registry.problem(name), *folders, options)
+    return registry.problem(name)
