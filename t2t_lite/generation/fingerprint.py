@@ -103,7 +103,8 @@ def guard_vocabulary(
     if not is_complete:
         problem.fetch_sources(tmp_dir, DatasetSplit.TRAIN)
     sources = problem.vocab_source_files(tmp_dir)
-    if not names or (problem.vocab_type == VocabType.TOKEN and not sources):
+    is_given = problem.vocab_type in (VocabType.TOKEN, VocabType.IMPORTED)
+    if not names or (is_given and not sources):
         return  # there is no vocabulary, or the user supplies it
     settings = {
         "additional_reserved_tokens": list(problem.additional_reserved_tokens),

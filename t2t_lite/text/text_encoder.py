@@ -30,6 +30,7 @@ class VocabType:
     TOKEN = "tokens"  # separated by white space, listed in a file of the user's
     SENTENCEPIECE_BPE = "bpe"
     SENTENCEPIECE_UNIGRAM = "unigram"
+    IMPORTED = "imported"  # that of an imported model, which is copied to the data
 
 
 class TextEncoder(abc.ABC):

@@ -43,6 +43,10 @@ def load(vocab_type: str, path: pathlib.Path, oov_token: str | None = None) -> T
         from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 
         return SentencePieceEncoder(path)
+    if vocab_type == VocabType.IMPORTED:
+        from t2t_lite.text.imported_encoder import ImportedEncoder
+
+        return ImportedEncoder(path)
     raise _unknown_type(vocab_type)
 
 
@@ -89,7 +93,7 @@ def build(
         from t2t_lite.text import sentencepiece_encoder
 
         sentencepiece_encoder.train(vocab_type, path, text, approx_vocab_size)
-    elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN):
+    elif vocab_type in (VocabType.CHARACTER, VocabType.TOKEN, VocabType.IMPORTED):
         raise UserError(f"a {vocab_type!r} vocabulary is not built from text")
     else:
         raise _unknown_type(vocab_type)
