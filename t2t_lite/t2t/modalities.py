@@ -2,63 +2,22 @@
 
 from typing import Any
 
+from t2t_lite.t2t.names import TABLES, constants
+
 __all__ = ["ModalityType"]
 
 
-class ModalityType:
-    """How features enter and leave a model, by T2T's names: all of T2T 1.15."""
-
-    AUDIO = "audio"
-    AUDIO_SPECTRAL = "audio_spectral"
-    CLASS_LABEL = "class_label"
-    CTC_SYMBOL = "ctc_symbol"
-    GENERIC_L2_LOSS = "generic_l2"
-    IDENTITY = "identity"
-    IDENTITY_SYMBOL = "identity_symbol"
-    IMAGE = "image"
-    IMAGE_CHANNEL_BOTTOM_IDENTITY = "image_channel_bottom_identity"
-    IMAGE_CHANNEL_COMPRESS = "image_channel_compress"
-    IMAGE_CHANNEL_EMBEDDINGS_BOTTOM = "image_channel_embeddings_bottom"
-    MULTI_LABEL = "multi_label"
-    ONE_HOT_CLASS_LABEL = "one_hot_class_label"
-    REAL = "real"
-    REAL_L2_LOSS = "real_l2"
-    REAL_LOG_POISSON_LOSS = "real_log_poisson"
-    SIGMOID_CLASS_LABEL = "sigmoid_class_label"
-    SIGMOID_MAX_POOLING_CLASS_LABEL = "sigmoid_max_pooling_class_label"
-    SOFTMAX_AVERAGE_POOLING_CLASS_LABEL = "softmax_average_pooling_class_label"
-    SOFTMAX_LAST_TIMESTEP_CLASS_LABEL = "softmax_last_timestep_class_label"
-    SOFTMAX_MAX_POOLING_CLASS_LABEL = "softmax_max_pooling_class_label"
-    SPEECH_RECOGNITION = "speech_recognition"
-    SYMBOL = "symbol"
-    SYMBOL_ONE_HOT = "symbol_one_hot"
-    SYMBOL_WEIGHTS_ALL = "symbol_weights_all"
-    VIDEO = "video"
-    VIDEO_BITWISE = "video_bitwise"
-    VIDEO_IDENTITY = "video_identity"
-    VIDEO_L1 = "video_l1"
-    VIDEO_L1_RAW = "video_l1_raw"
-    VIDEO_L2 = "video_l2"
-    VIDEO_L2_RAW = "video_l2_raw"
-    VIDEO_PIXEL_NOISE = "video_pixel_noise"
-
-    @staticmethod
-    def get_choices() -> list[str]:
-        """Returns all names, sorted."""
-        return sorted(value for name, value in vars(ModalityType).items() if name.isupper())
-
-
-class Modalities:
-    """The names of T2T before 1.10, for `p.input_modality` and `p.target_modality`."""
-
-    AUDIO = "audio"
-    CLASS_LABEL = "class_label"
-    GENERIC = "generic"
-    IMAGE = "image"
-    REAL = "real"
-    SPECTRAL = "audio_spectral"
-    SYMBOL = "symbol"
-    VIDEO = "video"
+ModalityType = constants(
+    "ModalityType",
+    "modality_types",
+    "How features enter and leave a model, by T2T's names: all of T2T 1.15.",
+)
+ModalityType.get_choices = staticmethod(lambda: sorted(TABLES["modality_types"].values()))
+Modalities = constants(
+    "Modalities",
+    "modalities_before_1_10",
+    "The names of T2T before 1.10, for `p.input_modality` and `p.target_modality`.",
+)
 
 
 class Modality:

@@ -30,19 +30,32 @@ _MODEL = "port the model: docs/extending.md#a-model"
 _OWN_COPY = "copy the module into your user directory"
 _OWN_NAME = "copy its definition into your user directory"
 
-_TABLES = json.loads(pathlib.Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
+TABLES: Mapping[str, Any] = json.loads(
+    pathlib.Path(__file__).with_name("names.json").read_text(encoding="utf-8")
+)
 # The modules that are offered, each with its module in this folder.
-MODULES: Mapping[str, str] = _TABLES["modules"]
+MODULES: Mapping[str, str] = TABLES["modules"]
 # What to write instead of a module, or of one name of a module. The modules here can be imported,
 # since many files do so without using them; their names cannot.
-REPLACEMENTS: Mapping[str, str] = _TABLES["replacements"]
+REPLACEMENTS: Mapping[str, str] = TABLES["replacements"]
 # T2T's modules of problems that are not offered: a class that builds on one of theirs needs a copy.
-PROBLEM_MODULES: Sequence[str] = _TABLES["problem_modules"]
+PROBLEM_MODULES: Sequence[str] = TABLES["problem_modules"]
 _ABSENT = {
     **{f"data_generators.{name}": _OWN_COPY for name in PROBLEM_MODULES},
     **{name: text for name, text in REPLACEMENTS.items() if name.rpartition(".")[0] not in MODULES},
 }
 _PACKAGES = {"", "data_generators", "layers", "models", "models.research", "utils"}
+
+
+def constants(name: str, table: str, about: str) -> Any:
+    """Returns a class of T2T's constants.
+
+    Args:
+        name: of the class.
+        table: the key of names.json.
+        about: its docstring.
+    """
+    return type(name, (), {"__doc__": about, **TABLES[table]})
 
 
 # ---- names that are not there

@@ -23,31 +23,6 @@ from t2t_lite.t2t.text_problems import Text2TextProblem
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
 
-__all__ = [
-    "AlgorithmicCipherShift5",
-    "AlgorithmicCipherShift200",
-    "AlgorithmicCipherVigenere5",
-    "AlgorithmicCipherVigenere200",
-    "AlgorithmicIdentityBinary40",
-    "AlgorithmicIdentityDecimal40",
-    "AlgorithmicProblem",
-    "AlgorithmicReverseBinary40",
-    "AlgorithmicReverseDecimal40",
-    "AlgorithmicReverseNlplike8k",
-    "AlgorithmicReverseNlplike32k",
-    "AlgorithmicShiftDecimal40",
-    "AlgorithmicSortProblem",
-    "CopySequence",
-    "CopySequenceSmall",
-    "FlipBiGramSequence",
-    "ReverseSequence",
-    "ReverseSequenceSmall",
-    "TransductionProblem",
-    "encipher_shift",
-    "encipher_vigenere",
-    "generate_plaintext_random",
-]
-
 
 class AlgorithmicProblem(Problem):
     """Sequences of symbols from `generator`."""
@@ -116,14 +91,14 @@ def _algorithmic(problem: type[algorithmic.AlgorithmicProblem]) -> Any:
     return type(problem.__name__, (AlgorithmicProblem,), members)
 
 
-AlgorithmicIdentityBinary40 = _algorithmic(algorithmic.AlgorithmicIdentityBinary40)
-AlgorithmicIdentityDecimal40 = _algorithmic(algorithmic.AlgorithmicIdentityDecimal40)
-AlgorithmicReverseBinary40 = _algorithmic(algorithmic.AlgorithmicReverseBinary40)
-AlgorithmicReverseDecimal40 = _algorithmic(algorithmic.AlgorithmicReverseDecimal40)
-AlgorithmicReverseNlplike8k = _algorithmic(algorithmic.AlgorithmicReverseNlplike8k)
-AlgorithmicReverseNlplike32k = _algorithmic(algorithmic.AlgorithmicReverseNlplike32k)
-AlgorithmicShiftDecimal40 = _algorithmic(algorithmic.AlgorithmicShiftDecimal40)
-AlgorithmicSortProblem = _algorithmic(algorithmic.AlgorithmicSortProblem)
+_DERIVED = {
+    name: _algorithmic(problem)
+    for name, problem in vars(algorithmic).items()
+    if name.startswith("Algorithmic")
+    and name != "AlgorithmicProblem"
+    and not issubclass(problem, algorithmic.ArithmeticProblem)
+}
+globals().update(_DERIVED)
 
 
 class _CipherProblem(AlgorithmicProblem):
@@ -347,3 +322,12 @@ CopySequenceSmall = _transduction(transduction.CopySequenceSmall)
 ReverseSequence = _transduction(transduction.ReverseSequence)
 ReverseSequenceSmall = _transduction(transduction.ReverseSequenceSmall)
 FlipBiGramSequence = _transduction(transduction.FlipBiGramSequence, sequence_length=_even_length)
+
+
+_OWN = """
+    AlgorithmicCipherShift5 AlgorithmicCipherShift200 AlgorithmicCipherVigenere5
+    AlgorithmicCipherVigenere200 AlgorithmicProblem CopySequence CopySequenceSmall
+    FlipBiGramSequence ReverseSequence ReverseSequenceSmall TransductionProblem encipher_shift
+    encipher_vigenere generate_plaintext_random
+"""
+__all__ = sorted([*_DERIVED, *_OWN.split()])

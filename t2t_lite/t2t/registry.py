@@ -46,41 +46,47 @@ def problem(name: str) -> Any:
     return found.upstream if isinstance(found, ProblemAdapter) else found
 
 
-def register_problem(name: Any = None) -> Any:
+def _bare_or_named(register: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """Returns a decorator that is used bare or with a name, from a function of name and value."""
+
+    @functools.wraps(register)
+    def decorator(name: Any = None) -> Any:
+        if callable(name):
+            return decorator()(name)
+
+        def decorated(value: Any) -> Any:
+            if not callable(value):
+                raise UsageError(
+                    f"{register.__name__}: expected a function or class, got {quoted(value)}"
+                )
+            return register(name or default_name(value), value)
+
+        return decorated
+
+    return decorator
+
+
+@_bare_or_named
+def register_problem(name: str, cls: Any) -> Any:
     """Registers a problem class, bare or with a name; a user's replaces this package's own."""
-
-    def register(cls: Any, own: str = "") -> Any:
-        chosen = own or default_name(cls)
-        _make_room("problem", chosen)
-        return registry.register_problem(chosen)(cls)
-
-    return register(name) if callable(name) else functools.partial(register, own=name or "")
+    _make_room("problem", name)
+    return registry.register_problem(name)(cls)
 
 
-def register_hparams(name: Any = None) -> Any:
+@_bare_or_named
+def register_hparams(name: str, function: Any) -> Any:
     """Registers a function that returns `HParams`; a user's replaces this package's own."""
-
-    def register(function: Callable[[], Any], own: str = "") -> Any:
-        if not callable(function):
-            raise UsageError(f"register_hparams: expected a function, got {quoted(function)}")
-        chosen = own or default_name(function)
-        _make_room("hparams set", chosen)
-        registry.register_hparams(chosen)(_returning_settings(function, chosen))
-        return function
-
-    return register(name) if callable(name) else functools.partial(register, own=name or "")
+    _make_room("hparams set", name)
+    registry.register_hparams(name)(_returning_settings(function, name))
+    return function
 
 
-def register_model(name: Any = None) -> Any:
+@_bare_or_named
+def register_model(name: str, cls: Any) -> Any:
     """Returns the class; choosing its model is an error: T2T's models do not run here."""
-
-    def register(cls: Any, own: str = "") -> Any:
-        chosen = own or default_name(cls)
-        message = getattr(cls, "message", f"{cls.__module__}.{cls.__name__} is a model of T2T's")
-        registry.refuse_model(chosen, f"model {chosen!r} does not run here: {message}")
-        return cls
-
-    return register(name) if callable(name) else functools.partial(register, own=name or "")
+    message = getattr(cls, "message", f"{cls.__module__}.{cls.__name__} is a model of T2T's")
+    registry.refuse_model(name, f"model {name!r} does not run here: {message}")
+    return cls
 
 
 def register_ranged_hparams(name: Any = None) -> Any:

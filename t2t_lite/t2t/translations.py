@@ -17,35 +17,7 @@ from t2t_lite.t2t.text_iterators import text2text_generate_encoded
 from t2t_lite.t2t.translate import TranslateProblem
 from t2t_lite.text.text_encoder import EOS_ID
 
-__all__ = [
-    "TranslateEncsWmt32k",
-    "TranslateEncsWmtCharacters",
-    "TranslateEndeWmt8k",
-    "TranslateEndeWmt32k",
-    "TranslateEndeWmtCharacters",
-    "TranslateEnesWmt8k",
-    "TranslateEnesWmt32k",
-    "TranslateEnesWmtCharacters",
-    "TranslateEnetWmt32k",
-    "TranslateEnetWmtCharacters",
-    "TranslateEnfrWmt8k",
-    "TranslateEnfrWmt32k",
-    "TranslateEnfrWmtCharacters",
-    "TranslateEnfrWmtSmall8k",
-    "TranslateEnfrWmtSmall32k",
-    "TranslateEnfrWmtSmallCharacters",
-    "TranslateEnidIwslt32k",
-    "TranslateEnmkSetimes32k",
-    "TranslateEnmkSetimesCharacters",
-    "TranslateEnroWmt8k",
-    "TranslateEnroWmt32k",
-    "TranslateEnroWmtCharacters",
-    "TranslateEntnRma",
-    "TranslateEnviIwslt32k",
-    "TranslateEnzhWmt8k",
-    "TranslateEnzhWmt32k",
-    "get_filename",
-]
+_SPLITS = (DatasetSplit.TRAIN, DatasetSplit.EVAL)
 
 
 def to_derive_from(problem: type[wmt.WmtProblem]) -> Any:
@@ -71,9 +43,7 @@ def to_derive_from(problem: type[wmt.WmtProblem]) -> Any:
     return type(problem.__name__, (TranslateProblem,), members)
 
 
-def entries(
-    problem: type[wmt.WmtProblem], dataset_split: str = DatasetSplit.TRAIN
-) -> list[datasets.Entry]:
+def entries(problem: type[wmt.WmtProblem], dataset_split: str) -> list[datasets.Entry]:
     """Returns T2T's list of the data sets of a registered problem."""
     return [entry(corpus) for corpus in problem().corpora(dataset_split)]
 
@@ -87,64 +57,36 @@ def entry(corpus: Corpus) -> datasets.Entry:
     return [corpus.inputs.file.url, tuple(side.member for side in sides)]
 
 
-TranslateEndeWmt8k = to_derive_from(wmt.TranslateEndeWmt8k)
-TranslateEndeWmt32k = to_derive_from(wmt.TranslateEndeWmt32k)
-TranslateEndeWmtCharacters = to_derive_from(wmt.TranslateEndeWmtCharacters)
-TranslateEnfrWmt8k = to_derive_from(wmt.TranslateEnfrWmt8k)
-TranslateEnfrWmt32k = to_derive_from(wmt.TranslateEnfrWmt32k)
-TranslateEnfrWmtCharacters = to_derive_from(wmt.TranslateEnfrWmtCharacters)
-TranslateEnfrWmtSmall8k = to_derive_from(wmt.TranslateEnfrWmtSmall8k)
-TranslateEnfrWmtSmall32k = to_derive_from(wmt.TranslateEnfrWmtSmall32k)
-TranslateEnfrWmtSmallCharacters = to_derive_from(wmt.TranslateEnfrWmtSmallCharacters)
-
 EOS = EOS_ID
-_ENDE_TRAIN_DATASETS = entries(wmt.TranslateEndeWmt32k)
-_ENDE_EVAL_DATASETS = entries(wmt.TranslateEndeWmt32k, DatasetSplit.EVAL)
-_ENFR_TRAIN_SMALL_DATA = entries(wmt.TranslateEnfrWmtSmall32k)
-_ENFR_TEST_SMALL_DATA = entries(wmt.TranslateEnfrWmtSmall32k, DatasetSplit.EVAL)
-_ENFR_TRAIN_LARGE_DATA = entries(wmt.TranslateEnfrWmt32k)
-_ENFR_TEST_LARGE_DATA = entries(wmt.TranslateEnfrWmt32k, DatasetSplit.EVAL)
-
-
-TranslateEncsWmt32k = to_derive_from(translate.TranslateEncsWmt32k)
-TranslateEncsWmtCharacters = to_derive_from(translate.TranslateEncsWmtCharacters)
-TranslateEnesWmt8k = to_derive_from(translate.TranslateEnesWmt8k)
-TranslateEnesWmt32k = to_derive_from(translate.TranslateEnesWmt32k)
-TranslateEnesWmtCharacters = to_derive_from(translate.TranslateEnesWmtCharacters)
-TranslateEnetWmt32k = to_derive_from(translate.TranslateEnetWmt32k)
-TranslateEnetWmtCharacters = to_derive_from(translate.TranslateEnetWmtCharacters)
-TranslateEnidIwslt32k = to_derive_from(translate_low_resource.TranslateEnidIwslt32k)
-TranslateEnmkSetimes32k = to_derive_from(translate_low_resource.TranslateEnmkSetimes32k)
-TranslateEnmkSetimesCharacters = to_derive_from(
-    translate_low_resource.TranslateEnmkSetimesCharacters
-)
-TranslateEnroWmt8k = to_derive_from(translate.TranslateEnroWmt8k)
-TranslateEnroWmt32k = to_derive_from(translate.TranslateEnroWmt32k)
-TranslateEnroWmtCharacters = to_derive_from(translate.TranslateEnroWmtCharacters)
-TranslateEntnRma = to_derive_from(translate_low_resource.TranslateEntnRma)
-TranslateEnviIwslt32k = to_derive_from(translate_low_resource.TranslateEnviIwslt32k)
-
-_EVAL = DatasetSplit.EVAL
-_ENCS_TRAIN_DATASETS = entries(translate.TranslateEncsWmt32k)
-_ENCS_TEST_DATASETS = entries(translate.TranslateEncsWmt32k, _EVAL)
-_ENES_TRAIN_DATASETS = entries(translate.TranslateEnesWmt32k)
-_ENES_TEST_DATASETS = entries(translate.TranslateEnesWmt32k, _EVAL)
-_ENET_TRAIN_DATASETS = entries(translate.TranslateEnetWmt32k)
-_ENET_TEST_DATASETS = entries(translate.TranslateEnetWmt32k, _EVAL)
-_ENID_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnidIwslt32k)
-_ENID_TEST_DATASETS = entries(translate_low_resource.TranslateEnidIwslt32k, _EVAL)
-_ENMK_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnmkSetimes32k)
-_ENMK_TEST_DATASETS = entries(translate_low_resource.TranslateEnmkSetimes32k, _EVAL)
-_ENRO_TRAIN_DATASETS = entries(translate.TranslateEnroWmt32k)
-_ENRO_TEST_DATASETS = entries(translate.TranslateEnroWmt32k, _EVAL)
-_ENTN_TRAIN_DATASETS = entries(translate_low_resource.TranslateEntnRma)
-_ENTN_TEST_DATASETS = entries(translate_low_resource.TranslateEntnRma, _EVAL)
-_ENVI_TRAIN_DATASETS = entries(translate_low_resource.TranslateEnviIwslt32k)
-_ENVI_TEST_DATASETS = entries(translate_low_resource.TranslateEnviIwslt32k, _EVAL)
-_NC_TRAIN_DATASETS = entries(translate.TranslateEnzhWmt8k)
-_NC_TEST_DATASETS = entries(translate.TranslateEnzhWmt8k, _EVAL)
+_DERIVED = {
+    name: to_derive_from(problem)
+    for module in (wmt, translate, translate_low_resource)
+    for name, problem in vars(module).items()
+    if name.startswith("Translate")
+    and issubclass(problem, wmt.T2TWmtProblem)
+    and not issubclass(problem, translate.TranslateEnzhWmt8k)  # see below
+}
+# T2T's lists of the data sets of training and of evaluation.
+_LISTS = {
+    ("_ENCS_TRAIN_DATASETS", "_ENCS_TEST_DATASETS"): translate.TranslateEncsWmt32k,
+    ("_ENDE_TRAIN_DATASETS", "_ENDE_EVAL_DATASETS"): wmt.TranslateEndeWmt32k,
+    ("_ENES_TRAIN_DATASETS", "_ENES_TEST_DATASETS"): translate.TranslateEnesWmt32k,
+    ("_ENET_TRAIN_DATASETS", "_ENET_TEST_DATASETS"): translate.TranslateEnetWmt32k,
+    ("_ENFR_TRAIN_LARGE_DATA", "_ENFR_TEST_LARGE_DATA"): wmt.TranslateEnfrWmt32k,
+    ("_ENFR_TRAIN_SMALL_DATA", "_ENFR_TEST_SMALL_DATA"): wmt.TranslateEnfrWmtSmall32k,
+    ("_ENID_TRAIN_DATASETS", "_ENID_TEST_DATASETS"): translate_low_resource.TranslateEnidIwslt32k,
+    ("_ENMK_TRAIN_DATASETS", "_ENMK_TEST_DATASETS"): translate_low_resource.TranslateEnmkSetimes32k,
+    ("_ENRO_TRAIN_DATASETS", "_ENRO_TEST_DATASETS"): translate.TranslateEnroWmt32k,
+    ("_ENTN_TRAIN_DATASETS", "_ENTN_TEST_DATASETS"): translate_low_resource.TranslateEntnRma,
+    ("_ENVI_TRAIN_DATASETS", "_ENVI_TEST_DATASETS"): translate_low_resource.TranslateEnviIwslt32k,
+}
+globals().update(_DERIVED)
+for _names, _problem in _LISTS.items():
+    globals().update(zip(_names, map(entries, [_problem] * 2, _SPLITS), strict=True))
+_NC_TRAIN_DATASETS, _NC_TEST_DATASETS = map(entries, [translate.TranslateEnzhWmt8k] * 2, _SPLITS)
 *_CWMT_TRAIN_DATASETS, _UN = map(entry, translate.TranslateEnzhWmt32k.optional_corpora)
 _UN_TRAIN_DATASETS = [_UN]
+__all__ = sorted([*_DERIVED, "TranslateEnzhWmt8k", "TranslateEnzhWmt32k", "get_filename"])
 
 
 def get_filename(dataset: Sequence[datasets.Entry]) -> str:
