@@ -4,6 +4,7 @@ This is the first thing to check when a model does not learn. The records are sh
 receives them, also for `_rev` and `_copy` problems.
 """
 
+import collections
 import dataclasses
 import os
 import pathlib
@@ -15,37 +16,12 @@ import tensorflow as tf
 from t2t_lite.data.example_reader import ExampleReader, naming_bad_file, record_chunks
 from t2t_lite.data.problem import SPLIT_FILE_NAMES, Problem
 from t2t_lite.errors import DataError
+from t2t_lite.generation import lengths
+from t2t_lite.generation.lengths import SIDES, Lengths
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder
 
 # Records shown of each split.
 _SHOWN = 3
-_BAR = 24
-# Greatest length of each bar of the histogram: two bars per doubling.
-_UP_TO = np.array([n << power for power in range(2, 30) for n in (2, 3)])
-
-
-@dataclasses.dataclass
-class SideStatistics:
-    """Lengths of one side, in subwords with EOS.
-
-    Attributes:
-        subwords: their sum.
-        longest: their maximum.
-        histogram: number of examples in each bar.
-    """
-
-    subwords: int = 0
-    longest: int = 0
-    histogram: np.ndarray = dataclasses.field(
-        default_factory=lambda: np.zeros(len(_UP_TO) + 1, np.int64)
-    )
-
-    def add(self, lengths: np.ndarray) -> None:
-        """Counts the lengths `[n]` of some examples."""
-        self.subwords += int(lengths.sum())
-        self.longest = max(self.longest, int(lengths.max(initial=0)))
-        bars = np.searchsorted(_UP_TO, lengths)
-        self.histogram += np.bincount(bars, minlength=len(self.histogram))
 
 
 @dataclasses.dataclass
@@ -54,20 +30,23 @@ class SplitInspection:
 
     Attributes:
         files: number of existing files.
-        examples: number of readable examples.
-        sides: statistics of `inputs` and `targets`; of a language model, of `targets`.
+        sides: `inputs` and `targets`; of a language model, `targets`.
+        lengths: of the examples, in tokens with EOS; 0 for a missing side.
         faults: number of examples with each fault, and the first place; a damaged or missing file
             is a separate fault.
         first: the ids of the first examples.
     """
 
     files: int = 0
-    examples: int = 0
-    sides: dict[str, SideStatistics] = dataclasses.field(
-        default_factory=lambda: {"inputs": SideStatistics(), "targets": SideStatistics()}
-    )
+    sides: Sequence[str] = SIDES
+    lengths: Lengths = dataclasses.field(default_factory=collections.Counter)
     faults: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
     first: list[dict[str, list[int]]] = dataclasses.field(default_factory=list)
+
+    @property
+    def examples(self) -> int:
+        """Number of readable examples."""
+        return self.lengths.total()
 
     def add_faults(self, fault: str, where: Sequence[str]) -> None:
         """Counts examples with a fault, if any; keeps the first place."""
@@ -107,7 +86,7 @@ def inspect_split(
         vocab_sizes: vocabulary sizes of `inputs` and `targets`; 0: there are none.
     """
     own = {side: size for side, size in vocab_sizes.items() if size}  # language models: targets
-    found = SplitInspection(sides={side: SideStatistics() for side in own})
+    found = SplitInspection(sides=list(own))
     for path in paths:
         if not os.path.isfile(path):
             found.add_faults("files missing", [pathlib.Path(path).name])
@@ -129,16 +108,19 @@ def _add_file(
     for parsed in _chunks(path, reader):
         features = {side: parsed[side] for side in vocab_sizes}
         for side, ids in features.items():
-            found.sides[side].add(ids.row_lengths().numpy())
             for fault, rows in _faults(ids, vocab_sizes[side]).items():
                 where = [f"{name}, record {number + row}" for row in rows]
                 found.add_faults(f"{side} {fault}", where)
         examples = int(features["targets"].nrows())
+        both = (
+            features[side].row_lengths().numpy().tolist() if side in features else [0] * examples
+            for side in SIDES
+        )
+        found.lengths.update(zip(*both, strict=True))
         found.first += [
             {side: ids[row].numpy().tolist() for side, ids in features.items()}
             for row in range(min(examples, _SHOWN - len(found.first)))
         ]
-        found.examples += examples
         number += examples
 
 
@@ -172,32 +154,11 @@ def describe(
 ) -> Iterator[str]:
     """Yields the lines of the report on a split."""
     yield f"{split}: {found.files:,} files, {found.examples:,} examples"
-    for side, statistics in found.sides.items():
-        mean = statistics.subwords / max(found.examples, 1)
-        yield (
-            f"  {side:<8}{statistics.subwords:>14,} subwords with EOS: "
-            f"{mean:.1f} on average, {statistics.longest:,} at most"
-        )
-    yield from _histogram(found)
+    if found.lengths:
+        yield from lengths.describe({"tokens": found.lengths}, found.sides)
     for fault, (count, where) in found.faults.items():
         yield f"  FAULT: {fault}: {count:,}, first {where}"
     for number, example in enumerate(found.first, 1):
         for side, ids in example.items():
             yield f"  {number} {side:<8}{encoders[side].decode(ids)}"
             yield f"    {'ids':<8}{' '.join(map(str, ids))}"
-
-
-def _histogram(found: SplitInspection) -> Iterator[str]:
-    """Yields a line for each bar from the first to the last non-empty one."""
-    histograms = [statistics.histogram for statistics in found.sides.values()]
-    used = np.flatnonzero(sum(histograms))
-    if not len(used):
-        return
-    most = max(histogram.max() for histogram in histograms)
-    yield f"  {'subwords':>13}" + "".join(f"  {side:>12} {'':{_BAR}}" for side in found.sides)
-    lower = [0, *(_UP_TO + 1).tolist()]
-    for bar in range(used[0], used[-1] + 1):
-        line = f"  {lower[bar]:>6,}-{_UP_TO[bar]:<6,}"
-        for histogram in histograms:
-            line += f"  {histogram[bar]:>12,} {'#' * round(_BAR * histogram[bar] / most):{_BAR}}"
-        yield line.rstrip()

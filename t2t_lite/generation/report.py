@@ -21,6 +21,7 @@ from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.file_groups import FileGroup, file_groups
 from t2t_lite.generation.findings import Findings
 from t2t_lite.generation.generator import check_cleaning, seed_random
+from t2t_lite.generation.lengths import SIDES, Lengths, arrays, describe, table
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.progress import progress
 from t2t_lite.text.sample import Sample
@@ -29,7 +30,6 @@ from t2t_lite.text.text_encoder import EOS_ID
 if TYPE_CHECKING:
     from t2t_lite.text.text_encoder import TextEncoder
 
-_SIDES = ("inputs", "targets")
 # Pairs encoded at a time.
 _BLOCK = 4096
 # Distinct unknown characters or tokens to keep; beyond this, the rarer half is dropped.
@@ -37,11 +37,6 @@ _MAX_UNKNOWN = 100_000
 _NAMED_UNKNOWN = 10
 # The columns of vocabulary coverage: least occurrences of an id.
 _OCCURRENCES = (1, 10, 100)
-_BINS = 10
-_BAR = 20  # characters
-
-# Number of pairs with each (source length, target length).
-Lengths = collections.Counter[tuple[int, int]]
 
 
 def report(
@@ -120,7 +115,7 @@ def _report_on_records(
             while block := list(itertools.islice(examples, _BLOCK)):
                 reader.add([sample for sample, _ in block], [ids for _, ids in block])
         yield f"== {group.title}\n"
-        yield _table([["records", f"{reader.count:,}"]])
+        yield table([["records", f"{reader.count:,}"]])
         yield from statistics.blocks(group.source == DatasetSplit.TRAIN, hparams)
     yield from _describe_findings(findings)
 
@@ -149,7 +144,7 @@ class _Reader:
     def add(self, block: Sequence[Sample], ids: Sequence[record_text.Ids] | None = None) -> None:
         """Adds consecutive samples, with their ids if they were encoded before."""
         self._statistics.add(block, ids)
-        inputs, targets = ([sample[side] for sample in block] for side in _SIDES)
+        inputs, targets = ([sample[side] for sample in block] for side in SIDES)
         self._findings.add(self._group, self.count, inputs, targets)
         self.count += len(block)
         self._advance(len(block))
@@ -177,7 +172,7 @@ def _read(
         add_row(name, here, cleaner.kept - kept)
     if len(rows) > 2:
         add_row("total", cleaner.dropped, cleaner.kept)
-    return _table(rows)
+    return table(rows)
 
 
 class TextStatistics:
@@ -192,9 +187,7 @@ class TextStatistics:
         tokens: lengths of the pairs in tokens.
     """
 
-    def __init__(
-        self, encoders: Mapping[str, "TextEncoder"], sides: Sequence[str] = _SIDES
-    ) -> None:
+    def __init__(self, encoders: Mapping[str, "TextEncoder"], sides: Sequence[str] = SIDES) -> None:
         self.words: Lengths = collections.Counter()
         self.tokens: Lengths = collections.Counter()
         self._encoders = encoders
@@ -210,7 +203,7 @@ class TextStatistics:
             block: their text.
             ids: their ids, EOS included; None: encode the text.
         """
-        sides = {side: [sample[side] for sample in block] for side in _SIDES}
+        sides = {side: [sample[side] for sample in block] for side in SIDES}
         words = [[len(line.split()) for line in lines] for lines in sides.values()]
         self.words.update(zip(*words, strict=True))
         if self._encoders:
@@ -249,17 +242,7 @@ class TextStatistics:
 
     def describe(self) -> Iterator[str]:
         """Yields tables of the lengths, and the characters unknown to the vocabulary."""
-        units = {"words": self.words, "tokens": self.tokens}
-        counted = {unit: lengths for unit, lengths in units.items() if lengths}
-        rows = [["per line", "mean", "median", "95 %", "max"]]
-        for unit, lengths in counted.items():
-            both, pairs = _arrays(lengths)
-            rows += [
-                [f"{unit} of {s}", *_moments(both[:, _SIDES.index(s)], pairs)] for s in self._sides
-            ]
-        yield _table(rows)
-        for unit, lengths in counted.items():
-            yield _histogram(unit, lengths)
+        yield from describe({"words": self.words, "tokens": self.tokens}, self._sides)
         if self._encoders:
             most = self._unknown.most_common(_NAMED_UNKNOWN)
             named = ", ".join(f"{_spelled(text)} {count:,}" for text, count in most)
@@ -275,7 +258,7 @@ class TextStatistics:
         for side, counts in counted.items():
             shares = [(counts >= least).mean() for least in _OCCURRENCES]
             rows.append([side, f"{len(counts):,}", *(f"{share:.1%}" for share in shares)])
-        return _table(rows)
+        return table(rows)
 
 
 # ---- batches
@@ -291,7 +274,7 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
         hparams: determine the batches; one replica is assumed.
     """
     scheme = BatchingScheme.from_hparams(hparams, training=True)
-    lengths, pairs = _arrays(tokens)
+    lengths, pairs = arrays(tokens)
     for side, limit in enumerate((hparams.max_input_seq_length, hparams.max_target_seq_length)):
         if limit:
             lengths[:, side] = lengths[:, side].clip(max=limit)
@@ -308,7 +291,7 @@ def describe_batches(tokens: Lengths, hparams: BasicHParams) -> str:
         for side in lengths[inside].T:
             cells += members * _expected_maximum(side, pairs[inside], sentences)
             used += side @ pairs[inside]
-    return _table(
+    return table(
         [
             [f"batches of batch_size={hparams.batch_size}", "one replica"],
             ["pairs in an epoch", f"{pairs[buckets >= 0].sum():,}"],
@@ -330,61 +313,5 @@ def _expected_maximum(values: np.ndarray, weights: np.ndarray, draws: int) -> fl
     return float(values[order] @ np.diff(up_to**draws, prepend=0))
 
 
-# ---- tables
-
-
-def _arrays(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the lengths of source and target, int64 `[n, 2]`, and how many pairs have them."""
-    return (
-        np.array(list(lengths), np.int64).reshape([-1, 2]),
-        np.array(list(lengths.values()), np.int64),
-    )
-
-
-def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> int:
-    """Returns the weighted quantile: the least value that `share` of the weight does not exceed."""
-    order = values.argsort()
-    up_to = weights[order].cumsum()
-    return int(values[order][np.searchsorted(up_to, share * up_to[-1])])
-
-
-def _moments(values: np.ndarray, weights: np.ndarray) -> list[str]:
-    mean = np.average(values, weights=weights)
-    quantiles = [_quantile(values, weights, share) for share in (0.5, 0.95, 1)]
-    return [f"{mean:.1f}", *(f"{quantile:,}" for quantile in quantiles)]
-
-
-def _histogram(unit: str, lengths: Lengths) -> str:
-    """Returns a histogram of each side's lengths; the last bin is open, with 1 % or less."""
-    both, pairs = _arrays(lengths)
-    usual = max(_quantile(both[:, side], pairs, 0.99) for side in range(2))
-    round_numbers = (n * 10**power for power in itertools.count() for n in (1, 2, 5))
-    width = next(n for n in round_numbers if n * (_BINS - 1) > usual)
-    bins = (both // width).clip(max=_BINS - 1)
-    counts = [np.bincount(bins[:, i], weights=pairs, minlength=_BINS) for i in range(2)]
-    most = max(count.max() for count in counts)
-    rows = [[unit, "inputs", "", "targets", ""]]
-    for number, lines in enumerate(zip(*counts, strict=True)):
-        start, end = number * width, (number + 1) * width - 1
-        row = [f"{start:,}+" if number == _BINS - 1 else f"{start:,}-{end:,}"]
-        for count in lines:
-            row += [f"{count:,.0f}", "#" * round(_BAR * count / most)]
-        rows.append(row)
-    return _table(rows, left=(0, 2, 4))
-
-
 def _spelled(text: str) -> str:
     return f"{text!r} U+{ord(text):04X}" if len(text) == 1 else repr(text)
-
-
-def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Returns aligned columns, those in `left` flush left, and an empty line."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join([*lines, ""])

@@ -17,7 +17,8 @@ from t2t_lite.generation import report as report_module
 from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import generate_data
-from t2t_lite.generation.report import Lengths, describe_batches, report
+from t2t_lite.generation.lengths import Lengths
+from t2t_lite.generation.report import describe_batches, report
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.text.sample import Sample
 from t2t_lite.text.text_encoder import VocabType
