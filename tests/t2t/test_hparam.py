@@ -265,5 +265,7 @@ def test_a_field_that_no_set_can_have_is_refused(name):
 
 
 def test_only_functions_are_registered(upstream):
-    with pytest.raises(UsageError, match="register_hparams: expected a function or class, got 'usr'"):
+    with pytest.raises(
+        UsageError, match="register_hparams: expected a function or class, got 'usr'"
+    ):
         t2t_registry.register_hparams("usr_text")("usr")
