@@ -8,10 +8,13 @@ import functools
 import logging
 from typing import Any, ClassVar
 
+from t2t_lite.errors import UsageError
 from t2t_lite.registry import snake_case
 from t2t_lite.settings import HParams, setting, settings_of
 
 log = logging.getLogger(__name__)
+
+PARTS = ("embeddings", "encoder", "decoder", "output")  # of a model, as `frozen` names them
 
 
 @dataclasses.dataclass
@@ -203,6 +206,14 @@ class BasicHParams(HParams):
         None, "Lower bound of the learning rate; none: no bound.", minimum=0
     )
 
+    frozen: str = setting(
+        "",
+        "Parts whose weights do not change, joined by +. embeddings: the matrices that embed "
+        "sources and targets, even one that the softmax shares; encoder, decoder: all their other "
+        "weights; output: what remains, such as the softmax's own matrix and the output bias.",
+        group="Fine-tuning",
+    )
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "optimizer" and isinstance(value, str):
             new = snake_case(value)  # T2T's old names, such as Adam
@@ -210,6 +221,8 @@ class BasicHParams(HParams):
                 _warn_of_optimizer(value, new)
                 value = new
         super().__setattr__(name, value)
+        if name == "frozen":
+            _check_parts(value)
 
     @property
     def embedding_stddev(self) -> float | None:
@@ -227,9 +240,23 @@ class BasicHParams(HParams):
         return False
 
     @property
+    def frozen_parts(self) -> list[str]:
+        """The parts that `frozen` names."""
+        return self.frozen.split("+") if self.frozen else []
+
+    @property
     def accumulate_steps(self) -> int:
         """Micro-batches per update and replica, at least 1."""
         return max(1, self.optimizer_multistep_accumulate_steps)
+
+
+def _check_parts(frozen: str) -> None:
+    for part in frozen.split("+") if frozen else ():
+        if part not in PARTS:
+            raise UsageError(
+                f"hparam frozen={frozen}: unknown part {part!r}; name some of {', '.join(PARTS)}, "
+                "joined by +"
+            )
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import keras
 from t2t_lite.layers import _private_api
 
 FROZEN = "frozen"  # the key in a configuration, absent if no part is frozen
+_OF_TENSORFLOW = "_self_"  # how attributes begin in which it holds all parts a second time
 
 
 def frozen_parts(layer: keras.layers.Layer) -> dict[str, list[str]]:
@@ -41,7 +42,8 @@ def freeze_parts(layer: keras.layers.Layer, trainable: bool, paths: Collection[s
 def _parts(layer: keras.layers.Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields all sub-layers and weights with their paths; each after what holds it."""
     attributes = _private_api.attributes(layer)
-    visible = set(dir(layer)) - _keras_attributes()
+    visible = {name for name in dir(layer) if not name.startswith(_OF_TENSORFLOW)}
+    visible -= _keras_attributes()
     weights = {id(weight) for weight in _private_api.own_weights(layer)}
     for name in sorted(visible & attributes.keys()):
         for path, value in _flat(attributes[name], prefix + name):

@@ -69,7 +69,7 @@ def flops_per_token(layer: keras.layers.Layer) -> float:
     """
     matrices = sum(
         math.prod(weight.shape)
-        for weight in layer.trainable_weights
+        for weight in layer.weights
         if len(weight.shape) == 2 and not weight.name.startswith("relative_")
     )
     mixtures = [

@@ -113,7 +113,7 @@ class HParamsModel(keras.Model):
         }
         model = cls(hparams=cls.hparams_class.from_dict(config["hparams"]), **arguments)
         trainable, frozen = config.get("trainable", True), config.get(FROZEN, ())
-        if frozen or not trainable:
+        if frozen or not trainable or model.hparams.frozen:  # which may have been undone
             freeze_parts(model, trainable, frozen)
         return model
 

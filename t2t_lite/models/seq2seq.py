@@ -22,6 +22,7 @@ from t2t_lite.layers.dropout import drop_symbols
 from t2t_lite.layers.embedding import Embedding
 from t2t_lite.layers.position import Position
 from t2t_lite.models.flops import ForwardFlops
+from t2t_lite.models.frozen_weights import freeze
 from t2t_lite.models.hparams_model import HParamsModel, make_embedding
 from t2t_lite.models.output_projection import OutputProjection
 
@@ -160,8 +161,8 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
         **kwargs: hparams to change; `name` and `trainable` go to Keras.
 
     Raises:
-        UsageError: the set or hparam is unknown, a value is not supported, or the model needs a
-            source.
+        UsageError: the set or hparam is unknown, a value is not supported, the model needs a
+            source, or `frozen` leaves nothing to learn.
     """
 
     # Whether the model works without a source, as a language model.
@@ -194,6 +195,7 @@ class Seq2Seq(_Embeddings, _AuxiliaryLosses, _SourceAttention, abc.ABC):
             self.output_projection = self._make_output_projection()
             self.make_layers()
         self.built = True  # layers create their variables when constructed
+        freeze(self)
 
     def make_layers(self) -> None:
         """Checks the hparams and creates the other layers, as attributes; by default, none.

@@ -154,7 +154,7 @@ def _print_model(cost: Cost, hparams: BasicHParams) -> None:
         f"{cost.parts * hparams.batch_size:,} subwords per side"
     )
     print(
-        f"MiB per device: weights {_mib(cost.weights)}, their gradients {_mib(cost.weights)}, "
+        f"MiB per device: weights {_mib(cost.weights)}, their gradients {_mib(cost.gradients)}, "
         f"optimizer {_mib(cost.slots)}"
     )
 

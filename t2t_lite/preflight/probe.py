@@ -69,7 +69,8 @@ class Cost:
         replicas: R, the number of devices.
         parts: W, the parts of a batch.
         on_gpu: whether memory is a GPU's.
-        weights: bytes of the model's weights on one device; their gradients need as many.
+        weights: bytes of the model's weights on one device.
+        gradients: bytes of the gradients of those that are not frozen.
         slots: bytes of the optimizer's variables on one device.
         base: peak bytes of a tiny step.
         peaks: peak bytes of each step of `shapes`.
@@ -80,6 +81,7 @@ class Cost:
     parts: int
     on_gpu: bool
     weights: int
+    gradients: int
     slots: int
     base: int
     peaks: list[int]
@@ -172,7 +174,8 @@ def _take_steps(request: Request) -> Cost:
         replicas=strategy.num_replicas_in_sync,
         parts=parts,
         on_gpu=bool(gpus),
-        weights=_bytes(model.trainable_variables),
+        weights=_bytes(model.weights),
+        gradients=_bytes(model.trainable_variables),
         slots=_bytes(optimizer.variables),
         base=peaks[len(_WARM_UP) - 1],
         peaks=peaks[len(_WARM_UP) :],

@@ -179,7 +179,7 @@ def gemm_rate(model: Seq2Seq, tokens: int, device: str) -> float:
     Returns:
         Floating-point operations per second.
     """
-    matrices = [w for w in model.trainable_weights if len(w.shape) == 2]
+    matrices = [w for w in model.weights if len(w.shape) == 2]
     kernels = [w for w in matrices if w.name == "kernel"] or matrices  # rather than embeddings
     n, m = max((w.shape for w in kernels), key=math.prod)
     rows = min(tokens, _MAX_ROWS)

@@ -76,6 +76,7 @@ def memory_for(monkeypatch):
                 1,
                 1,
                 1,
+                1,
                 [sentences * length for sentences, length in request.shapes],
                 [],
             )

@@ -170,7 +170,7 @@ def test_a_batch_that_does_not_fit_is_refused(data_dir, monkeypatch):
 def test_the_cost_is_that_of_the_runs_data(data_dir, monkeypatch, capsys, changes, splits):
     def measure(request: probe.Request, timeout: float) -> probe.Cost:
         peaks = [2**20 * sentences * length for sentences, length in request.shapes]
-        return probe.Cost(2, 4, False, 1, 1, 1, peaks, [3.0] * request.batches)
+        return probe.Cost(2, 4, False, 1, 1, 1, 1, peaks, [3.0] * request.batches)
 
     monkeypatch.setattr("t2t_lite.preflight.dry_run.measure", measure)
     for path in data_dir.glob("*-dev-*"):

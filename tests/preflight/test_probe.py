@@ -10,7 +10,7 @@ from t2t_lite.preflight import probe
 from t2t_lite.training.config import TrainerConfig
 
 SMALL = "num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2"
-COST = probe.Cost(1, 1, False, weights=8, slots=16, base=100, peaks=[120], seconds=[])
+COST = probe.Cost(1, 1, False, weights=8, gradients=8, slots=16, base=100, peaks=[120], seconds=[])
 
 
 @pytest.fixture
