@@ -16,6 +16,12 @@ log = logging.getLogger(__name__)
 
 PARTS = ("embeddings", "encoder", "decoder", "output")  # of a model, as `frozen` names them
 
+# Fields of `BasicHParams` that describe the model, not its training.
+_OF_MODEL = {
+    *("hidden_size", "num_hidden_layers"),
+    *("shared_embedding_and_softmax_weights", "shared_embedding", "multiply_embedding_mode"),
+}
+
 
 @dataclasses.dataclass
 class BasicHParams(HParams):
@@ -28,6 +34,9 @@ class BasicHParams(HParams):
         *("max_input_seq_length", "max_target_seq_length", "bpe_dropout", "unigram_alpha"),
         *("source_casing_noise", "source_typo_noise", "source_punctuation_noise"),
     )
+
+    # Fields of subclasses that belong to a training, not to the model.
+    of_training: ClassVar[tuple[str, ...]] = ("dropout",)
 
     batch_size: int = setting(
         4096,
@@ -213,6 +222,11 @@ class BasicHParams(HParams):
         "weights; output: what remains, such as the softmax's own matrix and the output bias.",
         group="Fine-tuning",
     )
+    warm_start_model: bool = setting(
+        False,
+        "The fields that describe the model, such as its sizes, are those of the run that "
+        "--warm_start_from names, unless --hparams changes them.",
+    )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "optimizer" and isinstance(value, str):
@@ -238,6 +252,11 @@ class BasicHParams(HParams):
     def predicts_inputs(self) -> bool:
         """Whether the decoder learns to predict the source, too."""
         return False
+
+    def model_fields(self) -> dict[str, Any]:
+        """Returns the fields that describe the model, by name, and none of its training."""
+        training = {*BasicHParams.names(), *self.of_training} - _OF_MODEL
+        return {name: value for name, value in self.to_dict().items() if name not in training}
 
     @property
     def frozen_parts(self) -> list[str]:

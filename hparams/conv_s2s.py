@@ -6,7 +6,7 @@ and 2 of 2048; the sets here are those of fairseq's `fconv` models, which its au
 
 import dataclasses
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
@@ -48,6 +48,10 @@ class ConvS2SHParams(BasicHParams):
     dropout: float = setting(
         0.1, "Dropout of embeddings, and of inputs of convolutions and softmax.", minimum=0, below=1
     )
+
+    def model_fields(self) -> dict[str, Any]:
+        """Returns the fields that describe the model; its positions are learned."""
+        return super().model_fields() | {"max_length": self.max_length}
 
     @property
     def embedding_stddev(self) -> float | None:

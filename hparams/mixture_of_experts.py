@@ -1,6 +1,7 @@
 """Hyperparameters of mixtures of experts, for all models that have them; defaults are T2T's."""
 
 import dataclasses
+from typing import ClassVar
 
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.settings import setting
@@ -9,6 +10,11 @@ from t2t_lite.settings import setting
 @dataclasses.dataclass
 class MixtureOfExpertsHParams(BasicHParams):
     """Fields of a mixture of experts (layers/mixture_of_experts.py)."""
+
+    of_training: ClassVar[tuple[str, ...]] = (
+        *BasicHParams.of_training,
+        *("moe_loss_coef", "moe_gating_noise"),
+    )
 
     moe_num_experts: int = setting(
         16, "E: experts of each mixture.", minimum=1, group="Mixture of experts"

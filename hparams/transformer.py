@@ -4,6 +4,7 @@ Sets without the word `paper` in their docstring have T2T's values; tests/hparam
 """
 
 import dataclasses
+from typing import Any, ClassVar
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
@@ -16,6 +17,12 @@ _MASKED = "prepend_inputs_masked_attention"  # a value of prepend_mode
 @dataclasses.dataclass
 class TransformerHParams(MixtureOfExpertsHParams):
     """Fields of the Transformer in addition to those of every model."""
+
+    of_training: ClassVar[tuple[str, ...]] = (
+        *MixtureOfExpertsHParams.of_training,
+        *("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout"),
+        "recompute_activations",
+    )
 
     num_encoder_layers: int = setting(
         0, "Layers of the encoder; 0: num_hidden_layers.", minimum=0, group="Transformer"
@@ -114,6 +121,11 @@ class TransformerHParams(MixtureOfExpertsHParams):
         False,
         "Recompute layers in the backward pass: less memory, more time, the same gradients.",
     )
+
+    def model_fields(self) -> dict[str, Any]:
+        """Returns the fields that describe the model; see `BasicHParams`."""
+        learned = {"max_length": self.max_length} if self.pos == "emb" else {}
+        return super().model_fields() | learned
 
     @property
     def prepends_inputs(self) -> bool:
@@ -297,6 +309,27 @@ def transformer_multi30k() -> TransformerHParams:
         learning_rate_warmup_steps=1000,
         learning_rate_decay_steps=9000,
         batch_shuffle_size=64,
+    )
+
+
+@registry.register_hparams
+def transformer_finetune() -> TransformerHParams:
+    """To train a model further on your own text: its sizes are those of `--warm_start_from`.
+
+    The learning rate is constant after 100 updates, and low, so that the model keeps what it knows;
+    batches are small, since an adaptation takes hundreds of updates, not thousands. Train on a mix
+    of your text and of general text, or the model forgets the general; docs/results.md has figures.
+    `frozen=encoder` keeps more of the model, and takes less time.
+    """
+    return transformer_base().copy(
+        warm_start_model=True,
+        batch_size=1024,
+        batch_shuffle_size=64,
+        clip_grad_norm=1.0,
+        optimizer_adam_beta2=0.98,
+        learning_rate_schedule="constant*linear_warmup",
+        learning_rate_constant=1e-4,
+        learning_rate_warmup_steps=100,
     )
 
 

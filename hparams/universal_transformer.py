@@ -1,6 +1,7 @@
 """Hyperparameters of the Universal Transformer, and its registered sets under T2T's names."""
 
 import dataclasses
+from typing import ClassVar
 
 from t2t_lite import registry
 from t2t_lite.hparams.multi30k import for_multi30k
@@ -19,6 +20,8 @@ class UniversalTransformerHParams(TransformerHParams):
 
     There is one encoder layer and one decoder layer: the numbers of layers play no part.
     """
+
+    of_training: ClassVar[tuple[str, ...]] = (*TransformerHParams.of_training, "act_loss_weight")
 
     recurrence_type: str = setting(
         "basic",

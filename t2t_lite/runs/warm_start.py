@@ -30,7 +30,7 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         source: a run folder, for its newest checkpoint, or a checkpoint in one.
         run: the new run; None: one with the vocabularies of the other.
     """
-    other_run, checkpoint = _opened(source)
+    other_run, checkpoint = open_source(source)
     other, step, _ = other_run.load_model(checkpoint)
     theirs, ours = _by_name(other), _by_name(model)
     vocabularies = _Vocabularies(run, other_run)
@@ -78,8 +78,12 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
     _report("exist there, but not in this model", unused)
 
 
-def _opened(source: str) -> tuple[RunFolder, str | None]:
-    """Returns the run that `source` names, and the checkpoint if it names one."""
+def open_source(source: str) -> tuple[RunFolder, str | None]:
+    """Returns the run that `source` names, and the checkpoint if it names one.
+
+    Raises:
+        UserError: it names neither.
+    """
     path = pathlib.Path(source)
     checkpoint = None if path.is_dir() else source
     if checkpoint and not run_folder.is_run(path.parent):

@@ -35,7 +35,8 @@ class TrainerConfig(Config):
     warm_start_from: str = setting(
         "",
         "Run folder or checkpoint to initialize the weights of a new run from, where names and "
-        "shapes match. Ignored when a run is resumed.",
+        "shapes match. Ignored when a run is resumed. Sets for fine-tuning, such as "
+        "transformer_finetune, also take the model's hyperparameters from there.",
         path=True,
     )
 

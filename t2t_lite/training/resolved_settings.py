@@ -1,6 +1,7 @@
 """What a trainer's settings come to: hyperparameters, search, and what all workers share."""
 
 import dataclasses
+import logging
 import os
 import pathlib
 
@@ -12,17 +13,25 @@ from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UsageError
 from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
-from t2t_lite.runs import run_folder
+from t2t_lite.runs import opening, run_folder
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.warm_start import open_source
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import rdrop
 from t2t_lite.training.config import TrainerConfig
+
+log = logging.getLogger(__name__)
 
 # These may differ: machines may mount the same folder at different paths.
 _OWN = {"worker_hosts", "worker_id", "data_dir", "output_dir"}
 
 
 def resolve_hparams(config: TrainerConfig) -> BasicHParams:
-    """Returns the hyperparameter set with the run's changes."""
+    """Returns the hyperparameter set with the run's changes.
+
+    With the hparam `warm_start_model`, fields that describe the model come from the run that it
+    continues. A resumed run has them already, and needs the other no more.
+    """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
     if model.only_labels and not registry.problem(config.problem).has_labels:
@@ -37,8 +46,38 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
             f"but model {config.model!r} needs a {wanted.__name__}: choose a set of this model, or "
             "start from one"
         )
+    if hparams.warm_start_model:
+        hparams = _with_model_of_warm_start(config, hparams).override(config.hparams)
     rdrop.refuse_without_dropout(hparams)
     return hparams.freeze()
+
+
+def _with_model_of_warm_start(config: TrainerConfig, hparams: BasicHParams) -> BasicHParams:
+    """Returns a copy whose model is that of the run to continue."""
+    folder = pathlib.Path(config.output_dir)
+    if opening.has_started(folder):
+        source = RunFolder.open(config.output_dir)
+    elif config.warm_start_from:
+        source, _ = open_source(config.warm_start_from)
+    else:
+        raise UsageError(
+            f"hparams set {config.hparams_set!r} trains a model further (warm_start_model=true), "
+            "and there is none: name its run folder or checkpoint with --warm_start_from"
+        )
+    if source.model_name != config.model:
+        raise UsageError(
+            f"--model={config.model}: {source.folder} holds a {source.model_name}, which hparams "
+            f"set {config.hparams_set!r} trains further (warm_start_model=true)"
+        )
+    ours = hparams.to_dict()
+    fields = {n: value for n, value in source.hparams.model_fields().items() if n in ours}
+    changed = {name: value for name, value in fields.items() if ours[name] != value}
+    log.info(
+        "the model is that of %s; other than in the set: %s",
+        source.folder,
+        ", ".join(f"{name}={value}" for name, value in changed.items()) or "nothing",
+    )
+    return hparams.copy(**fields)
 
 
 def resolve_decode_hparams(config: TrainerConfig) -> DecodeHParams:

@@ -66,3 +66,20 @@ def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
 
 def test_the_rate_of_gnmt_is_halved_in_steps():
     assert registry.hparams("gnmt_8_layer").learning_rate_decay_staircase
+
+
+def test_fields_of_the_model_are_those_that_no_training_changes():
+    names = {
+        name for known in registry.list_hparams() for name in registry.hparams(known).model_fields()
+    }
+    assert {"hidden_size", "num_heads", "cell", "act_max_steps", "ffn_activation"} <= names
+    training = ("dropout", "learning_rate", "optimizer", "loss", "batch", "noise", "smoothing")
+    assert not [name for name in names if any(word in name for word in training)]
+    # A table of positions has so many rows.
+    learned = {name for name in registry.list_hparams() if _has_max_length(name)}
+    assert learned
+    assert all(registry.hparams(name).pos == "emb" for name in learned if "conv_s2s" not in name)
+
+
+def _has_max_length(name: str) -> bool:
+    return "max_length" in registry.hparams(name).model_fields()
