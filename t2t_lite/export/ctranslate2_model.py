@@ -2,6 +2,11 @@
 
 The logits are those of our model: CTranslate2 has the paper's layers, and the specification records
 where T2T's conventions differ (positions count from 0, decoding starts from a zero vector).
+
+Ids that are never output (`softmax_padding=False`, `suppressed_ids`) get a bias that no search
+overcomes, so that every program that uses the model obeys it. CTranslate2 thus divides their
+probability among the others; our search does not. That adds -log(1 - p) to the log-probability of
+every token, where p is theirs together, and changes the output of no greedy search.
 """
 
 from collections.abc import Sequence
@@ -38,6 +43,18 @@ QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8")
 # cuts sources at 1,024 subwords and outputs at 256.
 POSITIONS = 2048
 
+# The bias of ids that are never output: the least float16, which `EXCLUDED` is not.
+_NEVER = -65504.0
+
+# CTranslate2's names of `ffn_activation`.
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "swish": "SWISH",
+    "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
+    "gelu_sigmoid": "GELUSigmoid",
+}
+
 # Residual steps, without dropout, before and after a sub-layer: the place of normalisation.
 _PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
 
@@ -56,7 +73,7 @@ def convert(
         quantization: how weights are stored, one of `QUANTIZATIONS`.
     """
     try:
-        from ctranslate2.specs import TransformerSpec
+        from ctranslate2.specs import TransformerSpec, common_spec
     except ImportError:
         raise UserError("ctranslate2 is not installed: pip install 't2t_lite[ct2]'") from None
     hparams = model.hparams
@@ -81,11 +98,14 @@ def convert(
         (len(model.encoder.stack), len(model.decoder.stack)),
         hparams.num_heads,
         with_relative_position=_is_relative(model.encoder),
-        pre_norm=_is_pre_norm(hparams),
+        no_final_norm="n" not in model.encoder.end.sequence,
+        activation=common_spec.Activation[_ACTIVATIONS[hparams.ffn_activation]],
     )
+    # Not above: the specification of a post-norm model would have no room for a last norm.
+    spec.encoder.pre_norm = spec.decoder.pre_norm = _is_pre_norm(hparams)
     _set_encoder(spec.encoder, model.encoder)
     _set_decoder(spec.decoder, model.decoder)
-    spec.decoder.projection.weight = _array(model.softmax_embedding.matrix)
+    _set_output(spec.decoder, model)
     spec.config.layer_norm_epsilon = hparams.norm_epsilon
     _register_vocabularies(spec, model, tokens)
     if quantization == "bfloat16":  # ctranslate2 itself can do this only with PyTorch
@@ -145,7 +165,7 @@ def _set_encoder(spec: "LayerSpec", encoder: TransformerEncoder) -> None:
 
 def _set_decoder(spec: "LayerSpec", decoder: TransformerDecoder) -> None:
     spec.scale_embeddings = decoder.embedding.scaled
-    spec.start_from_zero_embedding = True
+    spec.start_from_zero_embedding = not decoder.hparams.start_id
     spec.embeddings.weight = _array(decoder.embedding.matrix)
     if not _is_relative(decoder):
         spec.position_encodings.encodings = _position_table(decoder.position)
@@ -154,6 +174,18 @@ def _set_decoder(spec: "LayerSpec", decoder: TransformerDecoder) -> None:
         _set_source_attention(layer_spec.attention, layer.source_attention, layer.source_residual)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward, layer.feed_forward_residual)
     _set_norm(spec, decoder.end)
+
+
+def _set_output(spec: "LayerSpec", model: Transformer) -> None:
+    """Sets the softmax's weights, and the bias, perhaps with `_NEVER`."""
+    spec.projection.weight = _array(model.softmax_embedding.matrix)
+    projection = model.output_projection
+    never = [*model.never_output, *([] if projection.has_padding else [PAD_ID])]
+    if projection.bias is not None or never:
+        nothing = np.zeros(model.targets_vocab_size, np.float32)
+        bias = nothing if projection.bias is None else _array(projection.bias)
+        bias[never] = _NEVER
+        spec.projection.bias = bias
 
 
 def _set_self_attention(spec: "LayerSpec", layer: SelfAttention, residual: Residual) -> None:
@@ -212,7 +244,7 @@ def _array(values: keras.KerasTensor) -> np.ndarray:
 
 
 def _register_vocabularies(
-    spec: "TransformerSpec", model: Seq2Seq, tokens: tuple[Sequence[str], Sequence[str]] | None
+    spec: "TransformerSpec", model: Transformer, tokens: tuple[Sequence[str], Sequence[str]] | None
 ) -> None:
     sizes = (model.inputs_vocab_size, model.targets_vocab_size)
     sources, targets = tokens or ([str(i) for i in range(size)] for size in sizes)
@@ -221,7 +253,8 @@ def _register_vocabularies(
     spec.config.add_source_eos = True
     spec.config.eos_token = targets[EOS_ID]
     # T2T's vocabularies have no ids for the start or for unknown tokens.
-    spec.config.bos_token = spec.config.decoder_start_token = targets[PAD_ID]
+    start_id = model.hparams.start_id or PAD_ID
+    spec.config.bos_token = spec.config.decoder_start_token = targets[start_id]
     spec.config.unk_token = "<unk>" if "<unk>" in targets else targets[PAD_ID]
 
 

@@ -22,14 +22,39 @@ from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
 from t2t_lite.export.ctranslate2_model import convert
+from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.runs import run_folder
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.factory import make_search
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.text.text_encoder import VocabType
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
 VOCAB = 60
+_MARIAN = {
+    "layer_preprocess_sequence": "none",
+    "layer_postprocess_sequence": "dan",
+    "attention_bias": True,
+    "ffn_activation": "swish",
+    "softmax_bias": True,
+    "softmax_padding": False,
+    "suppressed_ids": "2",
+}
+# The fields with which imported models compute.
+OPEN_MODELS = {
+    "marian": _MARIAN,
+    "hugging_face_marian": {**_MARIAN, "pos": "timing_paper", "norm_epsilon": 1e-5},
+    "m2m100": {
+        "layer_preprocess_sequence": "n",
+        "layer_postprocess_sequence": "da",
+        "attention_bias": True,
+        "position_offset": 2,
+        "start_id": 1,
+        "norm_epsilon": 1e-5,
+    },
+}
 LIMIT = 30  # subwords of an output
 
 
@@ -93,16 +118,24 @@ def log_probs(model, features, folder, quantization="float32") -> tuple[np.ndarr
     theirs = translator(model, folder, quantization).score_batch(
         tokens(features["inputs"]), tokens(features["targets"])
     )
-    ours = score(model, features).numpy()
+    ours = score(model, features).numpy() - log_possible(model, features)
     found = [scores.log_probs for scores in theirs]
     wanted = [row[: len(scores)] for row, scores in zip(ours, found, strict=True)]
     return np.concatenate(found), np.concatenate(wanted)
 
 
+def log_possible(model, features) -> np.ndarray:
+    """The logarithm of the probability of what CTranslate2 may output, at each position."""
+    probabilities = keras.ops.softmax(keras.ops.cast(model(features), "float32"))
+    never = keras.ops.convert_to_numpy(probabilities)[..., [*model.never_output]]
+    return np.log1p(-never.sum(axis=-1)) * (features["targets"] != 0)
+
+
 def assert_scores_agree(model, features, folder):
     """Compares the log-probability of every target subword, a difference of logits."""
     length = max(array.shape[1] for array in features.values())
-    scale = np.abs(model(features)).max()
+    logits = np.asarray(model(features))
+    scale = np.abs(logits[logits > EXCLUDED]).max()
     assert_close(*log_probs(model, features, folder), log_prob_terms(model, length), scale=scale)
 
 
@@ -134,18 +167,93 @@ def test_scores_are_those_of_the_models_recorded_from_t2t(golden, tmp_path, conf
             "use_target_space_embedding": True,
         },
         {"pos": "emb", "max_length": 5},  # positions after the fifth share its row
+        OPEN_MODELS["marian"],
+        OPEN_MODELS["hugging_face_marian"],
+        OPEN_MODELS["m2m100"],
+        {**OPEN_MODELS["marian"], "ffn_activation": "gelu", "layer_final_sequence": "n"},
+        {**OPEN_MODELS["m2m100"], "ffn_activation": "gelu_tanh", "layer_final_sequence": "none"},
+        {
+            "self_attention_type": "dot_product_relative",
+            "max_relative_position": 3,
+            "pos": "none",
+            "attention_bias": True,
+            "ffn_activation": "gelu_sigmoid",
+            "softmax_bias": True,
+        },
     ],
-    ids=["unscaled", "target_space", "relative", "short_table"],
+    ids=[
+        *("unscaled", "target_space", "relative", "short_table", *OPEN_MODELS),
+        *("post_norm_and_a_last", "pre_norm_without_a_last", "relative_with_biases"),
+    ],
 )
 def test_scores_are_the_models(changes, tmp_path):
-    features = {"inputs": sources(8), "targets": sources(16)[8:]}
-    assert_scores_agree(tiny(**changes), features, tmp_path)
+    model, targets = tiny(**changes), sources(16)[8:]
+    targets[np.isin(targets, model.never_output)] = VOCAB - 1
+    assert_scores_agree(model, {"inputs": sources(8), "targets": targets}, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def decided(tmp_path_factory):
+@pytest.mark.integration
+@pytest.mark.parametrize("seed", range(8))
+def test_any_fields_together_give_the_same_searches(seed, tmp_path):
+    """Without ends, so that both search equally far; those are in the next test."""
+    random = np.random.default_rng(seed)
+    choices = {
+        "layer_preprocess_sequence": ("none", "n"),
+        "layer_final_sequence": ("preprocess", "n", "none"),
+        "attention_bias": (True, False),
+        "ffn_activation": ("relu", "swish", "gelu", "gelu_tanh", "gelu_sigmoid"),
+        "pos": ("timing", "timing_paper"),
+        "position_offset": (0, 2),
+        "start_id": (0, 1, 5),
+        "softmax_padding": (True, False),
+        "suppressed_ids": ("", "2", "2+9"),
+        "shared_embedding_and_softmax_weights": (True, False),
+        "num_decoder_layers": (1, 3),
+        "norm_epsilon": (1e-6, 1e-5),
+    }
+    changes = {name: values[random.integers(len(values))] for name, values in choices.items()}
+    after = "da" if changes["layer_preprocess_sequence"] == "n" else "dan"
+    model = tiny(**changes, layer_postprocess_sequence=after, softmax_bias=True)
+    hide(model, 1)
+    theirs = translator(model, tmp_path)
+    inputs, limit = sources(60), 9
+    for beams in (1, 4):
+        if beams > 1:  # CTranslate2 divides the probability of what it never outputs
+            hide(model, *model.never_output)
+        hparams = DecodeHParams(beam_size=beams, alpha=0.0)
+        ids, _ = make_search(model, {}, hparams)(inputs, np.full(len(inputs), limit))
+        found = theirs.translate_batch(
+            tokens(inputs),
+            beam_size=beams,
+            length_penalty=0,
+            min_decoding_length=0,
+            max_decoding_length=limit,
+        )
+        same = [a == one.hypotheses[0] for a, one in zip(tokens(ids[:, 0]), found, strict=True)]
+        assert np.mean(same) >= 0.98
+
+
+def hide(model, *ids: int) -> None:
+    """Takes the probability of some ids away."""
+    bias = keras.ops.convert_to_numpy(model.output_projection.bias).copy()
+    bias[[*ids]] = -1000.0
+    model.output_projection.bias.assign(bias)
+
+
+_BIASED = {
+    "attention_bias": True,
+    "ffn_activation": "swish",
+    "start_id": 5,
+    "softmax_bias": True,
+    "softmax_padding": False,
+}
+
+
+@pytest.fixture(scope="module", params=[{}, _BIASED], ids=["plain", "biased"])
+def decided(request, tmp_path_factory):
     """A model as sure as a trained one, whose outputs end, and the same in CTranslate2."""
-    model = tiny(shared_embedding_and_softmax_weights=False, pos="emb", max_length=LIMIT)
+    fields = {**request.param, "pos": "emb", "max_length": LIMIT}
+    model = tiny(shared_embedding_and_softmax_weights=False, **fields)
     matrix = keras.ops.convert_to_numpy(model.softmax_embedding.matrix) * 4.0
     matrix[1] *= 2.0
     model.softmax_embedding.matrix.assign(matrix)
