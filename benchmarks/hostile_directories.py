@@ -13,7 +13,7 @@ from unittest import mock
 
 from hostile_readers import ENGLISH, GERMAN, WORDS, Reader, all_of, lines_of
 
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.errors import UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
@@ -287,7 +287,7 @@ def imported(folder: pathlib.Path) -> Iterator[None]:
     modules, path, writes = set(sys.modules), list(sys.path), sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        registry.import_usr_dir(str(folder))
+        usr_dirs.import_usr_dir(str(folder))
         yield
     finally:
         sys.dont_write_bytecode = writes

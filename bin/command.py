@@ -5,7 +5,6 @@ flags. There is no global state, so commands can also be called from Python.
 """
 
 import codecs
-import contextlib
 import errno
 import functools
 import gc
@@ -14,16 +13,15 @@ import logging
 import os
 import pathlib
 import sys
-import tempfile
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from absl import flags
 
-from t2t_lite import registry
-from t2t_lite.bin import usr_dir_flags
+from t2t_lite import registry, usr_dirs
+from t2t_lite.bin import console, usr_dir_flags
 from t2t_lite.errors import ExitError, UsageError, UserError, did_you_mean
 from t2t_lite.runs import checkpoint_files
 from t2t_lite.runs.config import TrainedModelConfig
@@ -37,7 +35,6 @@ log = logging.getLogger("t2t_lite.bin")
 _HELP = {"-h", "-help", "--help"}
 _INTERRUPTED = 130  # the shell's 128 + SIGINT
 _PACKAGE = os.path.dirname(registry.__file__) + os.sep
-_SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptions
 # Flags with paths that TensorFlow reads or writes; it accepts only UTF-8.
 _TENSORFLOW_PATHS = {
     *("checkpoint_path", "data_dir", "export_dir", "model_dir", "output_dir", "output_path"),
@@ -165,10 +162,10 @@ class Command:
         self, body: Callable[[types.SimpleNamespace], None], argv: Sequence[str] | None
     ) -> NoReturn:
         arguments = list(sys.argv[1:] if argv is None else argv)
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", console.SILENT)
         code = 0
         try:
-            with _log_lines():
+            with console.log_lines():
                 self._dispatch(body, arguments)
             sys.stdout.flush()
         except UserError as error:
@@ -372,82 +369,12 @@ def is_utf8(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-@contextlib.contextmanager
-def quiet_import() -> Iterator[None]:
-    """Hides what TensorFlow's libraries write to stderr while they load.
-
-    They write before TF_CPP_MIN_LOG_LEVEL takes effect. The text is shown if the block fails, and
-    never hidden if the user has set that variable.
-    """
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != _SILENT:
-        with _uncollected_import():
-            yield
-        return
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as held, _uncollected_import():
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            held.seek(0)
-            os.write(stderr, held.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-
-
-@contextlib.contextmanager
-def _uncollected_import() -> Iterator[None]:
-    """Keeps the garbage collector from TensorFlow's modules, if the block is the first to load it.
-
-    They are some 400,000 objects, all of which stay. To look for garbage among them again and again
-    takes a fifth of their import.
-    """
-    if "tensorflow" in sys.modules:
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def _import_usr_dir(folder: str) -> None:
     """Imports a user's folder; TensorFlow first, without its messages, if its code names it."""
     if usr_dir_flags.contains(folder, "tensorflow"):
-        with quiet_import():
+        with console.quiet_import():
             importlib.import_module("tensorflow")
-    registry.import_usr_dir(folder)
-
-
-class _CurrentStderr(logging.StreamHandler):
-    """Writes to the current `sys.stderr`, so that a live progress display can catch the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-@contextlib.contextmanager
-def _log_lines() -> Iterator[None]:
-    """Prints this package's log messages of level INFO and above on stderr."""
-    logger = logging.getLogger("t2t_lite")
-    handler = _CurrentStderr()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
-    level, propagate = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = propagate
+    usr_dirs.import_usr_dir(folder)
 
 
 def _describe_setting(setting: Setting) -> str:

@@ -3,7 +3,8 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 
 COMMAND = Command(

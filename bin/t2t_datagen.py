@@ -6,7 +6,8 @@ import types
 from collections.abc import Iterable
 
 from t2t_lite import api, registry
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags, quiet_import
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions

@@ -3,7 +3,8 @@
 import types
 
 from t2t_lite import registry
-from t2t_lite.bin.command import Command, config_flags, from_flags, quiet_import
+from t2t_lite.bin.command import Command, config_flags, from_flags
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import STANDARD_INPUT, DecoderConfig
 from t2t_lite.errors import UsageError
 from t2t_lite.metrics.by_name import output_metric, split_metrics

@@ -7,7 +7,8 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names, quiet_import
+from t2t_lite.bin.command import OUTPUT_DIR, Command, Flag, checkpoint_names
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.decoding.config import METRICS_HELP
 from t2t_lite.metrics.by_name import check_metrics, output_metric, split_metrics

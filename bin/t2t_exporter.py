@@ -3,7 +3,8 @@
 import pathlib
 import types
 
-from t2t_lite.bin.command import RUN_FLAGS, Command, Flag, checkpoint_name, quiet_import
+from t2t_lite.bin.command import RUN_FLAGS, Command, Flag, checkpoint_name
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 

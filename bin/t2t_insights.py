@@ -4,14 +4,8 @@ import dataclasses
 import types
 
 from t2t_lite import extras
-from t2t_lite.bin.command import (
-    Command,
-    checkpoint_name,
-    config_flags,
-    from_flags,
-    is_utf8,
-    quiet_import,
-)
+from t2t_lite.bin.command import Command, checkpoint_name, config_flags, from_flags, is_utf8
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 from t2t_lite.insights.config import HTML, PNG, SVG, InsightsConfig
 from t2t_lite.search.decode_hparams import DecodeHParams

@@ -5,7 +5,8 @@ import types
 
 from t2t_lite import registry
 from t2t_lite.bin import hparams_page, t2t_datagen
-from t2t_lite.bin.command import Command, Flag, config_flags, from_flags, quiet_import
+from t2t_lite.bin.command import Command, Flag, config_flags, from_flags
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.generation.config import TMP_DIR, DatagenOptions
 from t2t_lite.metrics.by_name import check_metrics
 from t2t_lite.runs.selection import Criterion

@@ -5,7 +5,8 @@ import os
 import pathlib
 import types
 
-from t2t_lite.bin.command import Command, Flag, quiet_import
+from t2t_lite.bin.command import Command, Flag
+from t2t_lite.bin.console import quiet_import
 from t2t_lite.decoding.config import DecoderConfig
 
 COMMAND = Command(

@@ -32,6 +32,7 @@ from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import Constraint
 from t2t_lite.search.penalties import Penalty
 from t2t_lite.search.sampling import RandomSearch, Sampler
+from t2t_lite.usr_dirs import import_usr_dir
 from t2t_lite.version import __version__
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "dataset",
     "evaluate",
     "generate_data",
+    "import_usr_dir",
     "load_model",
     "open_run",
     "register_hparams",

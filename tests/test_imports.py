@@ -12,7 +12,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 # The layers of the house from the bottom up.
 # A module may import from its own package and from the layers below its own. Of `t2t`, two modules
-# stand on a floor of their own: the registry needs them for user directories.
+# stand on a floor of their own: `usr_dirs` and data generation's processes need them.
 _FLOORS = (
     {"version", "errors", "t2t.flags", "t2t.user_imports"},
     {
@@ -25,7 +25,7 @@ _FLOORS = (
         "registry",
         "settings",
     },
-    {"hparams"},
+    {"hparams", "usr_dirs"},
     {"text"},
     {"corpora", "layers"},
     {"data", "models"},

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.cluster.cluster import Cluster
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.preflight import memory
@@ -133,7 +133,7 @@ def _take_steps(request: Request) -> Cost:
     config = request.config
     if request.t2t_usr_dir:
         flags.publish(request.flags)
-        registry.import_usr_dir(request.t2t_usr_dir)
+        usr_dirs.import_usr_dir(request.t2t_usr_dir)
     hparams = resolve_hparams(config)
     strategy = devices.make_strategy(config.worker_gpu, config.simulate_devices)
     gpus = [

@@ -2,13 +2,11 @@
 
 import dataclasses
 import errno
-import gc
 import importlib
 import io
 import logging
 import os
 import pathlib
-import subprocess
 import sys
 import types
 from typing import Any
@@ -222,59 +220,6 @@ def test_a_missing_flag_is_named_with_its_meaning():
         _GREETER.require(_GREETER.parse(["--twice"]), "twice", "to")
 
 
-_NOISE = """
-import os
-from t2t_lite.bin.command import quiet_import
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-try:
-    with quiet_import():
-        os.write(2, b"chatter;")
-        if {fails}:
-            raise ImportError
-except ImportError:
-    pass
-os.write(2, b"afterwards")
-"""
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize(
-    ("fails", "level", "seen"),
-    [
-        (False, None, "afterwards"),
-        (True, None, "chatter;afterwards"),
-        (False, "0", "chatter;afterwards"),
-    ],
-)
-def test_chatter_while_loading_shows_only_if_it_matters(fails, level, seen):
-    environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
-    if level is not None:
-        environment["TF_CPP_MIN_LOG_LEVEL"] = level
-    process = subprocess.run(
-        [sys.executable, "-c", _NOISE.format(fails=fails)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert process.stderr == seen
-
-
-def test_only_the_first_import_of_tensorflow_is_kept_from_the_garbage_collector(monkeypatch):
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    monkeypatch.setitem(sys.modules, "tensorflow", types.ModuleType("tensorflow"))
-    before = gc.get_freeze_count()
-    with command.quiet_import():
-        assert gc.isenabled()
-    assert gc.get_freeze_count() == before
-    monkeypatch.delitem(sys.modules, "tensorflow")
-    with command.quiet_import():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    assert gc.get_freeze_count() > before
-    gc.unfreeze()
-
-
 @pytest.mark.parametrize(
     ("text", "module", "imported"),
     [
@@ -293,7 +238,7 @@ def test_a_user_folder_that_names_tensorflow_loads_it_without_its_messages(
     (tmp_path / module).write_text(text)
     calls = []
     monkeypatch.setattr(command.importlib, "import_module", calls.append)
-    monkeypatch.setattr(command.registry, "import_usr_dir", calls.append)
+    monkeypatch.setattr(command.usr_dirs, "import_usr_dir", calls.append)
     command._import_usr_dir(str(folder))
     assert calls == ["tensorflow"] * imported + [str(folder)]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.small_runs import generate_pairs
-from t2t_lite import registry
+from t2t_lite import usr_dirs
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.preflight import dry_run as dry_run_module
 from t2t_lite.preflight import probe
@@ -47,7 +47,7 @@ def usr_dir(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("usr") / "dry_run_problems"
     folder.mkdir()
     (folder / "__init__.py").write_text(PROBLEM, encoding="utf-8")
-    registry.import_usr_dir(str(folder))
+    usr_dirs.import_usr_dir(str(folder))
     return str(folder)
 
 

@@ -4,7 +4,7 @@ import pathlib
 import textwrap
 from typing import Any
 
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.data.problem import Problem
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
@@ -53,7 +53,7 @@ def write_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> pathlib.Pa
 
 def import_usr_dir(folder: pathlib.Path, init: str, **modules: str) -> None:
     """Writes a user directory and imports it."""
-    registry.import_usr_dir(f"{write_usr_dir(folder, init, **modules)}/")
+    usr_dirs.import_usr_dir(f"{write_usr_dir(folder, init, **modules)}/")
 
 
 def generate(name: str, folders: tuple[str, str], **options: Any) -> Problem:

@@ -13,7 +13,7 @@ from support.commands import printed_by
 from support.registries import restored
 from support.rounding import assert_close
 from support.small_runs import generate_pairs
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.bin import t2t_decoder, t2t_eval, t2t_report, t2t_trainer
 
 pytestmark = pytest.mark.integration
@@ -61,7 +61,7 @@ def finish(own):
 
 
 def test_one_file_is_enough(finish, own, eagerly, few_shards, tmp_path):
-    registry.import_usr_dir(own[0])
+    usr_dirs.import_usr_dir(own[0])
     data, run = generate_pairs(tmp_path / "made", "own_pairs", 60), tmp_path / "run"
     names = ["length_gap", "chrf", own[1]]
     finish(

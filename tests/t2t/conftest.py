@@ -8,7 +8,7 @@ import pytest
 from absl import flags
 
 from support.usr_archives import write_archives
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.hparams import basic
 from t2t_lite.t2t import flags as t2t_flags
 from t2t_lite.t2t import text_iterators, user_imports
@@ -55,7 +55,7 @@ def upstream() -> Iterator[None]:
 @pytest.fixture
 def usr_dir(upstream) -> None:
     """Imports the user directory of the fixtures."""
-    registry.import_usr_dir(str(USR_DIR))
+    usr_dirs.import_usr_dir(str(USR_DIR))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from absl import flags
 
 from support.usr_dirs import write_usr_dir
-from t2t_lite import registry
+from t2t_lite import usr_dirs
 from t2t_lite.bin import t2t_datagen, t2t_decoder, t2t_exporter, t2t_trainer, usr_dir_flags
 from t2t_lite.generation import workers
 from t2t_lite.t2t import flags as t2t_flags
@@ -123,14 +123,14 @@ def test_without_a_command_flags_have_their_defaults(write, tmp_path):
         READ = flags.FLAGS.tmp_dir, flags.FLAGS.data_dir, flags.FLAGS.corpus
         """,
     )
-    registry.import_usr_dir(str(tmp_path / "usr_in_python"))
+    usr_dirs.import_usr_dir(str(tmp_path / "usr_in_python"))
     assert usr("usr_in_python").READ == ("/tmp/t2t_datagen", "", "small")
 
 
 def test_flags_that_a_script_has_defined_stay_its_own(write, tmp_path):
     flags.DEFINE_string("data_dir", "theirs", "Of a script that uses absl itself.")
     write("usr_of_script", "from absl import flags\nREAD = flags.FLAGS.data_dir")
-    registry.import_usr_dir(str(tmp_path / "usr_of_script"))
+    usr_dirs.import_usr_dir(str(tmp_path / "usr_of_script"))
     assert usr("usr_of_script").READ == "theirs"
 
 
@@ -299,7 +299,7 @@ def test_other_processes_get_the_values_before_the_definitions(write, tmp_path):
     )
     t2t_flags.publish({"factor": 5, "problem": "one"})
     assert t2t_flags.given() == {"factor": 5, "problem": "one", "problems": "one"}
-    registry.import_usr_dir(str(tmp_path / "usr_elsewhere"))
+    usr_dirs.import_usr_dir(str(tmp_path / "usr_elsewhere"))
     assert usr("usr_elsewhere").read() == (5, "one", "/tmp/t2t_datagen")
 
 

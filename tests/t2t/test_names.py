@@ -104,8 +104,9 @@ import sys
 def loaded(package):
     return any(name.startswith(package) for name in sys.modules)
 
+import t2t_lite
 from t2t_lite import registry
-registry.import_usr_dir({str(folder)!r})
+t2t_lite.import_usr_dir({str(folder)!r})
 registry.list_problems()
 print(loaded("t2t_lite.t2t.names"))
 import tensor2tensor.data_generators.text_problems, tensor2tensor.models.transformer

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from support.usr_dirs import import_usr_dir, write_usr_dir
-from t2t_lite import registry
+from t2t_lite import registry, usr_dirs
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.generation import generator
@@ -113,7 +113,7 @@ def test_modules_beside_a_linked_directory(upstream, tmp_path):
         "def late():\n    import usr_late\n    return usr_late.open\n",
     )
     (tmp_path / "usr_link").symlink_to("real")
-    registry.import_usr_dir(str(tmp_path / "usr_link"))
+    usr_dirs.import_usr_dir(str(tmp_path / "usr_link"))
     link = sys.modules["usr_link"]
     assert link.SIZE == 256
     assert link.late()

@@ -1,0 +1,81 @@
+"""What a command writes to stderr: its log lines, but no chatter of libraries that it loads."""
+
+import contextlib
+import gc
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+
+SILENT = "3"  # for TF_CPP_MIN_LOG_LEVEL; real errors arrive as Python exceptions
+
+
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
+    """Hides what TensorFlow's libraries write to stderr while they load.
+
+    They write before TF_CPP_MIN_LOG_LEVEL takes effect. The text is shown if the block fails, and
+    never hidden if the user has set that variable.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != SILENT:
+        with _uncollected_import():
+            yield
+        return
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as held, _uncollected_import():
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(stderr, held.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+@contextlib.contextmanager
+def _uncollected_import() -> Iterator[None]:
+    """Keeps the garbage collector from TensorFlow's modules, if the block is the first to load it.
+
+    They are some 400,000 objects, all of which stay. To look for garbage among them again and again
+    takes a fifth of their import.
+    """
+    if "tensorflow" in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+class _CurrentStderr(logging.StreamHandler):
+    """Writes to the current `sys.stderr`, so that a live progress display can catch the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+@contextlib.contextmanager
+def log_lines() -> Iterator[None]:
+    """Prints this package's log messages of level INFO and above on stderr."""
+    logger = logging.getLogger("t2t_lite")
+    handler = _CurrentStderr()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(message)s", "%H:%M:%S"))
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate

@@ -1,0 +1,63 @@
+"""Chatter of libraries while a command loads them."""
+
+import gc
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from t2t_lite.bin import console
+
+_NOISE = """
+import os
+from t2t_lite.bin.console import quiet_import
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+try:
+    with quiet_import():
+        os.write(2, b"chatter;")
+        if {fails}:
+            raise ImportError
+except ImportError:
+    pass
+os.write(2, b"afterwards")
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("fails", "level", "seen"),
+    [
+        (False, None, "afterwards"),
+        (True, None, "chatter;afterwards"),
+        (False, "0", "chatter;afterwards"),
+    ],
+)
+def test_chatter_while_loading_shows_only_if_it_matters(fails, level, seen):
+    environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    if level is not None:
+        environment["TF_CPP_MIN_LOG_LEVEL"] = level
+    process = subprocess.run(
+        [sys.executable, "-c", _NOISE.format(fails=fails)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stderr == seen
+
+
+def test_only_the_first_import_of_tensorflow_is_kept_from_the_garbage_collector(monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setitem(sys.modules, "tensorflow", types.ModuleType("tensorflow"))
+    before = gc.get_freeze_count()
+    with console.quiet_import():
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == before
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    with console.quiet_import():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > before
+    gc.unfreeze()
