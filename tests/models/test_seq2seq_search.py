@@ -11,13 +11,12 @@ from support.limits import strategy_over
 from support.model_kinds import make_model, make_untrained
 from support.rounding import assert_close
 from support.terms import terms_of
+from support.training_steps import make_step, weights_of
 from t2t_lite.export.saved_model import IdsModule
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.parts import DEAD
 from t2t_lite.search.penalties import Penalty
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
 EOS = 1
 VOCABULARY, LIMIT, ALPHA = 4, 3, 0.6
@@ -101,21 +100,12 @@ def test_two_devices_equal_one(dropouts, kind):
     """Four parts on two devices, which accumulate, and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
-        strategy = strategy_over(devices)
-        with strategy.scope():
-            model = make_untrained(
-                kind,
-                **dict.fromkeys(dropouts, 0.0),
-                optimizer="sgd",
-                learning_rate_schedule="constant",
-                learning_rate_constant=0.1,
-            )
-            optimizer = make_optimizer(model.hparams)
-            optimizer.build(model.trainable_variables)
-        step = TrainStep(strategy, model, optimizer, parts, seed=11)
+        settings = {"optimizer": "sgd", "learning_rate_schedule": "constant"}
+        settings |= {"learning_rate_constant": 0.1, **dict.fromkeys(dropouts, 0.0)}
+        step = make_step(strategy_over(devices), parts, lambda: make_untrained(kind, **settings))
         for number in range(steps):
             assert step(_batch(parts), number)
-        return np.concatenate([v.numpy().ravel() for v in model.trainable_variables])
+        return weights_of(step.model)
 
     before, together = weights_after(0, 1, 1), weights_after(STEPS, 1, 1)
     assert np.abs(together - before).max() > 1e-3

@@ -8,14 +8,13 @@ from keras import ops
 from support.model_kinds import make_model, make_untrained, model_of
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
+from support.training_steps import make_step
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.constraints import MinLength
 from t2t_lite.search.penalties import NO_PENALTY
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
 KIND = "classifier"
 CLASSES = 3
@@ -113,9 +112,7 @@ def test_labels_are_learned_with_label_smoothing(features):
     targets = np.array([[2, 1], [3, 1], [4, 1]], np.int32)
     batch = {"inputs": features["inputs"], "targets": targets}
     batch = {name: tf.constant(ids[None]) for name, ids in batch.items()}
-    optimizer = make_optimizer(model.hparams)
-    optimizer.build(model.trainable_variables)
-    step = TrainStep(tf.distribute.get_strategy(), model, optimizer, 1, seed=1)
+    step = make_step(tf.distribute.get_strategy(), 1, lambda: model)
     losses = []
     for number in range(40):
         assert step(batch, number)

@@ -1,10 +1,12 @@
 """Small models of every kind, with weights that are the same on every machine."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from support.rounding import assert_close
@@ -107,13 +109,25 @@ def make_model(
     """Returns a model of a kind, with changed hparams."""
     model_name, hparams_set, small = KINDS[kind]
     hparams = registry.hparams(hparams_set).copy(**{**small, **changes})
-    model = registry.model(model_name)(hparams, inputs_vocab_size, targets_vocab_size)
+    return with_noise(registry.model(model_name)(hparams, inputs_vocab_size, targets_vocab_size))
+
+
+def with_noise(model: Seq2Seq, scale: float = 2.0) -> Seq2Seq:
+    """Gives a model weights that are the same on every machine; returns the model.
+
+    By default they are larger than a fresh model's, so that no part is without effect.
+    """
     for i, variable in enumerate(model.trainable_variables):
         noise = np.random.RandomState(i).normal(size=variable.shape)
-        # Larger than a fresh model's, so that no part is without effect.
-        noise *= 2.0 / variable.shape[0] ** 0.5
+        noise *= scale / variable.shape[0] ** 0.5
         variable.assign(noise + (variable.name == "gamma"))
     return model
+
+
+def without_values(name: str, hparams_set: str, *vocab_sizes: int, **changes: Any) -> Seq2Seq:
+    """Returns a registered model whose variables have shapes but no values, to be counted."""
+    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
+        return registry.model(name)(hparams_set, *vocab_sizes, **changes)
 
 
 @functools.cache
@@ -128,6 +142,53 @@ def make_untrained(kind: str, targets_vocab_size: int = VOCAB_SIZE, **changes: A
     keras.utils.set_random_seed(1)
     settings = {**small, **changes}
     return registry.model(name)(hparams_set, VOCAB_SIZE, targets_vocab_size, **settings)
+
+
+def assert_beams_are_the_whole(model: Seq2Seq, inputs: np.ndarray, terms: int) -> None:
+    """Compares the logits of steps with those of whole targets, for the beams of `inputs` [B, S].
+
+    Beams have prefixes of their own; room is grown; beams are exchanged on the way.
+    """
+    batch, beams, length = len(inputs), 3, 6
+    targets = np.random.RandomState(0).randint(2, 13, (batch, beams, length)).astype(np.int32)
+    order = np.arange(beams)[::-1]
+    flat = {"inputs": np.repeat(inputs, beams, axis=0), "targets": targets.reshape(-1, length)}
+    whole = ops.convert_to_numpy(model(flat)).reshape(batch, beams, length, -1)
+    state = model.start_decoding(inputs, beams, 2)
+    for step in range(length):
+        if step == 2:
+            state = model.grow(state, 5)
+        if step == 4:
+            hypothesis = keras.tree.map_structure(
+                lambda part: ops.take(part, order, axis=1), state.hypothesis
+            )
+            state = model.grow(state._replace(hypothesis=hypothesis), 8)
+            targets, whole = targets[:, order], whole[:, order]
+        ids = targets[:, :, step - 1]  # at step 0 the last ones, which must be ignored
+        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
+        assert_close(logits, whole[:, :, step], terms, scale=np.abs(whole).max())
+
+
+def assert_reads_earlier_targets_alone(
+    logits: Callable[[np.ndarray], np.ndarray], targets: np.ndarray, reads: bool = True
+) -> None:
+    """Changes some of `targets` [B, T]: no earlier logit may change, and the next one must.
+
+    Args:
+        logits: returns the logits of targets.
+        targets: ids.
+        reads: False: the model does not read its targets at all.
+    """
+    before = logits(targets)
+    for position in (0, 2, 4):
+        changed = targets.copy()
+        changed[:, position] = 8
+        after = logits(changed)
+        np.testing.assert_array_equal(before[:, : position + 1], after[:, : position + 1])
+        if reads:
+            assert np.abs(before - after)[:, position + 1].max() > 1e-3
+        else:
+            np.testing.assert_array_equal(before, after)
 
 
 def assert_steps_are_the_whole(model: Seq2Seq, features: dict[str, np.ndarray]) -> None:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.models.seq2seq import Seq2Seq
-from t2t_lite.runs import checkpoint_files, run_folder
+from t2t_lite.runs import checkpoint_files, metrics_jsonl, run_folder
 from t2t_lite.training.config import TrainerConfig
 
 HPARAMS = "batch_size=64,max_length=16,num_hidden_layers=1"
@@ -49,6 +49,17 @@ def newest_state(folder: pathlib.Path) -> dict[str, np.ndarray]:
         for name in reader.get_variable_to_shape_map()
         if not name.startswith(("batches", "_CHECKPOINTABLE"))
     }
+
+
+def records_of(folder: pathlib.Path, kind: str = "") -> list[dict[str, Any]]:
+    """Returns the records of metrics.jsonl, all or those of one kind."""
+    records = [record for _, record in metrics_jsonl.read_records(folder)]
+    return [record for record in records if kind in ("", record["kind"])]
+
+
+def kinds_and_steps(folder: pathlib.Path) -> list[tuple[str, int]]:
+    """Returns what each record of metrics.jsonl is of."""
+    return [(record["kind"], record["step"]) for record in records_of(folder)]
 
 
 def assert_equal_runs(one: pathlib.Path, other: pathlib.Path) -> None:

@@ -4,19 +4,17 @@ import contextlib
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from support.rounding import assert_close
 from support.small_runs import make_run, save_weights
+from support.training_steps import make_step, weights_of
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.runs import averaging
 from t2t_lite.training.evaluation import TeacherForced, averaged_weights
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.integration
 
@@ -28,14 +26,9 @@ SETTINGS = (
 )
 
 
-def make_step(strategy):
+def make_model():
     hparams = registry.hparams("transformer_test").override(SETTINGS).freeze()
-    keras.utils.set_random_seed(3)
-    with strategy.scope():
-        model = registry.model("transformer")(hparams, VOCAB, VOCAB)
-        optimizer = make_optimizer(hparams)
-        optimizer.build(model.trainable_variables)
-    return TrainStep(strategy, model, optimizer, PARTS, seed=1)
+    return registry.model("transformer")(hparams, VOCAB, VOCAB)
 
 
 def batch(step: int):
@@ -43,24 +36,22 @@ def batch(step: int):
     return {"inputs": tf.constant(ids, tf.int32), "targets": tf.constant(ids, tf.int32)}
 
 
-def flat(model) -> np.ndarray:
-    return np.concatenate([np.ravel(v.numpy()) for v in model.trainable_variables])
-
-
 def averages(train_step) -> np.ndarray:
     with averaged_weights(train_step.model, train_step.optimizer):
-        return flat(train_step.model)
+        return weights_of(train_step.model)
 
 
 @pytest.fixture(scope="module")
 def trained():
     """Three steps on two devices, with the weights after each and their averages."""
-    train_step = make_step(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
+    train_step = make_step(
+        tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), PARTS, make_model, seed=1
+    )
     history = []
     tf.config.run_functions_eagerly(True)  # the `eagerly` of a module's fixture
     for step in range(3):
         train_step(batch(step), step)
-        history.append((flat(train_step.model), averages(train_step)))
+        history.append((weights_of(train_step.model), averages(train_step)))
     tf.config.run_functions_eagerly(False)
     return train_step, history
 
@@ -79,13 +70,13 @@ def test_the_weights_are_restored_bit_for_bit_after_any_error(trained):
     weights, average = history[-1]
     exchanged = contextlib.ExitStack()
     exchanged.enter_context(averaged_weights(train_step.model, train_step.optimizer))
-    assert np.array_equal(flat(train_step.model), average)
+    assert np.array_equal(weights_of(train_step.model), average)
     with contextlib.suppress(KeyboardInterrupt), exchanged:
         raise KeyboardInterrupt
     for variable in train_step.model.trainable_variables:
         first, second = (np.asarray(value) for value in variable.value.values)
         assert np.array_equal(first, second)
-    assert np.array_equal(flat(train_step.model), weights)
+    assert np.array_equal(weights_of(train_step.model), weights)
 
 
 def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
@@ -94,10 +85,10 @@ def test_what_is_restored_for_decoding_is_the_average(trained, tmp_path):
     path = save_weights(tmp_path, train_step.model, 3, optimizer=train_step.optimizer)
     model = run.build_model()
     assert run.restore_weights(model, path) == 3
-    assert np.array_equal(flat(model), history[-1][1])
+    assert np.array_equal(weights_of(model), history[-1][1])
     mean = averaging.average(run, [path])
     assert run.restore_weights(model, mean) == 3
-    assert np.array_equal(flat(model), history[-1][1]), "a mean of averages, not of weights"
+    assert np.array_equal(weights_of(model), history[-1][1]), "a mean of averages, not of weights"
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5])

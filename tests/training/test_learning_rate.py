@@ -42,50 +42,47 @@ _RATES = {
 
 
 @pytest.mark.parametrize("hparams_set", _RATES)
-def test_rates_of_the_formulas(hparams_set):
+def test_registered_sets_have_the_rates_of_the_formulas(hparams_set):
     assert_rates(registry.hparams(hparams_set), _RATES[hparams_set])
-
-
-def test_rsqrt_normalized_decay_starts_at_one():
-    formula = "constant*rsqrt_normalized_decay"
-    hparams = registry.hparams("transformer_base").override(
-        f"learning_rate_schedule={formula},learning_rate_constant=3.0,learning_rate_warmup_steps=16"
-    )
-    assert_close([Schedule(hparams)(step) for step in (0, 16, 64)], [3, 3, 1.5], TERMS)
-
-
-@pytest.mark.parametrize(
-    ("staircase", "rates"), [(False, [1, 1, 0.5**0.5, 0.5, 0.25]), (True, [1, 1, 1, 0.5, 0.25])]
-)
-def test_exp_decay_is_a_power_of_the_steps_since_warm_up(staircase, rates):
-    hparams = registry.hparams("transformer_base").override(
-        "learning_rate_schedule=exp_decay,learning_rate_warmup_steps=10,learning_rate_decay_rate=0.5,"
-        f"learning_rate_decay_steps=100,learning_rate_decay_staircase={staircase}"
-    )
-    found = [Schedule(hparams)(step) for step in (0, 10, 60, 110, 210)]
-    assert_close(found, rates, TERMS)
 
 
 _ROOT = 0.5**0.5
 
-# Steps and factors, by hand, with a warm-up of 10 steps and cycles of 40.
-_TABLES = {
+# Steps and rates, by hand, with a warm-up of 10 steps and cycles of 40.
+_FACTORS = {
     "cosdecay": {0: 1, 10: 1, 20: 0.5, 30: 0.5 - _ROOT / 2, 40: 0, 60: 0.5, 80: 1},
     "single_cycle_cos_decay": {0: 1, 10: 1, 20: 0.5 + _ROOT / 2, 30: 0.5, 50: 0, 90: 0},
     "multi_cycle_cos_decay": {0: 1, 10: 1, 20: 0.5 + _ROOT / 2, 30: 0.5, 50: 0, 70: 0.5, 90: 1},
     "constant": {0: 2, 10: 2, 1000: 2},
+    "constant*rsqrt_normalized_decay": {0: 2, 10: 2, 40: 1},
     "linear_warmup": {0: 0, 5: 0.5, 10: 1, 1000: 1},
     "rsqrt_decay": {0: 10**-0.5, 10: 10**-0.5, 40: 40**-0.5},
     "rsqrt_hidden_size": {0: 0.25, 1000: 0.25},  # of 16
+    "exp_decay": {0: 1, 10: 1, 30: _ROOT, 50: 0.5, 90: 0.25},
 }
+# Of a rate of 3.
 _SCHEMES = {
-    "none": {0: 0.01, 5: 0.1, 10: 1, 1000: 1},
-    "exp": {0: 0.01, 5: 0.1, 10: 1, 30: 0.5**0.5, 50: 0.5, 90: 0.25},
-    "sqrt": {0: 0.01, 5: 0.1, 10: 500, 11: 500, 14: 250, 110: 50},
-    "cosine": {0: 0.01, 5: 0.1, 10: 0.5 + _ROOT / 2, 20: 0.5, 40: 0, 60: 0.5, 80: 1},
-    "cyclelinear10x": {0: 0.01, 5: 0.1, 10: 3.3, 15: 1.8, 20: 0.3, 25: 1.8, 30: 3.3},
-    "noam": {0: 1250 * 10**-1.5, 9: 1250 * 10**-0.5, 39: 1250 * 40**-0.5},
+    "none": {0: 0.03, 5: 0.3, 10: 3, 1000: 3},
+    "": {0: 0.03, 5: 0.3, 10: 3, 1000: 3},
+    "exp": {0: 0.03, 5: 0.3, 10: 3, 30: 3 * _ROOT, 50: 1.5, 90: 0.75},
+    "sqrt": {0: 0.03, 5: 0.3, 10: 1500, 11: 1500, 14: 750, 110: 150},
+    "cosine": {0: 0.03, 5: 0.3, 10: 1.5 + 1.5 * _ROOT, 20: 1.5, 40: 0, 60: 1.5, 80: 3},
+    "cyclelinear10x": {0: 0.03, 5: 0.3, 10: 9.9, 15: 5.4, 20: 0.9, 25: 5.4, 30: 9.9},
+    "noam": {0: 3750 * 10**-1.5, 9: 3750 * 10**-0.5, 39: 3750 * 40**-0.5},
 }
+_OTHERS = [
+    ("exp_decay", {"learning_rate_decay_staircase": True}, {10: 1, 30: 1, 50: 0.5, 90: 0.25}),
+    (
+        "constant*single_cycle_cos_decay",
+        {"learning_rate_minimum": 0.3},
+        {10: 2, 30: 1, 50: 0.3, 90: 0.3},
+    ),
+    (
+        "legacy",
+        {"learning_rate_decay_scheme": "none", "learning_rate_warmup_steps": 0},
+        {0: 3, 1: 3},
+    ),
+]
 
 
 def small(**changes):
@@ -97,76 +94,38 @@ def small(**changes):
             "learning_rate_decay_steps": 40,
             "learning_rate_cosine_cycle_steps": 40,
             "learning_rate_decay_rate": 0.5,
+            "learning_rate": 3.0,
+            "optimizer": "sgd",
             **changes,
         }
     )
 
 
-def assert_rates(hparams, table, scale=1.0):
+def assert_rates(hparams, table):
     """Compares the rates at some steps; a cosine of 0 is rounded as one of 1 is."""
-    rates = [Schedule(hparams)(step) for step in table]
-    assert_close(rates, [scale * rate for rate in table.values()], TERMS)
-
-
-@pytest.mark.parametrize("factor", _TABLES)
-def test_factors(factor):
-    assert_rates(small(learning_rate_schedule=factor), _TABLES[factor])
-
-
-@pytest.mark.parametrize("scheme", _SCHEMES)
-def test_legacy_schemes_rise_from_a_hundredth_but_noam(scheme):
-    legacy = {"learning_rate_schedule": "legacy", "learning_rate_decay_scheme": scheme}
-    hparams = small(**legacy, learning_rate=3.0, optimizer="sgd")
-    assert_rates(hparams, _SCHEMES[scheme], scale=3.0)
+    assert_close([Schedule(hparams)(step) for step in table], [*table.values()], TERMS)
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "scale"),
+    ("schedule", "changes", "rates"),
     [
-        ("adam", 0.002),
-        ("true_adam", 0.002),
-        ("multistep_adam", 0.002),
-        ("adam_w", 0.002),
-        ("adafactor", 1.0),
-        ("momentum", 1.0),
-        ("sgd", 1.0),
+        *((factor, {}, rates) for factor, rates in _FACTORS.items()),
+        *(("legacy", {"learning_rate_decay_scheme": x}, rates) for x, rates in _SCHEMES.items()),
+        *_OTHERS,
     ],
 )
-def test_legacy_schemes_are_scaled_for_the_adam_family(optimizer, scale):
+def test_schedules_have_the_rates_of_their_formulas(schedule, changes, rates):
+    assert_rates(small(learning_rate_schedule=schedule, **changes), rates)
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["adam", "true_adam", "multistep_adam", "adam_w", "adafactor", "momentum"]
+)
+def test_legacy_schemes_are_scaled_for_the_adam_family(optimizer):
     hparams = small(
-        learning_rate_schedule="legacy",
-        learning_rate_decay_scheme="none",
-        learning_rate=3.0,
-        optimizer=optimizer,
+        learning_rate_schedule="legacy", learning_rate_decay_scheme="none", optimizer=optimizer
     )
-    assert_close(Schedule(hparams)(10), 3.0 * scale, TERMS)
-
-
-def test_an_empty_legacy_scheme_counts_as_unset():
-    schedules = (
-        Schedule(small(learning_rate_schedule="legacy", learning_rate_decay_scheme=name))
-        for name in ("", "none")
-    )
-    empty, none = ([float(schedule(step)) for step in (0, 5, 40)] for schedule in schedules)
-    assert empty == none
-
-
-def test_legacy_without_a_warm_up_starts_at_one():
-    hparams = small(
-        learning_rate_schedule="legacy",
-        learning_rate_decay_scheme="none",
-        learning_rate_warmup_steps=0,
-        learning_rate=3.0,
-        optimizer="sgd",
-    )
-    assert_rates(hparams, {0: 3.0, 1: 3.0})
-
-
-def test_the_rate_never_falls_below_the_minimum():
-    hparams = small(
-        learning_rate_schedule="constant*single_cycle_cos_decay", learning_rate_minimum=0.3
-    )
-    assert_rates(hparams, {10: 2.0, 30: 1.0, 50: 0.3, 90: 0.3})
+    assert_rates(hparams, {10: 3.0 * (0.002 if "adam" in optimizer else 1.0)})
 
 
 def test_unknown_factor_names_the_nearest():
@@ -179,12 +138,6 @@ def test_unknown_factor_names_the_nearest():
 def test_a_factor_that_depends_on_the_number_of_steps_says_what_replaces_it(formula):
     with pytest.raises(UsageError, match=r"train_steps, .* write single_cycle_cos_decay"):
         Schedule(small(learning_rate_schedule=formula))
-
-
-def test_warmup_rises_in_equal_steps():
-    schedule = Schedule(registry.hparams("transformer_big"))
-    rates = [float(schedule(step)) for step in (10, 20, 30)]
-    assert_close(rates[2] - rates[1], rates[1] - rates[0], TERMS, scale=rates[2])
 
 
 def test_an_unknown_legacy_scheme_shows_at_once():

@@ -58,35 +58,33 @@ def test_no_tokens_give_no_losses():
     assert smoothed_cross_entropy(tf.zeros((0, 5)), tf.zeros(0, tf.int32), 0.1).shape == (0,)
 
 
+def assert_recorded(logits, targets, smoothing, per_token, total) -> None:
+    """Compares the losses of logits [..., V] with T2T's, which are 0 for padding."""
+    logits, ids = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1).astype(np.int32)
+    losses = smoothed_cross_entropy(tf.constant(logits), tf.constant(ids), smoothing).numpy() * (
+        ids != 0
+    )
+    terms, scale = 2 * logits.shape[-1], np.abs(logits).max()  # a softmax, and a sum over the ids
+    assert_close(losses, per_token.reshape(-1), terms, scale=scale)
+    assert_close(losses.sum(), float(total), terms + losses.size)
+
+
 @pytest.mark.parametrize("smoothing", ["0.0", "0.1", "0.2"])
 def test_t2t_unit(golden, smoothing):
     units = np.load(golden / "units.npz")
-    logits = units["label_smoothing/logits"]
-    labels = units["label_smoothing/labels"].reshape(-1).astype(np.int32)
-    flat = tf.constant(logits.reshape(-1, logits.shape[-1]))
-    losses = smoothed_cross_entropy(flat, tf.constant(labels), float(smoothing)).numpy()
-    weighted = losses * (labels != 0)
-    recorded = units[f"label_smoothing/per_token_{smoothing}"].reshape(-1)
-    terms = 2 * logits.shape[-1]  # a softmax, and a sum over the ids
-    scale = np.abs(logits).max()
-    assert_close(weighted, recorded, terms, scale=scale)
-    total = float(units[f"label_smoothing/num_{smoothing}"])
-    assert_close(weighted.sum(), total, terms + weighted.size, scale=scale * weighted.size)
+    names = "logits", "labels", f"per_token_{smoothing}", f"num_{smoothing}"
+    logits, labels, *recorded = (units[f"label_smoothing/{name}"] for name in names)
+    assert_recorded(logits, labels, float(smoothing), *recorded)
 
 
 @pytest.mark.parametrize("config", ["base_v1", "base_v3", "two_vocabs", "channels"])
 @pytest.mark.parametrize("batch", ["a", "b"])
-def test_t2t_losses_of_its_logits(golden, config, batch):
-    recorded = np.load(golden / "transformer" / config / "forward.npz")
-    logits, targets = recorded[f"{batch}/logits"], recorded[f"{batch}/targets"]
-    flat = tf.constant(logits.reshape(-1, logits.shape[-1]))
-    ids = tf.constant(targets.reshape(-1).astype(np.int32))
-    for smoothing, name in ((0.0, "xent"), (0.1, "xent_ls0.1")):
-        losses = smoothed_cross_entropy(flat, ids, smoothing).numpy() * (ids.numpy() != 0)
-        per_token = recorded[f"{batch}/{name}_per_token"].reshape(-1)
-        terms = 2 * flat.shape[1]  # a softmax, and a sum over the ids
-        assert_close(losses, per_token, terms, scale=np.abs(flat).max())
-        assert_close(losses.sum(), float(recorded[f"{batch}/{name}_num"]), terms + losses.size)
+@pytest.mark.parametrize(("smoothing", "name"), [(0.0, "xent"), (0.1, "xent_ls0.1")])
+def test_t2t_losses_of_its_logits(golden, config, batch, smoothing, name):
+    file = np.load(golden / "transformer" / config / "forward.npz")
+    names = "logits", "targets", f"{name}_per_token", f"{name}_num"
+    logits, targets, *recorded = (file[f"{batch}/{name}"] for name in names)
+    assert_recorded(logits, targets, smoothing, *recorded)
 
 
 def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
@@ -101,9 +99,8 @@ def loss_and_gradients(chunk_tokens: int, tokens: int) -> list[np.ndarray]:
     def compiled(ids):
         with tf.GradientTape() as tape:
             hidden = factor * embedding(ids[None])[0]
-            loss = 2.0 * summed_cross_entropy(
-                OutputProjection(embedding), hidden, ids, 0.1, chunk_tokens, scale=3.0
-            )
+            arguments = OutputProjection(embedding), hidden, ids, 0.1, chunk_tokens
+            loss = 2.0 * summed_cross_entropy(*arguments, scale=3.0)
         return [loss, *tape.gradient(loss, [hidden, embedding.matrix.value])]
 
     return [np.asarray(tf.convert_to_tensor(part)) for part in compiled(ids)]

@@ -6,10 +6,21 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.batches import ragged_batch
+from support import training_steps
 from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
+from support.training_steps import (
+    DROPOUT,
+    DRY,
+    EQUAL_PARTS,
+    OPERATIONS,
+    VOCAB,
+    joined,
+    ragged_batch,
+    values_of,
+    weights_of,
+)
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.embedding import Embedding
@@ -17,27 +28,18 @@ from t2t_lite.models.output_projection import OutputProjection
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.transformer_encoder import TransformerClassifier
 from t2t_lite.training.losses import smoothed_cross_entropy
-from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.rdrop import refuse_equal_passes, summed_rdrop_loss
-from t2t_lite.training.train_step import TrainStep
 
-VOCAB, PARTS, ALPHA = 30, 4, 5.0
+PARTS, ALPHA = 4, 5.0
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,label_smoothing=0.1,"
     "learning_rate_schedule=constant,learning_rate_constant=0.1,clip_grad_norm=0,optimizer=sgd"
 )
-DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
-DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
 WET = f"{DROPOUT},rdrop_alpha={ALPHA}"
 EVERYTHING = f"{WET},symbol_dropout=0.2"
-# Beside this epsilon, Adam's step is in proportion to the gradient, and not of the same size for
-# one that is but a rounding.
-EQUAL_PARTS = "optimizer=multistep_adam,optimizer_adam_epsilon=1,learning_rate_constant=2"
 FORWARD = forward_terms(registry.hparams("transformer_base").override(SMALL), 7, VOCAB)
 # Of a step with 4 parts of 3 targets of 7 positions, in two passes.
 TERMS = step_terms(FORWARD, 2 * 4 * 3 * 7)
-# Results that a half precision rounds, one after another (see test_train_step.py).
-OPERATIONS = 28
 
 
 class TwoMinds(Transformer):
@@ -51,30 +53,17 @@ class TwoMinds(Transformer):
         return hidden * ops.cast(factor, hidden.dtype)[:, None, None]
 
 
-def joined(batch):
-    return {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
-
-
 def make_step(strategy, overrides, parts=PARTS, model=Transformer, base="transformer_base"):
     hparams = registry.hparams(base).override(SMALL).override(overrides)
-    keras.utils.set_random_seed(3)
-    with strategy.scope():
-        network = model(hparams, VOCAB, VOCAB)
-        optimizer = make_optimizer(hparams)
-        optimizer.build(network.trainable_variables)
-    return TrainStep(strategy, network, optimizer, parts, seed=11)
+    return training_steps.make_step(strategy, parts, lambda: model(hparams, VOCAB, VOCAB))
 
 
 def train(strategy, batch, overrides, **kwargs):
     """Returns how far one step moved the weights, as one vector, and the step object."""
     step = make_step(strategy, overrides, batch["inputs"].shape[0], **kwargs)
-    before = weights_of(step)
+    before = weights_of(step.model)
     assert step(batch, 1)
-    return weights_of(step) - before, step
-
-
-def weights_of(step) -> np.ndarray:
-    return np.concatenate([v.numpy().ravel() for v in step.variables])
+    return weights_of(step.model) - before, step
 
 
 def assert_moved_alike(found, wanted) -> None:
@@ -143,9 +132,8 @@ def test_equal_passes_have_no_penalty():
     for alpha in (ALPHA, 0.0):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            loss, penalty = summed_rdrop_loss(
-                OutputProjection(embedding), hidden, targets, 0.1, alpha
-            )
+            projection = OutputProjection(embedding)
+            loss, penalty = summed_rdrop_loss(projection, hidden, targets, 0.1, alpha)
         assert_close(penalty, 0.0, 6 + 11 + 5, scale=float(loss))
         gradients.append(tape.gradient(loss, hidden).numpy())
     assert_close(*gradients, 2 * (6 + 11))
@@ -157,9 +145,8 @@ def test_extreme_logits_stay_finite():
     hidden = tf.constant([[[1e4, -1e4, 0.0]], [[-1e4, 1e4, 0.0]]])
     with tf.GradientTape() as tape:
         tape.watch(hidden)
-        loss, penalty = summed_rdrop_loss(
-            OutputProjection(embedding), hidden, tf.constant([1]), 0.1, ALPHA
-        )
+        projection = OutputProjection(embedding)
+        loss, penalty = summed_rdrop_loss(projection, hidden, tf.constant([1]), 0.1, ALPHA)
     assert_close(penalty, ALPHA / 4 * 4e4, 3)
     assert np.isfinite(tape.gradient(loss, hidden)).all()
 
@@ -184,7 +171,7 @@ def test_the_step_has_the_loss_of_its_two_passes(wet_step, eagerly):
     first, second = (half.numpy()[present] for half in tf.split(logits, 2))
     assert np.abs(first - second).max() > 0.1, "the passes have different masks"
     entropy, penalty = by_definition(first, second, part["targets"].numpy()[present])
-    before = [v.numpy() for v in step.variables]
+    before = values_of(step.variables)
     step.window.take(), step.window.take_auxiliary()
     step(batch, 7)
     totals = step.window.take()
@@ -265,10 +252,8 @@ def test_fit_refuses_what_it_would_leave_out():
 @pytest.fixture(scope="module")
 def divided():
     """How far an accumulating step moves the weights of passes that differ without dropout."""
-    settings = f"{DRY},rdrop_alpha={ALPHA}"
-    return train(
-        tf.distribute.MirroredStrategy(["CPU:0"]), ragged_batch(), settings, model=TwoMinds
-    )
+    one = tf.distribute.MirroredStrategy(["CPU:0"])
+    return train(one, ragged_batch(), f"{DRY},rdrop_alpha={ALPHA}", model=TwoMinds)
 
 
 @pytest.mark.integration

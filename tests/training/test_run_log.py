@@ -11,6 +11,11 @@ from t2t_lite.training.run_log import MetricsWriter, ProgressLine, train_values
 from t2t_lite.training.totals import Totals
 
 
+@pytest.fixture(autouse=True)
+def _all_messages(caplog) -> None:
+    caplog.set_level(logging.INFO)
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that only moves when it is set."""
@@ -33,7 +38,6 @@ def totals(**changes: float) -> Totals:
 
 
 def test_a_line_is_per_step_and_device(clock, caplog):
-    caplog.set_level(logging.INFO)
     line = ProgressLine(0, 10, replicas=2)
     clock[0] += 6.0
     window = totals()
@@ -50,7 +54,6 @@ def test_a_line_is_per_step_and_device(clock, caplog):
 
 
 def test_auxiliary_losses_are_means_over_steps(caplog):
-    caplog.set_level(logging.INFO)
     values = train_values(totals(), 0.001, {"importance": 0.03, "load": 0.3})
     found = [values["importance_loss"], values["load_loss"]]
     assert_close(found, [0.01, 0.1], terms=1, dtype="float64")
@@ -60,17 +63,10 @@ def test_auxiliary_losses_are_means_over_steps(caplog):
 
 
 def test_a_line_is_at_most_160_characters(clock, caplog):
-    caplog.set_level(logging.INFO)
     line = ProgressLine(249_900, 999_999, replicas=1)
     clock[0] += 12.25
-    window = totals(
-        loss=4.5e6,
-        tokens=409_600.0,
-        source_tokens=400_100.0,
-        cells=980_000.0,
-        sentences=99_900.0,
-        steps=100.0,
-    )
+    sums = {"loss": 4.5e6, "tokens": 409_600.0, "source_tokens": 400_100.0, "cells": 980_000.0}
+    window = totals(**sums, sentences=99_900.0, steps=100.0)
     line.update(250_000, window, train_values(window, 0.000698771))
     assert len(caplog.messages[0]) <= 160
 
@@ -85,7 +81,6 @@ def test_a_resumed_window_does_not_count_as_speed(clock):
 
 
 def test_steps_that_were_skipped_are_steps(clock, caplog):
-    caplog.set_level(logging.INFO)
     line = ProgressLine(0, 10, replicas=2)
     clock[0] += 6.0
     window = totals(steps=1.0, skipped=2.0)
@@ -121,11 +116,14 @@ def test_values_of_a_diverging_model_are_written_and_read(tmp_path):
     assert [{name: r[name] for name in ("loss", "perplexity")} for r in found] == records
 
 
-def test_a_resumed_run_continues_after_the_records_of_its_step(tmp_path):
-    metrics = MetricsWriter(tmp_path)
-    for step in (5, 10, 15):
-        metrics.write("train", step, {"loss": 1.0})
-        metrics.write("eval", step, {"loss": 2.0})
-    assert MetricsWriter(tmp_path, 10).evaluated == {5, 10}
-    kept = [(record["kind"], record["step"]) for _, record in read_records(tmp_path)]
-    assert kept == [("train", 5), ("eval", 5), ("train", 10), ("eval", 10)]
+def test_metrics_after_the_restored_step_are_removed(tmp_path):
+    metrics = MetricsWriter(tmp_path, 0)
+    for step in (10, 20, 30):
+        metrics.write("train", step, {"loss": 1.0 / step})
+    metrics.write("eval", 20, {"bleu": 1.0})
+    whole = (tmp_path / "metrics.jsonl").read_text().splitlines(keepends=True)
+    with (tmp_path / "metrics.jsonl").open("a") as lines:
+        lines.write('{"kind": "train", "st')  # cut short by a kill
+    again = MetricsWriter(tmp_path, 20)
+    assert (tmp_path / "metrics.jsonl").read_text() == "".join([*whole[:2], whole[3]])
+    assert again.evaluated == {20}

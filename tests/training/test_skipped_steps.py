@@ -1,13 +1,14 @@
+import functools
 import logging
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.training_steps import make_step
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.text.text_encoder import ByteTextEncoder
-from t2t_lite.training.optimizers import make_optimizer
 from t2t_lite.training.skipped_steps import SkippedSteps
 from t2t_lite.training.train_step import TrainStep
 
@@ -25,11 +26,10 @@ def batch_of(encoder: ByteTextEncoder, *lines: str) -> dict[str, tf.Tensor]:
 @pytest.fixture
 def step() -> TrainStep:
     hparams = registry.hparams("transformer_test").copy(shared_embedding_and_softmax_weights=False)
-    encoder = ByteTextEncoder()
-    model = registry.model("transformer")(hparams, encoder.vocab_size, encoder.vocab_size)
-    optimizer = make_optimizer(hparams)
-    optimizer.build(model.trainable_variables)
-    return TrainStep(tf.distribute.get_strategy(), model, optimizer, parts=1, seed=1)
+    make = functools.partial(
+        registry.model("transformer"), hparams, *[ByteTextEncoder().vocab_size] * 2
+    )
+    return make_step(tf.distribute.get_strategy(), 1, make)
 
 
 def poison(step: TrainStep, ids: list[int]) -> None:

@@ -1,32 +1,35 @@
 import logging
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.batches import ragged_batches
+from support import training_steps
 from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, lstm_terms, step_terms
+from support.training_steps import (
+    DROPOUT,
+    DRY,
+    OPERATIONS,
+    VOCAB,
+    joined,
+    ragged_batch,
+    ragged_batches,
+    values_of,
+    weights_of,
+)
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.layers.dropout import Dropout
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.integration
 
-PARTS, VOCAB = 8, 30
+PARTS = 8
 # Not Adam, which makes as large a step of a gradient's rounding as of a gradient.
 # Without clipping, which would hide a wrong size of the gradient, but where that is asked for.
 SGD = "clip_grad_norm=0,optimizer=sgd,learning_rate_schedule=constant,learning_rate_constant=0.1"
 CLIP = "clip_grad_norm=0.5"
-DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
-DROPOUT = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
-# Results of the one layer that a half precision rounds, one after another: of products, norms,
-# sums and dropout, 10 in the encoder and 16 in the decoder, and the embedding and the logits.
-OPERATIONS = 28
 # The gradients of an LSTM are smaller.
 FAST = "learning_rate_constant=1"
 LSTM = {"model": "lstm_seq2seq_attention", "hparams_set": "lstm_attention"}
@@ -37,25 +40,18 @@ def make_step(strategy, parts, overrides, model="transformer", hparams_set="tran
     if model == "transformer":
         small += ",filter_size=32,num_heads=2"
     hparams = registry.hparams(hparams_set).override(f"{small},{SGD}").override(overrides)
-    keras.utils.set_random_seed(3)
-    with strategy.scope():
-        network = registry.model(model)(hparams, VOCAB, VOCAB)
-        optimizer = make_optimizer(hparams)
-        optimizer.build(network.trainable_variables)
-    return TrainStep(strategy, network, optimizer, parts, seed=11)
+    return training_steps.make_step(
+        strategy, parts, lambda: registry.model(model)(hparams, VOCAB, VOCAB)
+    )
 
 
 def train(strategy, batches, overrides, **kwargs):
     """Trains on the batches; returns the step object, and how far it moved the weights."""
     step = make_step(strategy, batches[0]["inputs"].shape[0], overrides, **kwargs)
-    before = weights_of(step)
+    before = weights_of(step.model)
     for number, features in enumerate(batches):
         step(features, number)
-    return step, weights_of(step) - before
-
-
-def weights_of(step) -> np.ndarray:
-    return np.concatenate([np.asarray(v.numpy()).reshape(-1) for v in step.variables])
+    return step, weights_of(step.model) - before
 
 
 def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> None:
@@ -64,7 +60,7 @@ def assert_moved_alike(found, wanted, step, batches, forward=forward_terms) -> N
     tokens = np.count_nonzero(batches[0]["targets"])
     terms = len(batches) * step_terms(forward(step.hparams, length, VOCAB), tokens)
     assert np.abs(wanted).max() > 0.01, "the steps must have moved the weights"
-    assert_close(found, wanted, terms, scale=np.abs(weights_of(step)).max())
+    assert_close(found, wanted, terms, scale=np.abs(weights_of(step.model)).max())
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +92,8 @@ def test_chunks_and_recomputation_change_nothing_but_memory(compiled_step):
 def test_parts_are_the_whole(eagerly):
     """Without dropout, eight parts and the same sentences as one part."""
     batches = ragged_batches(2)
-    joined = [
-        {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
-        for batch in batches
-    ]
     _, moved = train(strategy_over(1), batches, DRY)
-    step, wanted = train(strategy_over(1), joined, DRY)
+    step, wanted = train(strategy_over(1), [joined(batch) for batch in batches], DRY)
     assert_moved_alike(moved, wanted, step, batches)
 
 
@@ -109,7 +101,7 @@ def test_parts_are_the_whole(eagerly):
 def on_two(compiled_step):
     """The same step, with its variables restored after each test."""
     step, variables, _ = compiled_step
-    values = [variable.numpy() for variable in variables]
+    values = values_of(variables)
     step.window.take()
     yield step
     for variable, value in zip(variables, values, strict=True):
@@ -118,9 +110,9 @@ def on_two(compiled_step):
 
 def test_a_token_weighs_the_same_in_every_part(on_two):
     """A mean of the parts' means would differ: the parts' losses are far from equal."""
-    on_two(ragged_batches(1)[0], 0)
+    on_two(ragged_batch(PARTS), 0)
     totals = on_two.window.take()
-    batch = ragged_batches(1)[0]
+    batch = ragged_batch(PARTS)
     assert totals.tokens == np.count_nonzero(batch["targets"])
     assert totals.source_tokens == np.count_nonzero(batch["inputs"])
     assert batch["inputs"].shape[-1] == 6, "padded to 7, the longest length of the bucket"
@@ -131,7 +123,7 @@ def test_a_token_weighs_the_same_in_every_part(on_two):
 
 def test_the_losses_of_sentences_add_up_to_the_loss_of_the_step(on_two):
     """With the same dropout masks; lengths are padded."""
-    features = ragged_batches(1)[0]
+    features = ragged_batch(PARTS)
     on_two(features, 0)
     on_two.window.take()
     losses = on_two.sentence_losses(features, 1)
@@ -170,26 +162,22 @@ def test_masks_differ_between_replicas_and_steps_and_repeat_with_the_seed(on_two
 
 def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(on_two):
     step = on_two
-    before = [v.numpy() for v in step.variables]
-    slots = [v.numpy() for v in step.optimizer.variables]
+    before = values_of(variables := [*step.variables, *step.optimizer.variables])
     kernel = step.variables[-1]
     good = kernel.numpy()
     kernel.assign(np.full_like(good, np.nan))
-    step(ragged_batches(1)[0], 1)
+    step(ragged_batch(PARTS), 1)
     kernel.assign(good)
     totals = step.window.take()
     assert (totals.skipped, totals.steps, totals.loss) == (1, 0, 0)
-    assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
-    after = [v.numpy() for v in step.optimizer.variables]
-    assert all(np.array_equal(a, b) for a, b in zip(slots, after, strict=True))
+    assert all(map(np.array_equal, before, values_of(variables)))
 
 
 def test_a_trial_step_changes_nothing(on_two):
     step = on_two
-    before = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
-    step(ragged_batches(1)[0], 2, learn=False)
-    after = [v.numpy() for v in (*step.variables, *step.optimizer.variables)]
-    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    before = values_of(variables := [*step.variables, *step.optimizer.variables])
+    step(ragged_batch(PARTS), 2, learn=False)
+    assert all(map(np.array_equal, before, values_of(variables)))
     assert step.window.take().tokens == 0
 
 
@@ -225,32 +213,29 @@ def test_float16_overflow_skips_the_step_and_halves_the_scale(eagerly):
     assert step.loss_scale.value.numpy() == 2.0**15 / 4096
     step.loss_scale.value.assign(1e30)
     step.window.take()
-    before = [v.numpy() for v in step.variables]
-    assert not step(ragged_batches(1, parts=2)[0], 1)
+    before = values_of(step.variables)
+    assert not step(ragged_batch(2), 1)
     assert step.loss_scale.value.numpy() == np.float32(1e30) / 2
     assert step.window.take().skipped == 1
-    assert all((a == v.numpy()).all() for a, v in zip(before, step.variables, strict=True))
+    assert all(map(np.array_equal, before, values_of(step.variables)))
     assert step.state["loss_scale"] is step.loss_scale, "or a resumed run would reset it"
 
 
-def test_xla_computes_the_same(caplog, request):
+@pytest.mark.parametrize(
+    ("settings", "terms", "kind"),
+    [
+        (f"{DRY},loss_chunk_tokens=8", forward_terms, {}),
+        (f"{FAST},dropout=0", lstm_terms, {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}),
+    ],
+)
+def test_xla_computes_the_same(settings, terms, kind, caplog, request):
     batches = ragged_batches(2, parts=2)
-    settings = f"{DRY},loss_chunk_tokens=8"
     with caplog.at_level(logging.INFO, logger="t2t_lite"):
-        _, compiled = train(strategy_over(1), batches, f"{settings},xla_compile=true")
+        _, compiled = train(strategy_over(1), batches, f"{settings},xla_compile=true", **kind)
     assert caplog.text.count("XLA compiles the step for batches of 2 × 3 × 7 subwords (1 of") == 1
     request.getfixturevalue("eagerly")
-    step, plain = train(strategy_over(1), batches, settings)
-    assert_moved_alike(compiled, plain, step, batches)
-
-
-def test_xla_compiles_an_lstm(request):
-    lstm = {"model": "lstm_seq2seq", "hparams_set": "lstm_seq2seq"}
-    batches = ragged_batches(2, parts=2)
-    _, compiled = train(strategy_over(1), batches, f"{FAST},dropout=0,xla_compile=true", **lstm)
-    request.getfixturevalue("eagerly")
-    step, plain = train(strategy_over(1), batches, f"{FAST},dropout=0", **lstm)
-    assert_moved_alike(compiled, plain, step, batches, lstm_terms)
+    step, plain = train(strategy_over(1), batches, settings, **kind)
+    assert_moved_alike(compiled, plain, step, batches, terms)
 
 
 def test_what_xla_cannot_do_is_refused():

@@ -1,41 +1,38 @@
 """Losses beside that of the tokens: the same for any division of a batch."""
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.batches import ragged_batch
 from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
+from support.training_steps import (
+    DROPOUT,
+    DRY,
+    EQUAL_PARTS,
+    OPERATIONS,
+    VOCAB,
+    joined,
+    make_step,
+    ragged_batch,
+    weights_of,
+)
 from t2t_lite import registry
 from t2t_lite.layers.auxiliary_losses import AuxiliaryLayer
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.models.universal_transformer import UniversalTransformer
 from t2t_lite.training.losses import summed_loss
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
-VOCAB, PARTS = 30, 4
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,optimizer=sgd,clip_grad_norm=0,"
     "learning_rate_schedule=constant,learning_rate_constant=0.3,label_smoothing=0"
 )
-DRY = "layer_prepostprocess_dropout=0,attention_dropout=0,relu_dropout=0"
-# Beside this epsilon, Adam's step is in proportion to the gradient, and not of the same size for
-# one that is but a rounding.
-EQUAL_PARTS = "optimizer=multistep_adam,optimizer_adam_epsilon=1,learning_rate_constant=2"
-WET = "layer_prepostprocess_dropout=0.3,attention_dropout=0.2,relu_dropout=0.1"
-
-
 # Of two steps with 4 parts of 3 targets of 7 positions. The experts add their own sums.
 TERMS = 2 * step_terms(
     forward_terms(registry.hparams("transformer_base").override(SMALL), 7, VOCAB), 4 * 3 * 7
 )
-# Results that a half precision rounds in one layer, in both passes (see test_train_step.py).
-OPERATIONS = 2 * 28
 
 
 class Balance(AuxiliaryLayer):
@@ -82,50 +79,35 @@ class Balanced(Transformer):
         return hidden
 
 
-def joined(batch):
-    return {name: tf.reshape(ids, [1, -1, ids.shape[-1]]) for name, ids in batch.items()}
-
-
 def balanced(overrides=DRY):
-    keras.utils.set_random_seed(3)
     hparams = registry.hparams("transformer_base").override(SMALL).override(overrides)
     return Balanced(hparams, VOCAB, VOCAB)
 
 
-def weights_of(model):
-    return np.concatenate([np.asarray(v.numpy()).reshape(-1) for v in model.trainable_variables])
-
-
 def with_experts(overrides=DRY):
-    keras.utils.set_random_seed(3)
     experts = "moe_num_experts=4,moe_hidden_sizes=12,moe_loss_coef=0.5"
     hparams = registry.hparams("transformer_moe_base").override(SMALL).override(experts)
     return Transformer(hparams.override(overrides), VOCAB, VOCAB)
 
 
 def adaptive(overrides=DRY):
-    keras.utils.set_random_seed(3)
     hparams = registry.hparams("adaptive_universal_transformer_tiny").override(SMALL)
     return UniversalTransformer(hparams.override(f"act_max_steps=2,{overrides}"), VOCAB, VOCAB)
 
 
 def train(strategy, batch, overrides=DRY, steps=2, make=balanced):
     """Returns how far some steps moved the weights, and the auxiliary losses of each step."""
-    with strategy.scope():
-        model = make(overrides)
-        before = weights_of(model)
-        optimizer = make_optimizer(model.hparams)
-        optimizer.build(model.trainable_variables)
-    step = TrainStep(strategy, model, optimizer, batch["inputs"].shape[0], seed=11)
-    losses = []
+    step = make_step(strategy, batch["inputs"].shape[0], lambda: make(overrides))
+    before, losses = weights_of(step.model), []
     for number in range(steps):
         assert step(batch, number)
         losses.append(step.window.take_auxiliary())
-    return weights_of(model) - before, losses
+    return weights_of(step.model) - before, losses
 
 
 def by_definition(batch, steps=2):
     """As `train`, without a step: the loss of the whole batch as one."""
+    keras.utils.set_random_seed(3)
     model, losses = balanced(), []
     before = weights_of(model)
     whole = {name: ids[0] for name, ids in joined(batch).items()}
@@ -175,7 +157,7 @@ def test_four_devices_have_the_loss_of_the_whole_batch(defined, eagerly):
 @pytest.mark.parametrize("overrides", ["", f"{EQUAL_PARTS},recompute_activations=1"])
 def test_masks_are_the_same_in_both_passes(overrides, eagerly):
     """One device takes a first pass for the sums, four do not."""
-    settings = ",".join(filter(None, (WET, overrides)))
+    settings = ",".join(filter(None, (DROPOUT, overrides)))
     one, four = (train(strategy_over(n), ragged_batch(), settings) for n in (1, 4))
     assert_same(one, four)
 
@@ -184,7 +166,9 @@ def test_masks_are_the_same_in_both_passes(overrides, eagerly):
 @pytest.mark.usefixtures("eagerly")
 def test_experts_are_the_same_on_one_and_four_devices():
     """With noise and dropout, which follow the part; one device accumulates."""
-    one, four = (train(strategy_over(n), ragged_batch(), WET, make=with_experts) for n in (1, 4))
+    one, four = (
+        train(strategy_over(n), ragged_batch(), DROPOUT, make=with_experts) for n in (1, 4)
+    )
     assert_same(four, one)
     assert one[1][0]["expert_importance"] > 1e-4 < one[1][0]["expert_load"]
 
@@ -220,7 +204,7 @@ def test_equal_parts_leave_the_auxiliary_loss_alone(eagerly):
     [("xla_compile=1,loss_chunk_tokens=4", "float32"), ("dtype=float16,batch_size=32", "float16")],
 )
 def test_it_works_with(overrides, dtype, defined):
-    terms = TERMS if dtype == "float32" else 2 * OPERATIONS
+    terms = TERMS if dtype == "float32" else 2 * 2 * OPERATIONS  # of two steps, there and back
     found = train(strategy_over(1), ragged_batch(), f"{DRY},{overrides}")
     assert_same(found, defined, terms, dtype)
 
@@ -229,7 +213,7 @@ def test_models_without_auxiliary_losses_have_no_window():
     hparams = registry.hparams("transformer_base").override(f"{SMALL},{DRY}")
     model = Transformer(hparams, VOCAB, VOCAB)
     assert model.auxiliary_layers == []
-    step = TrainStep(strategy_over(1), model, make_optimizer(hparams), 4, seed=1)
+    step = make_step(strategy_over(1), 4, lambda: model)
     assert step.state.keys() == {"window"}
     assert step.window.take_auxiliary() == {}
 

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from support import t2t_weights
+from support.model_kinds import with_noise
 from support.rounding import assert_close, relative_bound
 from support.terms import forward_terms, step_terms
+from support.training_steps import make_step
 from t2t_lite import registry
 from t2t_lite.imports import variables as t2t_variables
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.training.losses import summed_loss
-from t2t_lite.training.optimizers import make_optimizer
-from t2t_lite.training.train_step import TrainStep
 
 pytestmark = pytest.mark.integration
 
@@ -92,8 +92,7 @@ def test_trainings(golden, config, run):
     initial = dict(np.load(folder / "weights.npz"))
     recorded = np.load(folder / "training.npz")
     parts = model.hparams.accumulate_steps
-    optimizer = make_built(model)
-    step = TrainStep(tf.distribute.get_strategy(), model, optimizer, parts, seed=0)
+    step = make_step(tf.distribute.get_strategy(), parts, lambda: model)
 
     # T2T's loss changed by this much when the weights changed by 1e-6; ours differ by rounding.
     sensitivity = recorded[f"{run}/loss_sensitivity"].astype(float)
@@ -103,7 +102,7 @@ def test_trainings(golden, config, run):
         first = update * parts
         batches = [batch_of(recorded, n % 4) for n in range(first, first + parts)]
         rate = recorded[f"{run}/learning_rate"][first + parts - 1]
-        assert_close(optimizer.learning_rate, rate, 30)  # factors of few operations each
+        assert_close(step.optimizer.learning_rate, rate, 30)  # factors of few operations each
         step(joined(batches), update)
         totals = step.window.take()
         tokens = [np.count_nonzero(batch["targets"]) for batch in batches]
@@ -167,12 +166,9 @@ def recorded_here(overrides):
     hparams = hparams.override("optimizer_adam_epsilon=1,learning_rate_warmup_steps=2")
     hparams = hparams.override("learning_rate_constant=20")
     hparams = hparams.override(overrides)
-    model = Transformer(hparams, 20, 20)
-    for i, variable in enumerate(model.trainable_variables):
-        noise = np.random.RandomState(i).normal(size=variable.shape)
-        variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
+    model = with_noise(Transformer(hparams, 20, 20), 1.0)
     parts = hparams.accumulate_steps
-    step = TrainStep(tf.distribute.get_strategy(), model, make_built(model), parts, seed=0)
+    step = make_step(tf.distribute.get_strategy(), parts, lambda: model)
     draw = np.random.RandomState(0)
     losses, norms = [], []
     for update in range(3):
@@ -224,14 +220,8 @@ def test_accumulation_weighs_tokens_and_multistep_adam_weighs_parts(optimizer):
     weights = {"adam": (1 / 19, 1 / 19), "multistep_adam": (1 / 36, 1 / 2)}[optimizer]
     expected = [weights[0] * a + weights[1] * b for a, b in zip(*sums, strict=True)]
 
-    step = TrainStep(tf.distribute.get_strategy(), model, make_built(model), parts=3, seed=0)
+    step = make_step(tf.distribute.get_strategy(), 3, lambda: model)
     step({"inputs": tf.constant(inputs), "targets": tf.constant(targets)}, 0)
     wanted = float(tf.linalg.global_norm(expected))
     terms = step_terms(forward_terms(hparams, 9, 20), 3 * 2 * 9)
     assert_close(step.window.take().gradient_norm, wanted, terms)
-
-
-def make_built(model):
-    optimizer = make_optimizer(model.hparams)
-    optimizer.build(model.trainable_variables)
-    return optimizer

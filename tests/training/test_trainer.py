@@ -7,12 +7,14 @@ import os
 import pathlib
 import shutil
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from support import small_runs
+from support.small_runs import kinds_and_steps, records_of
 from t2t_lite import registry
 from t2t_lite.data.records import read_examples
 from t2t_lite.decoding.decoder import Decoder
@@ -25,7 +27,6 @@ from t2t_lite.runs import checkpoints, opening, run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import evaluation, resolved_settings, trainer
 from t2t_lite.training.preemption import PreemptionError
-from t2t_lite.training.run_log import MetricsWriter
 
 pytestmark = pytest.mark.integration
 
@@ -52,13 +53,8 @@ def trained(data_dir, tmp_path_factory, config) -> pathlib.Path:
 
 
 def test_a_run_folder_is_whole(trained, data_dir):
-    records = [json.loads(line) for line in (trained / "metrics.jsonl").open(encoding="utf-8")]
-    assert [(r["kind"], r["step"]) for r in records] == [
-        ("train", 2),
-        ("eval", 2),
-        ("train", 4),
-        ("eval", 4),
-    ]
+    assert kinds_and_steps(trained) == [("train", 2), ("eval", 2), ("train", 4), ("eval", 4)]
+    records = records_of(trained)
     assert records[0].keys() >= {"loss", "learning_rate", "gradient_norm", "padding_share"}
     assert records[1].keys() >= {"loss", "accuracy", "neg_log_perplexity", "bleu_signature"}
     assert 0 <= records[1]["bleu"] <= 100
@@ -86,16 +82,11 @@ def test_tensorboard_has_curves_samples_and_attention(trained):
 
 
 def test_the_summary_adds_up_the_records(trained):
-    records = [json.loads(line) for line in (trained / "metrics.jsonl").open(encoding="utf-8")]
     summary = json.loads((trained / "summary.json").read_text(encoding="utf-8"))
     assert summary["steps"] == 4
-    for total, name in (
-        ("target_tokens", "target_tokens"),
-        ("source_tokens", "source_tokens"),
-        ("sentences", "sentences"),
-        ("flops_by_count", "flops"),
-    ):
-        assert summary[total] == sum(r[name] for r in records if r["kind"] == "train") > 0
+    for name in ("target_tokens", "source_tokens", "sentences", "flops"):
+        total = summary["flops_by_count" if name == "flops" else name]
+        assert total == sum(record[name] for record in records_of(trained, "train")) > 0
     assert 0 < summary["utilisation"] < 1
 
 
@@ -152,8 +143,7 @@ def test_a_run_ends_when_its_minutes_are_over(data_dir, tmp_path, config, monkey
     monkeypatch.setattr(trainer, "time", clock)
     settings = config(data_dir, tmp_path, train_minutes=1, local_eval_frequency=100)
     trainer.run(dataclasses.replace(settings, schedule="continuous_train_and_eval"))
-    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open(encoding="utf-8")]
-    assert [(r["kind"], r["step"]) for r in records] == [("train", 2), ("eval", 2)]
+    assert kinds_and_steps(tmp_path) == [("train", 2), ("eval", 2)]
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-2")
 
 
@@ -167,10 +157,9 @@ def test_a_second_trainer_is_refused_and_changes_nothing(trained, data_dir, conf
 
 def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
     trainer.run(config(data_dir, trained, schedule="evaluate"))
-    lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    last = json.loads(lines[-1])
+    records = records_of(trained)
     # The fused loss of one batch shape is reproducible exactly.
-    assert last == {**json.loads(lines[3]), "kind": "evaluate"}
+    assert records[-1] == {**records[3], "kind": "evaluate"}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +175,7 @@ def test_evaluate_repeats_the_evaluation_of_training(trained, data_dir, config):
         (
             {"hparams": "label_smoothing=1"},
             UsageError,
-            "label_smoothing=1.0: expected a number, at least 0 and below 1 ",
+            "expected a number, at least 0 and below 1 ",
         ),
         ({"schedule": "train", "eval_early_stopping_steps": 1}, UsageError, "=train has none"),
         ({"hparams_set": "transformer_bas"}, UsageError, "did you mean 'transformer_base'"),
@@ -228,15 +217,11 @@ def test_a_run_without_a_checkpoint_is_not_resumed(data_dir, tmp_path, config, m
     hparams = resolved_settings.resolve_hparams(killed)
     opening.forget_unstarted(flags, hparams)
     assert run_folder.read_flags(str(folder)) == flags
-    monkeypatch.setattr(batch_size, "measure", out_of_memory)
+    monkeypatch.setattr(batch_size, "measure", Mock(side_effect=DoesNotFitError("too large")))
     with pytest.raises(UserError, match="the model alone does not fit"):  # it was tried
         with_found_batch_size(killed)
     opening.forget_unstarted(flags | {"parts": 2}, hparams)
     assert run_folder.read_flags(str(folder)) is None
-
-
-def out_of_memory(*_):
-    raise DoesNotFitError("too large")
 
 
 def test_evaluating_another_folder_leaves_it_alone(data_dir, tmp_path, config):
@@ -249,9 +234,7 @@ def test_evaluating_another_folder_leaves_it_alone(data_dir, tmp_path, config):
 def test_what_was_spent_is_counted_although_a_signal_ends_the_evaluation(
     data_dir, tmp_path, config, monkeypatch
 ):
-    def stopped(self, *_):
-        raise PreemptionError("stopped by SIGTERM")
-
+    stopped = Mock(side_effect=PreemptionError("stopped by SIGTERM"))
     monkeypatch.setattr(evaluation.Evaluator, "__call__", stopped)
     with pytest.raises(PreemptionError):
         trainer.run(config(data_dir, tmp_path, local_eval_frequency=100))
@@ -285,10 +268,7 @@ def test_missing_data_names_the_command(tmp_path, config):
 
 
 def test_a_corrupt_shard_is_named(data_dir, tmp_path, config):
-    copy = tmp_path / "data"
-    copy.mkdir()
-    for path in data_dir.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(data_dir, tmp_path / "data")
     shard = sorted(copy.glob("*-train-*"))[3]
     content = bytearray(shard.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -306,9 +286,7 @@ def test_findings_of_data_generation_come_before_the_first_step(
     found = {"dev": ["dev: 9 of 9 pairs are in the training data"], "all": ["all is copied"]}
     (folder / f"{name}.findings.json").write_text(json.dumps(found))
 
-    def stop(*_) -> None:
-        raise UserError("no step")
-
+    stop = Mock(side_effect=UserError("no step"))
     monkeypatch.setattr(trainer.Trainer, "_try_largest_batch", stop)
     with caplog.at_level("WARNING", "t2t_lite"), pytest.raises(UserError, match="no step"):
         trainer.run(config(folder, tmp_path / "run"))
@@ -317,24 +295,9 @@ def test_findings_of_data_generation_come_before_the_first_step(
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, data_dir, monkeypatch, config):
-    def no_space(*args, **kwargs):
-        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
-
+    no_space = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
     newest = tf.train.latest_checkpoint(str(trained))
-    monkeypatch.setattr(checkpoints.Snapshot, "write", no_space)
+    monkeypatch.setattr(checkpoints.Snapshot, "write", Mock(side_effect=no_space))
     with pytest.raises(UserError, match=r"step 6 not saved .*model\.ckpt-4.*No space left"):
         trainer.run(config(data_dir, trained, train_steps=6))
     assert tf.train.latest_checkpoint(str(trained)) == newest
-
-
-def test_metrics_after_the_restored_step_are_removed(tmp_path):
-    metrics = MetricsWriter(tmp_path, 0)
-    for step in (10, 20, 30):
-        metrics.write("train", step, {"loss": 1.0 / step})
-    metrics.write("eval", 20, {"bleu": 1.0})
-    whole = (tmp_path / "metrics.jsonl").read_text().splitlines(keepends=True)
-    with (tmp_path / "metrics.jsonl").open("a") as lines:
-        lines.write('{"kind": "train", "st')  # cut short by a kill
-    again = MetricsWriter(tmp_path, 20)
-    assert (tmp_path / "metrics.jsonl").read_text() == "".join([*whole[:2], whole[3]])
-    assert again.evaluated == {20}

@@ -15,7 +15,7 @@ from support import small_runs
 from support.small_runs import generate_pairs
 from t2t_lite import registry
 from t2t_lite.errors import UserError
-from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.runs.averaging import average
 from t2t_lite.runs.warm_start import warm_start
 from t2t_lite.training import resolved_settings, trainer
@@ -55,9 +55,8 @@ def test_a_run_whose_data_was_moved_ends_where_an_undisturbed_one_does(
     monkeypatch.chdir("/")
     trainer.run(config(tmp_path / "renamed", moved, **settings))
     small_runs.assert_equal_runs(calm, moved)
-    records = [record for _, record in metrics_jsonl.read_records(calm)]
-    assert len(records) == 3
-    for record in records:
+    assert len(small_runs.records_of(calm)) == 3
+    for record in small_runs.records_of(calm):
         assert record["expert_importance_loss"] > 0 < record["expert_load_loss"]
 
 

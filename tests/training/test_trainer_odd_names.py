@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from support.commands import exit_code
 from support.small_runs import fill, make_run, save_weights
+from support.t2t_files import write_values
 from t2t_lite.bin import t2t_avg_all, t2t_avg_checkpoints, t2t_eval, t2t_trainer
 from t2t_lite.bin.command import checkpoint_name, checkpoint_names
 from t2t_lite.decoding.config import DecoderConfig
@@ -121,10 +122,9 @@ def test_commas_in_names_do_not_split_a_list(folder):
     assert names(f"--checkpoint_path={','.join(paths)}") == paths
     listed = f"--checkpoint_path=newest, {paths[0]},averaged,2"
     assert names(f"--output_dir={folder}", listed) == ["newest", paths[0], "averaged", "2"]
-    config = DecoderConfig(checkpoint_path=",".join(paths))
-    assert [one.checkpoint for one in find_models(config)] == paths
-    config = DecoderConfig(checkpoint_path=tuple(paths))
-    assert [one.checkpoint for one in find_models(config)] == paths
+    for given in (",".join(paths), tuple(paths)):
+        found = find_models(DecoderConfig(checkpoint_path=given))
+        assert [one.checkpoint for one in found] == paths
 
 
 def test_exports_are_read_again_or_refused(folder):
@@ -168,15 +168,8 @@ def test_training_resumes(folder):
 
 
 def test_what_t2t_trained_is_read(folder):
-    path = f"{folder}/model.ckpt-9"
     checkpoint = {"transformer/symbol_modality_1": tf.ones([2, 2]), "global_step": tf.constant(9)}
-    tf.raw_ops.SaveV2(
-        prefix=path,
-        tensor_names=list(checkpoint),
-        shape_and_slices=[""] * len(checkpoint),
-        tensors=list(checkpoint.values()),
-    )
-    step, arrays = t2t_checkpoint._read(path)
+    step, arrays = t2t_checkpoint._read(write_values(pathlib.Path(folder), checkpoint, step=9))
     assert step == 9
     assert list(arrays) == ["transformer/symbol_modality_1"]
 

@@ -50,10 +50,11 @@ def save_as_the_first_release(folder, step=3) -> None:
     (folder / run_folder.VERSIONS).write_text(json.dumps({"t2t_lite": "0.0.9"}))
 
 
-def test_training_resumes_on_the_same_files(tmp_path):
+@pytest.mark.parametrize("accept", [False, True])
+def test_training_resumes_on_the_same_files(tmp_path, accept):
     Training(tmp_path).train_to(3)
     resumed = Training(tmp_path)
-    assert resumed.checkpoints.restore() == 3
+    assert resumed.checkpoints.restore(accept_changed_data=accept) == 3
     assert resumed.where() == (3.0, 3)
 
 
@@ -120,13 +121,6 @@ def test_accepted_changes_start_the_data_from_the_beginning(tmp_path, caplog):
         Training(tmp_path, OTHERS).checkpoints.restore()
     accepting.train_to(4)
     assert Training(tmp_path, OTHERS).checkpoints.restore() == 4
-
-
-def test_accepting_changes_has_no_effect_without_changes(tmp_path):
-    Training(tmp_path).train_to(3)
-    resumed = Training(tmp_path)
-    resumed.checkpoints.restore(accept_changed_data=True)
-    assert resumed.where() == (3.0, 3)
 
 
 def test_the_part_that_does_not_fit_is_named(tmp_path):
