@@ -30,8 +30,8 @@ from t2t_lite.decoding.long_lines import PieceJoiner
 from t2t_lite.errors import UserError
 from t2t_lite.export.query_client import Client
 from t2t_lite.generation import fingerprint, inspection
-from t2t_lite.imports import settings as t2t_settings
-from t2t_lite.imports.checkpoint import import_run
+from t2t_lite.imports import t2t_settings
+from t2t_lite.imports.t2t_checkpoint import import_run
 from t2t_lite.metrics import parseval
 from t2t_lite.metrics.evalb_parameters import EvalbParameters
 from t2t_lite.reporting import report

@@ -67,7 +67,7 @@ def main(args: types.SimpleNamespace) -> None:
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
     if args.format == _SAVED_MODEL:
-        hparams = DecodeHParams.of(run.problem, args.decode_hparams)
+        hparams = DecodeHParams.of(run, args.decode_hparams)
         saved_model.export(run, checkpoint, export_dir, hparams)
     elif args.format == _KERAS:
         keras_archive.export(run, checkpoint, export_dir)

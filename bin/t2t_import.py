@@ -1,45 +1,66 @@
-"""t2t-import: converts a model trained by tensor2tensor to a run folder."""
+"""t2t-import: converts a model of Marian or tensor2tensor to a run folder."""
 
 import pathlib
 import types
 
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
+from t2t_lite.errors import UsageError
+
+# The flags that only such models need.
+_OF_T2T = ("data_dir", "problem", "hparams_set", "hparams", "target_space_id")
 
 COMMAND = Command(
     "t2t-import",
-    "converts a Transformer, language model or classifier of tensor2tensor 1.x\n"
-    "to a run folder for t2t-decoder, t2t-eval, averaging and --warm_start_from. Training cannot\n"
-    "resume from it.",
+    "converts a model of Marian (OPUS-MT) or tensor2tensor 1.x to a run folder for t2t-decoder,\n"
+    "t2t-serve, t2t-eval, t2t-exporter and --warm_start_from. Training cannot resume from it.",
     [
+        "t2t-import --model_dir=opus-mt-en-de --output_dir=runs/opus --verify=opus.test.txt",
         "t2t-import --model_dir=t2t_train/base --data_dir=t2t_data --output_dir=runs/base",
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
     ],
     {
-        "tensor2tensor's files": (
+        "The model": (
             Flag(
                 "model_dir",
                 pathlib.Path,
                 "",
-                "The --output_dir of tensor2tensor: checkpoints, and hparams.json or flags.txt.",
+                "Folder of the model, as downloaded or trained; or Marian's .npz.",
             ),
+            Flag(
+                "from",
+                str,
+                "",
+                "Whose model it is (default: as its files tell).",
+                choices=("marian", "t2t"),
+            ),
+            Flag(
+                "checkpoint_path",
+                pathlib.Path,
+                "",
+                "The model, if --model_dir has several: Marian's .npz, or tensor2tensor's "
+                "checkpoint without .index (default: its newest).",
+            ),
+        ),
+        "Output": (
+            Flag("output_dir", pathlib.Path, "", "Run folder to create. Must be new or empty."),
+            Flag(
+                "verify",
+                pathlib.Path,
+                "",
+                "Lines of source, tab and expected output, or a test set as OPUS-MT publishes it "
+                "with a model (.test.txt): decodes the sources, and prints how many outputs are as "
+                "expected, and BLEU against the expected ones. Without --model_dir, for an "
+                "existing --output_dir.",
+            ),
+        ),
+        "tensor2tensor's models only": (
             Flag(
                 "data_dir",
                 pathlib.Path,
                 "",
                 "The --data_dir of tensor2tensor, with the vocabulary.",
             ),
-            Flag(
-                "checkpoint_path",
-                pathlib.Path,
-                "",
-                "Checkpoint to convert, without .index (default: the newest in --model_dir).",
-            ),
-        ),
-        "Output": (
-            Flag("output_dir", pathlib.Path, "", "Run folder to create. Must be new or empty."),
-        ),
-        "Settings missing from --model_dir": (
             Flag("problem", str, "", "Name of the problem; overrides flags.txt."),
             Flag(
                 "hparams_set",
@@ -64,9 +85,33 @@ COMMAND = Command(
 @COMMAND.main
 def main(args: types.SimpleNamespace) -> None:
     """Runs the command."""
-    COMMAND.require(args, "model_dir", "data_dir", "output_dir")
+    if not args.verify:
+        COMMAND.require(args, "model_dir")
+    COMMAND.require(args, "output_dir")
+    if args.model_dir:
+        _import(args)
+    if args.verify:
+        with quiet_import():
+            from t2t_lite.imports import verification
+        print(verification.verify(args.output_dir, args.verify))
+
+
+def _import(args: types.SimpleNamespace) -> None:
     with quiet_import():
-        from t2t_lite.imports import checkpoint as t2t_checkpoint
+        from t2t_lite.imports import open_models, t2t_checkpoint
+    kind = getattr(args, "from") or open_models.kind_of(args.model_dir)
+    if kind != open_models.T2T:
+        for name in _OF_T2T:
+            if getattr(args, name) not in ("", None):
+                raise UsageError(
+                    f"--{name} is for models of tensor2tensor, and {args.model_dir} is one of "
+                    f"{kind}: leave it out"
+                )
+        open_models.import_run(
+            args.model_dir, args.output_dir, kind=kind, checkpoint_path=args.checkpoint_path
+        )
+        return
+    COMMAND.require(args, "data_dir")
     t2t_checkpoint.import_run(
         args.model_dir,
         args.data_dir,

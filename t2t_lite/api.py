@@ -91,7 +91,7 @@ class Run(run_folder.RunFolder):
             decode_hparams |= {"search": search} if search else {}
         else:
             parts = search
-        hparams = DecodeHParams.of(self.problem).copy(**decode_hparams)
+        hparams = DecodeHParams.of(self).copy(**decode_hparams)
         decoder = Decoder.from_run(self, self.checkpoint(checkpoint), hparams, parts=parts)
         return Translator(decoder)
 
@@ -237,7 +237,7 @@ def evaluate(
 
     dataset_split = _split(split)
     run = run if isinstance(run, Run) else open_run(run)
-    hparams = DecodeHParams.of(run.problem).copy(**decode_hparams)
+    hparams = DecodeHParams.of(run).copy(**decode_hparams)
     (scores,) = checkpoint_evaluation.score_checkpoints(
         [run.checkpoint(checkpoint)],
         devices.make_strategy(None),

@@ -4,26 +4,30 @@ import importlib.util
 
 from t2t_lite.errors import UserError
 
+IMPORT = "import"  # models of Marian and Hugging Face
 PLOTS = "plots"  # matplotlib
 ROUGE = "rouge"  # ROUGE, for summaries
 SERVE = "serve"  # the HTTP server
 
+# The modules of each extra.
 _PACKAGES = {
+    IMPORT: ("safetensors", "torch", "yaml"),
     PLOTS: ("matplotlib",),
     ROUGE: ("rouge_score",),
     SERVE: ("prometheus_client", "starlette", "uvicorn"),
 }
 
 
-def require(extra: str, feature: str) -> None:
+def require(extra: str, feature: str, *modules: str) -> None:
     """Checks that the packages of an extra are installed, without importing them.
 
     Args:
         extra: one of the above.
         feature: the feature that needs them, for the message.
+        *modules: those of the extra that are needed (default: all).
 
     Raises:
         UserError: a package is missing; the message gives the command that installs it.
     """
-    if not all(map(importlib.util.find_spec, _PACKAGES[extra])):
+    if not all(map(importlib.util.find_spec, modules or _PACKAGES[extra])):
         raise UserError(f"{feature} needs more packages: pip install 't2t_lite[{extra}]'")

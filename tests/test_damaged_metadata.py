@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.generation import fingerprint
-from t2t_lite.imports import settings as t2t_settings
+from t2t_lite.imports import t2t_settings
 from t2t_lite.reporting import report
 from t2t_lite.runs import metrics_jsonl, run_folder
 from t2t_lite.runs.opening import seed_and_parts

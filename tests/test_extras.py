@@ -29,10 +29,11 @@ def parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-@pytest.mark.parametrize("extra", [extras.PLOTS, extras.ROUGE, extras.SERVE])
+@pytest.mark.parametrize("extra", [extras.IMPORT, extras.PLOTS, extras.ROUGE, extras.SERVE])
 def test_what_is_checked_is_what_is_installed(setup_cfg, extra):
     declared = packages(setup_cfg["options.extras_require"][extra])
-    assert {name.replace("-", "_") for name in declared} == set(extras._PACKAGES[extra])
+    modules = {{"pyyaml": "yaml"}.get(name, name.replace("-", "_")) for name in declared}
+    assert modules == set(extras._PACKAGES[extra])
 
 
 def test_one_missing_package_is_enough(monkeypatch):
@@ -70,3 +71,13 @@ def test_every_dependency_has_its_reason(setup_cfg):
     named = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     for name in set().union(*map(packages, listed)):
         assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", named), name
+
+
+def test_some_modules_of_an_extra_may_be_enough(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "torch" else find(name)
+    )
+    extras.require(extras.IMPORT, "t2t-import", "yaml")
+    with pytest.raises(UserError, match=r"^t2t-import needs more .*'t2t_lite\[import\]'"):
+        extras.require(extras.IMPORT, "t2t-import", "torch")

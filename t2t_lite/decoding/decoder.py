@@ -91,14 +91,14 @@ class Decoder:
         Args:
             run: an opened run folder.
             checkpoint: prefix of a checkpoint; None: the newest.
-            hparams: search settings; None: the problem's defaults.
+            hparams: search settings; None: the defaults of the run.
             parts: constraints, and at most one penalty or sampler, for the search.
             **settings: the constructor's other arguments.
 
         Raises:
             UserError: the checkpoint is missing or does not fit.
         """
-        hparams = hparams or DecodeHParams.of(run.problem)
+        hparams = hparams or DecodeHParams.of(run)
         model, step, checkpoint = run.load_model(checkpoint, hparams.dtype)
         log.info("restored %s after step %d", checkpoint, step)
         engine = Engine(model, run.encoders, hparams, names=[checkpoint], parts=parts)
@@ -254,8 +254,8 @@ class Decoder:
     # ---- one batch, by a worker of the engine
 
     def _search(self, worker: Worker, sources: Sequence[Source]) -> list[list[Hypothesis]]:
-        extra = self.hparams.extra_length
-        limits = [max(self.text.size(s) + extra, len(s.prefix) + 1) for s in sources]
+        limit = self.hparams.output_limit
+        limits = [max(limit(self.text.size(s)), len(s.prefix) + 1) for s in sources]
         return self._hypotheses(worker, worker.search(sources, limits))
 
     def _score(self, worker: Worker, targets: Sequence[Target]) -> list[list[Hypothesis]]:

@@ -91,7 +91,7 @@ def load_decoder(
         UsageError: an unknown decode hparam, or one that does not fit the problem.
     """
     run = trained[0].run
-    hparams = DecodeHParams.of(run.problem, config.decode_hparams)
+    hparams = DecodeHParams.of(run, config.decode_hparams)
     devices = decoding_devices(config.worker_gpu)
     with on_device(devices[0]):
         models, trained = zip(*(one.load(hparams.dtype) for one in trained), strict=True)

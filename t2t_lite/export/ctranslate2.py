@@ -122,7 +122,7 @@ _LENGTHS = (10, _USUAL_LENGTH, 50, 100)
 
 
 def _readme(run: run_folder.RunFolder, step: int, quantization: str, uses_pieces: bool) -> str:
-    search = DecodeHParams.of(run.problem)
+    search = DecodeHParams.of(run)
     penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
     nearest = f"length_penalty={penalties[_USUAL_LENGTH]:.2f}"
     example = _USE_PIECES if uses_pieces else _USE_IDS

@@ -133,7 +133,7 @@ class IdsModule(tf.Module):
             lengths += 1  # as in the decoder
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         count = tf.math.count_nonzero(lengths, dtype=tf.int32)
-        room = tf.reduce_max(tf.pad(lengths, [[0, 1]])) + self._hparams.extra_length  # T
+        room = self._hparams.output_limit(tf.reduce_max(tf.pad(lengths, [[0, 1]])))  # T
         shape = [tf.size(lengths), self._hparams.beam_size]
 
         def body(
@@ -142,7 +142,7 @@ class IdsModule(tf.Module):
             longest = lengths[order[start]]
             end = tf.minimum(start + self._batch_size(longest), count)
             rows = order[start:end]  # [B]
-            limits = tf.gather(lengths, rows) + self._hparams.extra_length
+            limits = self._hparams.output_limit(tf.gather(lengths, rows))
             found = self._found(tf.gather(inputs, rows)[:, :longest], limits)
             missing = room - tf.shape(found.ids)[2]
             padded = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])  # [B, K, T]

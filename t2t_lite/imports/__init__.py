@@ -1,1 +1,1 @@
-"""Reads the runs of tensor2tensor: settings, variables, checkpoints."""
+"""Makes run folders of other people's models: tensor2tensor's, Marian's and Hugging Face's."""

@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 HPARAMS, FLAGS, VERSIONS = "hparams.json", "flags.json", "versions.json"
 SUMMARY = "summary.json"
 _LONGEST_TRAINING = 1e12  # seconds
+SEARCH = "published_decode_hparams"  # the flag with the search for which a model was imported
 # Types of the flags that are read back.
 _FLAG_KINDS = {
     "problem": str,
@@ -50,6 +51,7 @@ _FLAG_KINDS = {
     "best_metric": str,
     "random_seed": int,
     "parts": int,
+    SEARCH: str,
 }
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
 
@@ -99,6 +101,11 @@ class RunFolder:
             problem=problem,
             flags=flags,
         )
+
+    @property
+    def decode_hparams(self) -> str:
+        """Changes to the defaults of `--decode_hparams`: the problem's, an imported model's."""
+        return ",".join(filter(None, (self.problem.decode_hparams, self.flags.get(SEARCH, ""))))
 
     @property
     def encoders(self) -> "dict[str, TextEncoder]":

@@ -2,10 +2,9 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from t2t_lite import registry
-from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UsageError
 from t2t_lite.settings import HParams, setting
 
@@ -17,6 +16,14 @@ LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
     "t2t": lambda length: (5.0 + length) / 6.0,
     "average": lambda length: length,
 }
+
+
+class HasDefaults(Protocol):
+    """A problem, or a run."""
+
+    @property
+    def decode_hparams(self) -> str:
+        """Changes to the defaults of `DecodeHParams`."""
 
 
 @dataclasses.dataclass
@@ -64,6 +71,9 @@ class DecodeHParams(HParams):
     extra_length: int = setting(
         100, "Subwords by which an output may exceed its source.", minimum=0
     )
+    length_factor: int = setting(
+        1, "An output may have this many times its source's subwords + extra_length.", minimum=0
+    )
     force_decode_length: bool = setting(
         False,
         "Make every output exactly extra_length longer than its source.",
@@ -94,6 +104,10 @@ class DecodeHParams(HParams):
         """The parts that `search` names, each perhaps with a colon and a text."""
         return [name for name in self.search.split("+") if name]
 
+    def output_limit(self, size: Any) -> Any:
+        """Returns the most ids of an output, EOS included, for a source of `size` ids."""
+        return self.length_factor * size + self.extra_length
+
     def source_limit(self, max_lengths: Iterable[int]) -> int:
         """Returns the most ids of a source, EOS included; 0: there is no limit.
 
@@ -105,13 +119,13 @@ class DecodeHParams(HParams):
         return min(filter(None, max_lengths), default=LONGEST)
 
     @classmethod
-    def of(cls, problem: Problem, changes: str = "") -> Self:
-        """Returns the problem's defaults, changed by a string such as `"beam_size=8,alpha=1"`.
+    def of(cls, owner: HasDefaults, changes: str = "") -> Self:
+        """Returns the defaults of a problem or run, changed by a string like `"beam_size=8"`.
 
         Raises:
             UsageError: a name is unknown, or a value is invalid.
         """
-        return cls().override(problem.decode_hparams).override(changes)
+        return cls().override(owner.decode_hparams).override(changes)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,6 +141,8 @@ class DecodeHParams(HParams):
                 f"{self.noun} 'well_formed': trees cannot also obey min_length, "
                 "no_repeat_ngram_size or force_decode_length; leave them out"
             )
+        if self.well_formed and self.length_factor != 1:
+            raise UsageError(f"{self.noun} 'well_formed': trees need length_factor=1")
         if self.force_decode_length and self.min_length:
             raise UsageError(
                 f"{self.noun} 'force_decode_length': lengths are fixed; leave out min_length"

@@ -39,7 +39,7 @@ _TICKS = 0.2  # seconds until uvicorn notices the signal and starts to wait
 def run(config: ServerConfig) -> None:
     """Serves a trained model until SIGTERM; then answers what it has accepted, and exits."""
     opened, checkpoint = named_model(config.checkpoint_path, config.output_dir)
-    hparams = DecodeHParams.of(opened.problem, config.decode_hparams)
+    hparams = DecodeHParams.of(opened, config.decode_hparams)
     metrics = ServerMetrics()
     worker = Worker(
         lambda: RequestTranslator.load(opened, checkpoint, hparams, metrics, config),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from t2t_lite.errors import UsageError, did_you_mean
-from t2t_lite.imports import settings
+from t2t_lite.imports import t2t_settings
 from t2t_lite.settings import HParams as Settings
 from t2t_lite.t2t.modalities import ModalityType
 
@@ -269,10 +269,10 @@ _TABLES = json.loads(pathlib.Path(__file__).with_name("hparams.json").read_text(
 # T2T's defaults of fields that change nothing here: sizes of memory and logs, the placement on
 # devices, and fields that only models of other kinds read.
 NO_EFFECT: Mapping[str, Any] = _TABLES["no_effect"]
-# The only values implemented of fields that change the model, as T2T holds them (`settings.ONLY`),
-# and of those that change how it is trained and decoded.
+# The only values implemented of fields that change the model, as T2T holds them
+# (`t2t_settings.ONLY`), and of those that change how it is trained and decoded.
 ONLY: Mapping[str, Any] = {
-    **{name: int(text) if text.isdecimal() else text for name, text in settings.ONLY.items()},
+    **{name: int(text) if text.isdecimal() else text for name, text in t2t_settings.ONLY.items()},
     **_TABLES["only"],
 }
 # What to do instead of another value.
@@ -290,4 +290,4 @@ def is_implemented(name: str, value: Any) -> bool:
         return set(value.values()) <= {ModalityType.SYMBOL}
     if only == "default" and _SYMBOL_ENTRIES.fullmatch(str(value)):
         return True
-    return bool(value == only) or settings.as_text(value) == settings.as_text(only)
+    return bool(value == only) or t2t_settings.as_text(value) == t2t_settings.as_text(only)

@@ -119,21 +119,20 @@ class _Scorer:
         self, folder: str, strategy: tf.distribute.Strategy, data_dir: str, decode_hparams: str
     ) -> None:
         self.run = RunFolder.open(folder)
-        problem = self.run.problem
         self._data_dir = data_dir or self.run.flags["data_dir"]
         self.run.refuse_other_vocabulary(self._data_dir)
         with strategy.scope():
             self._model = self.run.build_model()
         self._strategy = strategy
         self._teacher_forced = TeacherForced(strategy, self._model)
-        hparams = DecodeHParams.of(problem, decode_hparams)
+        hparams = DecodeHParams.of(self.run, decode_hparams)
         devices = strategy.extended.worker_devices
         self._decoding_model = self._model
         if hparams.dtype:
             with on_device(devices[0]):
                 self._decoding_model = empty_copy(self._model, hparams.dtype)
         engine = Engine(self._decoding_model, self.run.encoders, hparams, devices)
-        self._decoder = Decoder(engine, problem)
+        self._decoder = Decoder(engine, self.run.problem)
 
     def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
         """Scores a checkpoint, using `metrics` for its outputs."""

@@ -17,8 +17,8 @@ from t2t_lite import files, registry
 from t2t_lite.data.problem import Problem
 from t2t_lite.errors import UserError, first_line
 from t2t_lite.hparams.transformer import TransformerHParams
-from t2t_lite.imports import settings as t2t_settings
-from t2t_lite.imports import variables as t2t_variables
+from t2t_lite.imports import t2t_settings, t2t_variables
+from t2t_lite.imports.run import save
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.text.text_encoder import RESERVED_TOKENS, TokenTextEncoder
 
@@ -103,7 +103,7 @@ def import_run(
     try:
         with files.whole_folder(output_dir) as new:
             run_folder.write_run(new, run_flags, model.hparams, data_dir)
-            _save(model, step, new)
+            save(model, step, new)
     except tf.errors.OpError as error:
         raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
     log.info("%s, of step %d: %s parameters", path, step, f"{model.count_params():,}")
@@ -209,16 +209,3 @@ def _require_reserved(problem: Problem, data_dir: str, rows: int) -> None:
                 f"{path} does not begin with {' and '.join(RESERVED_TOKENS)}: T2T took its first "
                 f"two words ({', '.join(lines[:2])}) for them, and such a model cannot be imported"
             )
-
-
-def _save(model: t2t_variables.Model, step: int, folder: pathlib.Path) -> None:
-    """Writes a model's weights as a checkpoint that training cannot resume from."""
-    checkpoint = tf.train.Checkpoint(
-        model=model,
-        step=tf.Variable(step, dtype=tf.int64),
-        **{checkpoint_files.INFERENCE_ONLY: tf.Variable(True)},
-    )
-    manager = tf.train.CheckpointManager(
-        checkpoint, str(folder), None, checkpoint_name=checkpoint_files.CHECKPOINT_NAME
-    )
-    manager.save(step)

@@ -13,7 +13,7 @@ from support.rounding import assert_close, relative_bound
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.bin import t2t_decoder
-from t2t_lite.imports import settings as t2t_settings
+from t2t_lite.imports import t2t_settings
 from t2t_lite.models.transformer import Transformer
 from t2t_lite.runs import run_folder
 

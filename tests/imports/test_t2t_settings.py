@@ -6,7 +6,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.errors import UsageError, UserError
-from t2t_lite.imports import settings as t2t_settings
+from t2t_lite.imports import t2t_settings
 
 
 def test_flags_are_read_as_t2t_writes_them(tmp_path):

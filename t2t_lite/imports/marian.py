@@ -1,0 +1,476 @@
+"""Reads Marian's Transformers: a model in NumPy's format, with its settings inside.
+
+The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+from t2t_lite.errors import DataError, UsageError, UserError, first_line, quoted
+from t2t_lite.hparams.transformer import TransformerHParams
+from t2t_lite.imports import safe_files
+from t2t_lite.imports.open_model import OpenModel, Vocabulary
+from t2t_lite.imports.safe_files import Tensor
+from t2t_lite.imports.weights import check, embedding_parts, in_order, transformer_parts
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.imported_encoder import TRANSLATION
+
+SETTINGS = "special:model.yml"  # the array of a model file that holds its settings
+
+# Settings with the only values that our Transformer computes; those that it follows are read in
+# `_hparams`. A list is written as its items, joined by +.
+_ONLY = {
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-postprocess-emb": ("d", ""),
+    "transformer-ffn-depth": ("2",),
+    "transformer-decoder-ffn-depth": ("0", "2"),
+    "transformer-attention-mask": ("default",),
+    "factors-combine": ("sum",),
+}
+# Settings that do not change what this kind of model computes, each for the reason given.
+_IGNORED = re.compile(
+    r"bert-.*|comet-.*"  # other types of models
+    r"|(enc|dec)-(cell|type).*|dim-rnn|skip|layer-normalization"  # recurrent layers
+    r"|transformer-(aan-.*|dim-aan|rnn-projection)"  # other kinds of decoders
+    r"|transformer-guided-alignment-layer|transformer-depth-scaling"  # training
+    r"|transformer-alibi-.*|separator-symbol"  # with another mask
+    r"|version"
+)
+_READ = (
+    *("dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "input-types"),
+    *("transformer-dim-ffn", "transformer-decoder-dim-ffn", "transformer-ffn-activation"),
+    *("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top"),
+    *("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all", "output-omit-bias"),
+    "transformer-tied-layers",
+)
+_OFF = ("", "false", "0", "none", "[]")  # of a setting that a newer Marian may have added
+
+_DEEPEST = 1000  # layers that may be listed
+_MAX_LENGTH = 512  # of the examples that training keeps, and of the sources that are not split
+
+# Before this release, GELU was computed as x·σ(1.702 x).
+_FIRST_EXACT_GELU = (1, 12, 3)
+
+_REQUIRED = ("</s>", "<unk>")
+# Nematus's names of these, which Marian accepts.
+_NEMATUS = ("eos", "UNK")
+_LABEL = re.compile(r">>(\S+)<<")  # a language of OPUS-MT
+# Pieces of control characters, which Marian does not output.
+_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
+
+# The settings of the decoder that are read, with OPUS-MT's values where a model comes without.
+_DECODER = {"beam-size": "6", "normalize": "1", "word-penalty": "0"}
+# Outputs have at most this many times the source's subwords, EOS counted: --max-length-factor.
+_LENGTH_FACTOR = 3
+
+
+class _Side(NamedTuple):
+    """The vocabulary of one side in our order."""
+
+    vocabulary: Vocabulary
+    order: Sequence[int]  # Marian's id of each of ours; -1: padding, which Marian does not have
+    never_output: Sequence[int]  # our ids
+
+
+def is_marian(path: pathlib.Path) -> bool:
+    """Whether a path is a model of Marian's, or a folder with one."""
+    return path.suffix == ".npz" if path.is_file() else bool(_models(path))
+
+
+def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
+    """Reads a model in the form in which Marian writes it, or OPUS-MT publishes it.
+
+    Args:
+        model_dir: the folder, or the model in it.
+        checkpoint_path: the model, if the folder has several.
+
+    Raises:
+        UserError: something is missing or damaged, or has no counterpart here.
+    """
+    folder = model_dir if model_dir.is_dir() else model_dir.parent
+    path = pathlib.Path(checkpoint_path) if checkpoint_path else _model_file(model_dir)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; correct --model_dir or --checkpoint_path")
+    tensors = safe_files.read_npz(path)
+    decoder = _decoder_settings(path, folder)
+    settings = _settings(path, tensors)
+    source, target = _sides(folder, decoder)
+    hparams = _hparams(settings, target.never_output, path)
+    embeddings = _embeddings(settings, tensors)
+    parts = [
+        *embedding_parts(hparams, (len(source.order), len(target.order)), *embeddings),
+        *transformer_parts(hparams, _Names()),
+    ]
+    ours = {name: _in_our_form(tensor) for name, tensor in tensors.items() if name != SETTINGS}
+    if embeddings[0] == embeddings[1] and source.order != target.order:
+        raise DataError(f"{path}: {embeddings[0]} is of both sides, but their vocabularies differ")
+    if _UNTRANSPOSED in ours:
+        ours[_UNTRANSPOSED] = ours[_UNTRANSPOSED].transposed()
+    orders = dict.fromkeys(embeddings[1:], target.order) | {embeddings[0]: source.order}
+    for name, order in orders.items():
+        if name in ours:
+            ours[name] = in_order(ours[name], order, f"{path}: {name}")
+    check(parts, ours, str(path))
+    return OpenModel(
+        str(path),
+        hparams,
+        source.vocabulary,
+        target.vocabulary,
+        parts,
+        ours,
+        _decode_hparams(decoder),
+    )
+
+
+# ---- files
+
+
+def _models(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the models in a folder, without the states of Marian's optimizers."""
+    found = sorted(folder.glob("*.npz"))
+    return [path for path in found if not path.name.endswith(".optimizer.npz")]
+
+
+def _model_file(model_dir: pathlib.Path) -> pathlib.Path:
+    """Returns the model in a folder: the one that decoder.yml names, or the only one."""
+    if model_dir.is_file():
+        return model_dir
+    found = _models(model_dir)
+    decoder = model_dir / "decoder.yml"
+    if len(found) > 1 and decoder.is_file():
+        named = _names_in(safe_files.read_yaml(decoder), "models")
+        found = [path for path in found if path.name in named] or found
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found)
+        raise UserError(
+            f"{model_dir} has {len(found)} models ({names}): name one with --checkpoint_path"
+            if found
+            else f"{model_dir} has no model of Marian's (.npz): correct --model_dir"
+        )
+    return found[0]
+
+
+def _decoder_settings(path: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
+    """Returns the settings of Marian's decoder, as published with a model; {} without them."""
+    for file in (path.with_name(f"{path.name}.decoder.yml"), folder / "decoder.yml"):
+        if file.is_file():
+            found = safe_files.read_yaml(file)
+            if not isinstance(found, dict):
+                raise DataError(f"{file}: expected settings by name, got {quoted(found)}")
+            return found
+    return {}
+
+
+def _names_in(decoder: Any, key: str) -> list[str]:
+    """Returns the names of the files that decoder.yml lists, without their folders."""
+    listed = decoder.get(key) if isinstance(decoder, dict) else None
+    files = listed if isinstance(listed, list) else []
+    return [pathlib.PurePath(name).name for name in files if isinstance(name, str)]
+
+
+def _decode_hparams(decoder: Mapping[str, Any]) -> str:
+    """Returns the search with which a model is published, as OPUS-MT's without its settings."""
+    read = {name: decoder.get(name, default) for name, default in _DECODER.items()}
+    try:
+        if float(read["word-penalty"]):
+            raise UserError("word-penalty has no counterpart here: set it to 0")
+        changes = (
+            f"beam_size={read['beam-size']},alpha={read['normalize']},length_penalty=average,"
+            f"length_factor={_LENGTH_FACTOR},extra_length=0"
+        )
+        DecodeHParams().override(changes)
+    except (TypeError, ValueError, UserError) as error:
+        raise UserError(f"decoder.yml, settings {read}: {first_line(error)}") from error
+    return changes
+
+
+# ---- vocabularies
+
+
+def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[_Side, _Side]:
+    """Returns the vocabularies of source and target."""
+    names = _names_in(decoder, "vocabs")
+    if not names:
+        found = [
+            path.name
+            for pattern in ("*vocab*.yml", "*vocab*.yaml", "*vocab*.json", "*vocab*.spm")
+            for path in sorted(folder.glob(pattern))
+        ]
+        if len(found) != 1:
+            listed = ", ".join(found) or "expected *vocab*.yml or .spm"
+            raise UserError(
+                f"{folder} has {len(found)} vocabularies ({listed}): name that of the source, then "
+                "that of the target under vocabs: in its decoder.yml"
+            )
+        names = found
+    source, target = (folder / name for name in (names[0], names[-1]))
+    return _side(source, "source"), _side(target, "target")
+
+
+def _side(path: pathlib.Path, side: str) -> _Side:
+    """Reads the vocabulary of a side; .spm holds all, others need `source.spm` for text."""
+    if not path.is_file():
+        raise UserError(f"{path}, the vocabulary of the {side}, is missing: copy it there")
+    model = b""
+    if path.suffix == ".spm":
+        model = path.read_bytes()
+        pieces = _pieces_of(path, model)
+    elif path.suffix in (".yml", ".yaml", ".json"):
+        pieces = _pieces_by_id(path)
+        spm = path.with_name(f"{side}.spm")
+        if spm.is_file():
+            model = spm.read_bytes()
+            _pieces_of(spm, model)
+    else:
+        raise UserError(
+            f"{path}: expected a vocabulary in .yml, .json or .spm; factored ones (.fsv) have no "
+            "counterpart here"
+        )
+    eos, unknown = (
+        _required(pieces, *names, path) for names in zip(_REQUIRED, _NEMATUS, strict=True)
+    )
+    order = [-1, eos, *(id_ for id_ in range(len(pieces)) if id_ != eos)]
+    padding = next(name for name in ("<pad>", "<padding>", "<no padding>") if name not in pieces)
+    ours = [padding, *(pieces[id_] for id_ in order[1:])]
+    languages = {
+        found[1]: id_ for id_, piece in enumerate(ours) if (found := _LABEL.fullmatch(piece))
+    }
+    controls = [id_ for id_, piece in enumerate(ours) if _CONTROL.fullmatch(piece)]
+    vocabulary = Vocabulary(
+        ours,
+        order.index(unknown),
+        model,
+        special=sorted(languages.values()),
+        languages=languages if side == "source" else {},
+        language_of=TRANSLATION if side == "source" and languages else "",
+    )
+    return _Side(vocabulary, order, sorted([order.index(unknown), *controls]))
+
+
+def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) -> int:
+    """Returns the id of a piece that every vocabulary has, by one of its two names."""
+    found = next((piece for piece in (name, old) if piece in pieces), None)
+    if found is None:
+        raise DataError(f"{path} has no piece {name}: expected a vocabulary of Marian's")
+    return pieces.index(found)
+
+
+def _pieces_of(path: pathlib.Path, model: bytes) -> list[str]:
+    """Returns the pieces of a SentencePiece model by id."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+        return [processor.id_to_piece(id_) for id_ in range(len(processor))]
+    except (RuntimeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not a SentencePiece model: download it again") from error
+
+
+def _pieces_by_id(path: pathlib.Path) -> list[str]:
+    """Returns the pieces of a vocabulary in YAML or JSON, which holds the id of each."""
+    json = path.suffix == ".json"
+    table = safe_files.read_json(path) if json else safe_files.read_yaml(path)
+    if not isinstance(table, dict):
+        raise DataError(f"{path}: expected the id of each piece, got {quoted(table)}")
+    pieces: dict[int, str] = {}
+    for piece, id_ in table.items():
+        text = str(id_)
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
+        if not 0 <= number < len(table):
+            raise DataError(
+                f"{path}: {quoted(piece)} has id {quoted(text)}: expected one from 0 to "
+                f"{len(table) - 1}, since there are {len(table)} pieces"
+            )
+        if number in pieces:
+            raise DataError(
+                f"{path}: {quoted(piece)} and {quoted(pieces[number])} have id {number}, and "
+                "another id has none"
+            )
+        pieces[number] = piece
+    return [pieces[id_] for id_ in range(len(pieces))]
+
+
+# ---- settings
+
+
+def _settings(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Returns the settings in a model by name, as text; those of a list joined by +.
+
+    Raises:
+        UserError: there are none, or one has no counterpart here.
+    """
+    where = f"{path}, {SETTINGS}"
+    if SETTINGS not in tensors:
+        raise UserError(
+            f"{path} has no {SETTINGS}: expected a model of Marian's, not the state of an optimizer"
+        )
+    values = tensors[SETTINGS].read()
+    if values.dtype.itemsize != 1:
+        raise DataError(f"{where} is {values.dtype.name}: expected text")
+    text = values.tobytes().rstrip(b"\0 \n")
+    found = safe_files.parse_yaml(text, where)
+    if not isinstance(found, dict):
+        raise DataError(f"{where}: expected settings by name, got {quoted(found)}")
+    settings: dict[str, str] = {}
+    for name, value in found.items():
+        items = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, str) for item in items):
+            raise DataError(f"{where}: expected a text or numbers as {name}, got {quoted(value)}")
+        settings[name] = "+".join(items)
+    for name, text_value in settings.items():
+        if name in _READ or _IGNORED.fullmatch(name):
+            continue
+        if text_value not in _ONLY.get(name, _OFF):
+            allowed = " or ".join(map(repr, _ONLY.get(name, ("false",))))
+            raise UserError(
+                f"{where}: {name}={text_value} has no counterpart here (only {allowed}): such a "
+                "model cannot be imported"
+            )
+    return settings
+
+
+def _hparams(
+    settings: Mapping[str, str], never_output: Sequence[int], path: pathlib.Path
+) -> TransformerHParams:
+    """Returns the hyperparameters of a model."""
+    reader = _Reader(settings, f"{path}, {SETTINGS}")
+    filter_size = reader.number("transformer-dim-ffn")
+    if reader.number("transformer-decoder-dim-ffn", "0") not in (0, filter_size):
+        raise reader.refuse("transformer-decoder-dim-ffn", "only that of the encoder")
+    layers = reader.number("dec-depth")
+    if reader.text("transformer-tied-layers", "") not in (
+        "",
+        "+".join(str(layer + 1) for layer in range(layers)) if layers < _DEEPEST else "",
+    ):
+        raise reader.refuse("transformer-tied-layers", "only layers of their own")
+    if not {*reader.text("input-types", "").split("+")} <= {"", "sequence"}:
+        raise reader.refuse("input-types", "only sequences")
+    both = reader.is_on("tied-embeddings-src")
+    all_tied = reader.is_on("tied-embeddings-all") or (both and reader.is_on("tied-embeddings"))
+    try:
+        return TransformerHParams(
+            hidden_size=reader.number("dim-emb"),
+            filter_size=filter_size,
+            num_encoder_layers=reader.number("enc-depth"),
+            num_decoder_layers=layers,
+            num_heads=reader.number("transformer-heads"),
+            layer_preprocess_sequence=reader.steps("transformer-preprocess", "dn"),
+            layer_postprocess_sequence=reader.steps("transformer-postprocess", "dan"),
+            layer_final_sequence=reader.steps("transformer-postprocess-top", "n"),
+            ffn_activation=reader.activation(),
+            attention_bias=True,
+            softmax_bias=not reader.is_on("output-omit-bias"),
+            softmax_padding=False,
+            suppressed_ids="+".join(map(str, never_output)),
+            shared_embedding_and_softmax_weights=all_tied,
+            shared_embedding=both and not all_tied,
+            max_length=_MAX_LENGTH,
+        )
+    except UsageError as error:
+        raise DataError(f"{path}, {SETTINGS}: {error}") from error
+
+
+class _Reader:
+    """Reads settings, which are text.
+
+    Args:
+        settings: by name.
+        where: they are, for errors.
+    """
+
+    def __init__(self, settings: Mapping[str, str], where: str) -> None:
+        self._settings = settings
+        self._where = where
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Returns a setting; without a default, a model must have it."""
+        value = self._settings.get(name, default)
+        if value is None:
+            raise DataError(f"{self._where} has no setting {name}")
+        return value
+
+    def number(self, name: str, default: str | None = None) -> int:
+        """Returns a size."""
+        text = self.text(name, default)
+        if not (text.isascii() and text.isdecimal() and len(text) < 10):
+            raise DataError(f"{self._where}: expected a number as {name}, got {quoted(text)}")
+        return int(text)
+
+    def is_on(self, name: str) -> bool:
+        """Returns a switch."""
+        text = self.text(name, "false")
+        if text not in ("true", "false"):
+            raise DataError(f"{self._where}: expected true or false as {name}, got {quoted(text)}")
+        return text == "true"
+
+    def steps(self, name: str, known: str) -> str:
+        """Returns a sequence of steps as ours; `known`: those that are the same here."""
+        text = self.text(name, "")
+        if not {*text} <= {*known}:
+            raise self.refuse(name, f"only the steps {' '.join(known)}")
+        return text or "none"
+
+    def activation(self) -> str:
+        """Returns the activation of the feed-forward layers."""
+        name = self.text("transformer-ffn-activation")
+        if name not in ("relu", "swish", "gelu"):
+            raise self.refuse("transformer-ffn-activation", "only relu, swish and gelu")
+        version = re.match(r"v(\d+)\.(\d+)\.(\d+)", self.text("version", ""))
+        is_exact = version and tuple(map(int, version.groups())) >= _FIRST_EXACT_GELU
+        return "gelu_sigmoid" if name == "gelu" and not is_exact else name
+
+    def refuse(self, name: str, known: str) -> UserError:
+        """Returns the error of a setting that has no counterpart."""
+        return UserError(
+            f"{self._where}: {name}={self.text(name)} has no counterpart here ({known}): such a "
+            "model cannot be imported"
+        )
+
+
+# ---- names of tensors
+
+
+class _Names:
+    """Marian's names, see `weights.Names`."""
+
+    def attention(self, side: str, layer: int, block: str, part: str, kind: str) -> str:
+        block = {"self": "self", "source": "context"}[block]
+        return f"{side}_l{layer + 1}_{block}_{'W' if kind == 'kernel' else 'b'}{part}"
+
+    def feed_forward(self, side: str, layer: int, part: str, kind: str) -> str:
+        number = 1 if part == "expand" else 2
+        return f"{side}_l{layer + 1}_ffn_{'W' if kind == 'kernel' else 'b'}{number}"
+
+    def norm(self, side: str, layer: int, block: str, place: str, kind: str) -> str:
+        block = {"self": "self_Wo", "source": "context_Wo", "ffn": "ffn_ffn"}[block]
+        name = f"{side}_l{layer + 1}_{block}_ln_{'scale' if kind == 'gamma' else 'bias'}"
+        return f"{name}_pre" if place == "before" else name
+
+    def end(self, side: str, kind: str) -> str:
+        return f"{side}_top_ln_{'scale' if kind == 'gamma' else 'bias'}"
+
+
+# The softmax matrix of a model whose embeddings are not tied to it; old ones are [D, V].
+_SOFTMAX, _UNTRANSPOSED = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
+
+
+def _embeddings(
+    settings: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> tuple[str, str, str, str]:
+    """Returns the names of the matrices of source, target and softmax, and of the bias."""
+    own, both, every = (
+        settings.get(f"tied-embeddings{which}") == "true" for which in ("", "-src", "-all")
+    )
+    source, target = ("Wemb", "Wemb") if both or every else ("encoder_Wemb", "decoder_Wemb")
+    softmax = target if own or every else _UNTRANSPOSED if _UNTRANSPOSED in tensors else _SOFTMAX
+    return source, target, softmax, "decoder_ff_logit_out_b"
+
+
+def _in_our_form(tensor: Tensor) -> Tensor:
+    """Returns a tensor of Marian's, whose vectors are [1, N], in our form."""
+    is_vector = len(tensor.shape) == 2 and tensor.shape[0] == 1
+    return tensor.reshaped(tensor.shape[1]) if is_vector else tensor

@@ -1,0 +1,91 @@
+"""Makes a run folder of a model from elsewhere: Marian, Hugging Face, tensor2tensor."""
+
+import logging
+import os
+import pathlib
+
+import tensorflow as tf
+
+from t2t_lite import files, registry
+from t2t_lite.errors import UserError, first_line
+from t2t_lite.imports import marian
+from t2t_lite.imports.open_model import OpenModel
+from t2t_lite.imports.run import save
+from t2t_lite.imports.weights import assign
+from t2t_lite.layers.base import without_initial_values
+from t2t_lite.runs import run_folder
+
+log = logging.getLogger(__name__)
+
+MARIAN, HUGGING_FACE, T2T = "marian", "huggingface", "t2t"
+KINDS = (MARIAN, HUGGING_FACE, T2T)
+
+_PROBLEM, _MODEL, _SET = "translate_imported", "transformer", "transformer_finetune"
+
+
+def kind_of(model_dir: str) -> str:
+    """Returns the kind of a model: one of `KINDS`.
+
+    Raises:
+        UserError: it is none of them.
+    """
+    path = pathlib.Path(model_dir)
+    if not path.exists():
+        raise UserError(f"{path} does not exist: correct --model_dir")
+    if marian.is_marian(path):
+        return MARIAN
+    return T2T
+
+
+def import_run(
+    model_dir: str, output_dir: str, *, kind: str = "", checkpoint_path: str = ""
+) -> None:
+    """Converts a model of Marian or Hugging Face to a run folder.
+
+    The new folder is for decoding, evaluation, export and warm starts. It appears whole or not at
+    all.
+
+    Args:
+        model_dir: the folder of the model, as downloaded, or the model of Marian in it.
+        output_dir: the run folder to create; must be missing or empty.
+        kind: marian or huggingface; "": as `kind_of` finds.
+        checkpoint_path: the model, if the folder has several of Marian's.
+
+    Raises:
+        UserError: something is missing, damaged, or has no counterpart here.
+    """
+    model = marian.read(pathlib.Path(model_dir), checkpoint_path)
+    try:
+        with files.whole_folder(output_dir) as new:
+            _write(model, new, output_dir)
+    except tf.errors.OpError as error:
+        raise UserError(f"cannot write {output_dir}: {first_line(error)}") from error
+    log.info("wrote run folder %s", output_dir)
+
+
+def _write(model: OpenModel, folder: pathlib.Path, output_dir: str) -> None:
+    problem = registry.problem(_PROBLEM)
+    for vocabulary, side in ((model.source, "source"), (model.target, "target")):
+        vocabulary.write(folder / f"vocab.imported.{side}.json")
+    flags = {
+        "problem": problem.name,
+        "model": _MODEL,
+        "hparams_set": _SET,
+        "hparams": "",
+        # Where the vocabulary is.
+        "data_dir": os.path.abspath(output_dir),
+        "output_dir": os.path.abspath(output_dir),
+        "imported_from": os.path.abspath(model.path),
+        run_folder.SEARCH: model.decode_hparams,
+        # Every run has these; they mean nothing without training.
+        "random_seed": 0,
+        "parts": 1,
+    }
+    with without_initial_values():
+        transformer = registry.model(_MODEL)(
+            model.hparams, len(model.source.pieces), len(model.target.pieces)
+        )
+    assign(transformer, model.parts, model.tensors, model.path)
+    run_folder.write_run(folder, flags, model.hparams, str(folder))
+    save(transformer, 0, folder)
+    log.info("%s: %s parameters", model.path, f"{transformer.count_params():,}")

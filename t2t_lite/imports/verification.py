@@ -1,0 +1,80 @@
+"""Compares what an imported model writes with what it is known to write elsewhere."""
+
+import pathlib
+from collections.abc import Sequence
+
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
+from t2t_lite.errors import DataError, quoted
+from t2t_lite.metrics.bleu import corpus_bleu
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.text_files import read_lines
+
+_BLOCK = 3  # lines of source, reference and translation, before an empty one
+_MOST_SHOWN = 3  # differences
+
+
+def verify(output_dir: str, path: str) -> str:
+    """Decodes the sources of a file with a run's own search; returns how close the outputs are.
+
+    Args:
+        output_dir: the run folder.
+        path: see `read_pairs`.
+
+    Raises:
+        DataError: the file is of another form.
+        UserError: the run cannot be opened.
+    """
+    sources, expected = zip(*read_pairs(pathlib.Path(path)), strict=True)
+    outputs = Translator(Decoder.from_run(RunFolder.open(output_dir)))(list(sources))
+    pairs = list(zip(outputs, expected, strict=True))
+    others = [number for number, (ours, theirs) in enumerate(pairs, 1) if ours != theirs]
+    equal, count = len(pairs) - len(others), len(pairs)
+    bleu = corpus_bleu(outputs, list(expected))
+    lines = [
+        f"{equal} of {count} outputs are as expected ({100 * equal / count:.1f} %)",
+        f"BLEU against the expected ones: {bleu.score:.2f} ({bleu.signature})",
+    ]
+    for number in others[:_MOST_SHOWN]:
+        ours, theirs = pairs[number - 1]
+        lines += [f"{number} ours:     {ours}", f"{number} expected: {theirs}"]
+    return "\n".join(lines)
+
+
+def read_pairs(path: pathlib.Path) -> Sequence[tuple[str, str]]:
+    """Returns sources and expected outputs.
+
+    Args:
+        path: lines of source, tab and output; or OPUS-MT's test sets as published with its
+            models: lines of source, reference and output, then an empty one.
+
+    Raises:
+        DataError: the file is of neither form.
+    """
+    lines = [line.strip(" \r\n") for line in read_lines(path)]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise DataError(f"{path} is empty: expected sources and outputs")
+    if any("\t" in line for line in lines):
+        return [_pair(path, number, line) for number, line in enumerate(lines, 1)]
+    pairs = []
+    for start in range(0, len(lines), _BLOCK + 1):
+        block = lines[start : start + _BLOCK]
+        end = lines[start + _BLOCK : start + _BLOCK + 1]
+        if len(block) < _BLOCK or any(end):
+            raise DataError(
+                f"{path}, line {start + 1}: expected a source, a tab and an output; or blocks of "
+                "a source, a reference and an output in lines of their own, then an empty line"
+            )
+        pairs.append((block[0], block[-1]))
+    return pairs
+
+
+def _pair(path: pathlib.Path, number: int, line: str) -> tuple[str, str]:
+    fields = [field.strip() for field in line.split("\t")]
+    if len(fields) != 2:
+        raise DataError(
+            f"{path}, line {number}: expected a source, a tab and an output, got {quoted(line)}"
+        )
+    return fields[0], fields[1]
