@@ -20,11 +20,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t_lite.data.batching import batch_parts
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import checkpoint_files, run_folder
 from t2t_lite.runs.checkpoints import refuse_other_release
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.runs.warm_start import open_source
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,9 @@ def open_for_training(
     seed, parts = seed_and_parts(str(folder), flags["random_seed"], hparams, replicas)
     data_dir = flags["data_dir"]
     own = {"data_dir": os.path.abspath(data_dir), "random_seed": seed, "parts": parts}
+    if hparams.warm_start_model:
+        published = source_of_model(flags).flags.get(run_folder.SEARCH, "")
+        own |= {run_folder.SEARCH: published} if published else {}
     if run_folder.is_run(folder):
         old = RunFolder.open(str(folder))
         refuse_another_run(old, flags, hparams)
@@ -62,6 +66,32 @@ def open_for_evaluation(flags: Mapping[str, Any], hparams: BasicHParams) -> RunF
     _refuse_another_seed(run.flags, flags["random_seed"], str(run.folder))
     refuse_another_run(run, flags, hparams)
     return run
+
+
+def source_of_model(flags: Mapping[str, Any]) -> RunFolder:
+    """Returns the run whose model a run with the hparam `warm_start_model` has.
+
+    A run with a checkpoint has it already, and needs the other no more.
+
+    Args:
+        flags: output_dir, warm_start_from, hparams_set and model.
+    """
+    folder = pathlib.Path(flags["output_dir"])
+    if has_started(folder):
+        source = RunFolder.open(str(folder))
+    elif flags["warm_start_from"]:
+        source, _ = open_source(flags["warm_start_from"])
+    else:
+        raise UsageError(
+            f"hparams set {flags['hparams_set']!r} trains a model further (warm_start_model=true), "
+            "and there is none: name its run folder or checkpoint with --warm_start_from"
+        )
+    if source.model_name != flags["model"]:
+        raise UsageError(
+            f"--model={flags['model']}: {source.folder} holds a {source.model_name}, which hparams "
+            f"set {flags['hparams_set']!r} trains further (warm_start_model=true)"
+        )
+    return source
 
 
 def seed_and_parts(

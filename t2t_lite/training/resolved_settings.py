@@ -15,7 +15,6 @@ from t2t_lite.generation import fingerprint
 from t2t_lite.hparams.basic import BasicHParams
 from t2t_lite.runs import opening, run_folder
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.runs.warm_start import open_source
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.training import rdrop
 from t2t_lite.training.config import TrainerConfig
@@ -30,7 +29,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
     """Returns the hyperparameter set with the run's changes.
 
     With the hparam `warm_start_model`, fields that describe the model come from the run that it
-    continues. A resumed run has them already, and needs the other no more.
+    continues.
     """
     hparams = registry.hparams(config.hparams_set).override(config.hparams)
     model = registry.model(config.model)
@@ -54,21 +53,7 @@ def resolve_hparams(config: TrainerConfig) -> BasicHParams:
 
 def _with_model_of_warm_start(config: TrainerConfig, hparams: BasicHParams) -> BasicHParams:
     """Returns a copy whose model is that of the run to continue."""
-    folder = pathlib.Path(config.output_dir)
-    if opening.has_started(folder):
-        source = RunFolder.open(config.output_dir)
-    elif config.warm_start_from:
-        source, _ = open_source(config.warm_start_from)
-    else:
-        raise UsageError(
-            f"hparams set {config.hparams_set!r} trains a model further (warm_start_model=true), "
-            "and there is none: name its run folder or checkpoint with --warm_start_from"
-        )
-    if source.model_name != config.model:
-        raise UsageError(
-            f"--model={config.model}: {source.folder} holds a {source.model_name}, which hparams "
-            f"set {config.hparams_set!r} trains further (warm_start_model=true)"
-        )
+    source = opening.source_of_model(dataclasses.asdict(config))
     ours = hparams.to_dict()
     fields = {n: value for n, value in source.hparams.model_fields().items() if n in ours}
     changed = {name: value for name, value in fields.items() if ours[name] != value}
@@ -80,15 +65,20 @@ def _with_model_of_warm_start(config: TrainerConfig, hparams: BasicHParams) -> B
     return hparams.copy(**fields)
 
 
-def resolve_decode_hparams(config: TrainerConfig) -> DecodeHParams:
-    """Returns the search settings of evaluations."""
+def resolve_decode_hparams(config: TrainerConfig, run: RunFolder | None = None) -> DecodeHParams:
+    """Returns the search settings of evaluations.
+
+    Args:
+        config: the trainer's settings.
+        run: the run, for an imported model's settings; None: it is not open yet.
+    """
     if dtype := DecodeHParams().override(config.decode_hparams).dtype:
         raise UsageError(
             f"decode hparam dtype={dtype}: evaluations during training decode with the model that "
             "is trained; leave it out, or train with --hparams=dtype=..."
         )
-    problem = registry.problem(config.problem)
-    return DecodeHParams.of(problem, config.decode_hparams).copy(dtype="")
+    owner = run or registry.problem(config.problem)
+    return DecodeHParams.of(owner, config.decode_hparams).copy(dtype="")
 
 
 def shared_settings(config: TrainerConfig, hparams: BasicHParams) -> Settings:

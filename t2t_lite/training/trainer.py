@@ -52,7 +52,7 @@ def run(config: TrainerConfig) -> None:
     """
     cluster = Cluster.of(config.worker_hosts, config.worker_id)
     hparams = resolve_hparams(config)
-    decode_hparams = resolve_decode_hparams(config)
+    resolve_decode_hparams(config)  # refuses wrong ones before there is a folder
     with (
         StopSignals() as stop,
         join_cluster(cluster, lambda: shared_settings(config, hparams)) as workers,
@@ -77,7 +77,7 @@ def run(config: TrainerConfig) -> None:
             opened,
             model,
             strategy,
-            decode_hparams,
+            resolve_decode_hparams(config, opened),
             data_dir=config.data_dir,
             split=DatasetSplit.TEST if config.eval_use_test_set else DatasetSplit.EVAL,
             limit=config.eval_steps,

@@ -1,5 +1,6 @@
 """Training further with a set such as `transformer_finetune`, which takes the model as it is."""
 
+import json
 import logging
 import pathlib
 import shutil
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from support import small_runs
 from t2t_lite.errors import UsageError
+from t2t_lite.runs import run_folder
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training import resolved_settings, trainer
 from t2t_lite.training.resolved_settings import resolve_hparams
@@ -23,6 +25,7 @@ MODEL = (
     "layer_preprocess_sequence=none,layer_postprocess_sequence=dan,norm_epsilon=1e-5"
 )
 TRAINING = "label_smoothing=0.3,relu_dropout=0.4,batch_size=77,learning_rate_constant=3"
+SEARCH = "beam_size=3,alpha=1"
 SLOW = "learning_rate_constant=0,batch_size=64,batch_shuffle_size=2"
 
 
@@ -37,6 +40,8 @@ def source(data_dir, tmp_path_factory) -> pathlib.Path:
     for number, weight in enumerate(model.weights):
         weight.assign(np.random.RandomState(number).normal(size=weight.shape))
     small_runs.save_weights(folder, model)
+    flags = json.loads((folder / run_folder.FLAGS).read_text())
+    (folder / run_folder.FLAGS).write_text(json.dumps(flags | {run_folder.SEARCH: SEARCH}))
     return folder
 
 
@@ -106,4 +111,6 @@ def test_all_weights_are_taken_and_a_resumed_run_needs_the_other_no_more(
 
     shutil.rmtree(copy)
     trainer.run(config(data_dir, output_dir, copy, train_steps=3))
-    assert RunFolder.open(str(output_dir)).load_model().step == 3
+    resumed = RunFolder.open(str(output_dir))
+    assert resumed.load_model().step == 3
+    assert resumed.decode_hparams == SEARCH, "as the imported model is published"
