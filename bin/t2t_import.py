@@ -1,4 +1,4 @@
-"""t2t-import: converts a model of Marian or tensor2tensor to a run folder."""
+"""t2t-import: converts a model of Marian, Hugging Face or tensor2tensor to a run folder."""
 
 import pathlib
 import types
@@ -7,15 +7,19 @@ from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 
-# The flags that only such models need.
+# The flags of some models only.
 _OF_T2T = ("data_dir", "problem", "hparams_set", "hparams", "target_space_id")
+_OF_OTHERS = ("source_language", "target_language")
 
 COMMAND = Command(
     "t2t-import",
-    "converts a model of Marian (OPUS-MT) or tensor2tensor 1.x to a run folder for t2t-decoder,\n"
-    "t2t-serve, t2t-eval, t2t-exporter and --warm_start_from. Training cannot resume from it.",
+    "converts a model of Marian (OPUS-MT), Hugging Face (MarianMT, M2M100, NLLB-200) or\n"
+    "tensor2tensor 1.x to a run folder for t2t-decoder, t2t-serve, t2t-eval, t2t-exporter and\n"
+    "--warm_start_from. Training cannot resume from it.",
     [
         "t2t-import --model_dir=opus-mt-en-de --output_dir=runs/opus --verify=opus.test.txt",
+        "t2t-import --model_dir=nllb-200-distilled-600M --output_dir=runs/nllb \\\n"
+        "      --source_language=eng_Latn --target_language=deu_Latn",
         "t2t-import --model_dir=t2t_train/base --data_dir=t2t_data --output_dir=runs/base",
         "t2t-decoder --output_dir=runs/base --decode_from_file=in.en --decode_to_file=out.de",
     ],
@@ -32,7 +36,7 @@ COMMAND = Command(
                 str,
                 "",
                 "Whose model it is (default: as its files tell).",
-                choices=("marian", "t2t"),
+                choices=("marian", "huggingface", "t2t"),
             ),
             Flag(
                 "checkpoint_path",
@@ -52,6 +56,20 @@ COMMAND = Command(
                 "with a model (.test.txt): decodes the sources, and prints how many outputs are as "
                 "expected, and BLEU against the expected ones. Without --model_dir, for an "
                 "existing --output_dir.",
+            ),
+        ),
+        "Models of several languages": (
+            Flag(
+                "source_language",
+                str,
+                "",
+                "Default language of the sources, by the model's code for it.",
+            ),
+            Flag(
+                "target_language",
+                str,
+                "",
+                "Default language of the outputs; decode hparams of these names override both.",
             ),
         ),
         "tensor2tensor's models only": (
@@ -100,15 +118,17 @@ def _import(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.imports import open_models, t2t_checkpoint
     kind = getattr(args, "from") or open_models.kind_of(args.model_dir)
+    for name in _OF_OTHERS if kind == open_models.T2T else _OF_T2T:
+        if getattr(args, name) not in ("", None):
+            raise UsageError(f"--{name} is not for a model of {kind}: leave it out")
     if kind != open_models.T2T:
-        for name in _OF_T2T:
-            if getattr(args, name) not in ("", None):
-                raise UsageError(
-                    f"--{name} is for models of tensor2tensor, and {args.model_dir} is one of "
-                    f"{kind}: leave it out"
-                )
         open_models.import_run(
-            args.model_dir, args.output_dir, kind=kind, checkpoint_path=args.checkpoint_path
+            args.model_dir,
+            args.output_dir,
+            kind=kind,
+            checkpoint_path=args.checkpoint_path,
+            source_language=args.source_language,
+            target_language=args.target_language,
         )
         return
     COMMAND.require(args, "data_dir")

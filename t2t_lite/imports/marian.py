@@ -6,14 +6,19 @@ The names and the computation are those of Marian's models/transformer.h and lay
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import sentencepiece
+from typing import Any
 
 from t2t_lite.errors import DataError, UsageError, UserError, first_line, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.imports import safe_files
-from t2t_lite.imports.open_model import OpenModel, Vocabulary
+from t2t_lite.imports.open_model import (
+    NO_ID,
+    OpenModel,
+    Side,
+    language_labels,
+    pieces_by_id,
+    spm_pieces,
+)
 from t2t_lite.imports.safe_files import Tensor
 from t2t_lite.imports.weights import check, embedding_parts, in_order, transformer_parts
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -59,7 +64,6 @@ _FIRST_EXACT_GELU = (1, 12, 3)
 _REQUIRED = ("</s>", "<unk>")
 # Nematus's names of these, which Marian accepts.
 _NEMATUS = ("eos", "UNK")
-_LABEL = re.compile(r">>(\S+)<<")  # a language of OPUS-MT
 # Pieces of control characters, which Marian does not output.
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
@@ -67,14 +71,6 @@ _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 _DECODER = {"beam-size": "6", "normalize": "1", "word-penalty": "0"}
 # Outputs have at most this many times the source's subwords, EOS counted: --max-length-factor.
 _LENGTH_FACTOR = 3
-
-
-class _Side(NamedTuple):
-    """The vocabulary of one side in our order."""
-
-    vocabulary: Vocabulary
-    order: Sequence[int]  # Marian's id of each of ours; -1: padding, which Marian does not have
-    never_output: Sequence[int]  # our ids
 
 
 def is_marian(path: pathlib.Path) -> bool:
@@ -100,7 +96,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     decoder = _decoder_settings(path, folder)
     settings = _settings(path, tensors)
     source, target = _sides(folder, decoder)
-    hparams = _hparams(settings, target.never_output, path)
+    hparams = _hparams(settings, _never_output(target), path)
     embeddings = _embeddings(settings, tensors)
     parts = [
         *embedding_parts(hparams, (len(source.order), len(target.order)), *embeddings),
@@ -192,7 +188,7 @@ def _decode_hparams(decoder: Mapping[str, Any]) -> str:
 # ---- vocabularies
 
 
-def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[_Side, _Side]:
+def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[Side, Side]:
     """Returns the vocabularies of source and target."""
     names = _names_in(decoder, "vocabs")
     if not names:
@@ -212,20 +208,20 @@ def _sides(folder: pathlib.Path, decoder: Mapping[str, Any]) -> tuple[_Side, _Si
     return _side(source, "source"), _side(target, "target")
 
 
-def _side(path: pathlib.Path, side: str) -> _Side:
+def _side(path: pathlib.Path, side: str) -> Side:
     """Reads the vocabulary of a side; .spm holds all, others need `source.spm` for text."""
     if not path.is_file():
         raise UserError(f"{path}, the vocabulary of the {side}, is missing: copy it there")
     model = b""
     if path.suffix == ".spm":
         model = path.read_bytes()
-        pieces = _pieces_of(path, model)
+        pieces = spm_pieces(path, model)
     elif path.suffix in (".yml", ".yaml", ".json"):
-        pieces = _pieces_by_id(path)
+        pieces = pieces_by_id(path)
         spm = path.with_name(f"{side}.spm")
         if spm.is_file():
             model = spm.read_bytes()
-            _pieces_of(spm, model)
+            spm_pieces(spm, model)
     else:
         raise UserError(
             f"{path}: expected a vocabulary in .yml, .json or .spm; factored ones (.fsv) have no "
@@ -234,22 +230,24 @@ def _side(path: pathlib.Path, side: str) -> _Side:
     eos, unknown = (
         _required(pieces, *names, path) for names in zip(_REQUIRED, _NEMATUS, strict=True)
     )
-    order = [-1, eos, *(id_ for id_ in range(len(pieces)) if id_ != eos)]
-    padding = next(name for name in ("<pad>", "<padding>", "<no padding>") if name not in pieces)
-    ours = [padding, *(pieces[id_] for id_ in order[1:])]
-    languages = {
-        found[1]: id_ for id_, piece in enumerate(ours) if (found := _LABEL.fullmatch(piece))
-    }
-    controls = [id_ for id_, piece in enumerate(ours) if _CONTROL.fullmatch(piece)]
-    vocabulary = Vocabulary(
-        ours,
-        order.index(unknown),
+    languages = language_labels(pieces)
+    return Side.of(
+        pieces,
+        NO_ID,
+        eos,
+        unknown,
         model,
-        special=sorted(languages.values()),
+        special=languages.values(),
         languages=languages if side == "source" else {},
-        language_of=TRANSLATION if side == "source" and languages else "",
+        language_of=TRANSLATION,
     )
-    return _Side(vocabulary, order, sorted([order.index(unknown), *controls]))
+
+
+def _never_output(side: Side) -> list[int]:
+    """Returns the ids that Marian's decoder does not output unless it is told to."""
+    vocabulary = side.vocabulary
+    controls = [id_ for id_, piece in enumerate(vocabulary.pieces) if _CONTROL.fullmatch(piece)]
+    return sorted([vocabulary.unknown, *controls])
 
 
 def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) -> int:
@@ -258,40 +256,6 @@ def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) ->
     if found is None:
         raise DataError(f"{path} has no piece {name}: expected a vocabulary of Marian's")
     return pieces.index(found)
-
-
-def _pieces_of(path: pathlib.Path, model: bytes) -> list[str]:
-    """Returns the pieces of a SentencePiece model by id."""
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(model)
-        return [processor.id_to_piece(id_) for id_ in range(len(processor))]
-    except (RuntimeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not a SentencePiece model: download it again") from error
-
-
-def _pieces_by_id(path: pathlib.Path) -> list[str]:
-    """Returns the pieces of a vocabulary in YAML or JSON, which holds the id of each."""
-    json = path.suffix == ".json"
-    table = safe_files.read_json(path) if json else safe_files.read_yaml(path)
-    if not isinstance(table, dict):
-        raise DataError(f"{path}: expected the id of each piece, got {quoted(table)}")
-    pieces: dict[int, str] = {}
-    for piece, id_ in table.items():
-        text = str(id_)
-        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
-        if not 0 <= number < len(table):
-            raise DataError(
-                f"{path}: {quoted(piece)} has id {quoted(text)}: expected one from 0 to "
-                f"{len(table) - 1}, since there are {len(table)} pieces"
-            )
-        if number in pieces:
-            raise DataError(
-                f"{path}: {quoted(piece)} and {quoted(pieces[number])} have id {number}, and "
-                "another id has none"
-            )
-        pieces[number] = piece
-    return [pieces[id_] for id_ in range(len(pieces))]
 
 
 # ---- settings

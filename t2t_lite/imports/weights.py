@@ -129,7 +129,7 @@ def in_order(tensor: Tensor, ids: Sequence[int], name: str) -> Tensor:
         DataError: the vocabulary has more or fewer ids than the tensor.
     """
     order = np.asarray(ids)
-    known, rows = int(np.sum(order >= 0)), tensor.shape[0] if tensor.shape else 0
+    known, rows = len({*ids} - {-1}), tensor.shape[0] if tensor.shape else 0
     if known != rows:
         raise DataError(
             f"{name} has {rows} rows, and the vocabulary {known} pieces: the vocabulary is of "

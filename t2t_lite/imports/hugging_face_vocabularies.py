@@ -1,0 +1,146 @@
+"""Reads the vocabularies of Hugging Face's MarianMT, M2M100 and NLLB-200."""
+
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_lite.errors import DataError, UserError
+from t2t_lite.imports import safe_files
+from t2t_lite.imports.open_model import Side, language_labels, pieces_by_id, spm_pieces
+from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
+
+_UNKNOWN = "<unk>"
+_SPECIAL = ("<s>", "<pad>", "</s>", _UNKNOWN)  # of NLLB, before its pieces
+_SENTENCEPIECE = "sentencepiece.bpe.model"
+_SPM_SPECIAL = 3  # pieces of that model that NLLB replaces by its own
+_M2M_LANGUAGE = re.compile(r"__(\w+)__")
+_NLLB_LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
+# The files that list the tokens of languages, and the keys under which they do.
+_LISTS = ("tokenizer_config.json", "special_tokens_map.json")
+_KEYS = ("additional_special_tokens", "extra_special_tokens")
+
+
+def marian(folder: pathlib.Path, padding: int, end: int) -> list[Side]:
+    """Returns the vocabularies of a MarianMT model.
+
+    Args:
+        folder: of the model.
+        padding: its id.
+        end: the id of EOS.
+    """
+    target_file = folder / "target_vocab.json"
+    sides = []
+    for side in ("source", "target"):
+        is_own = side == "target" and target_file.is_file()
+        path = target_file if is_own else folder / "vocab.json"
+        pieces = pieces_by_id(path)
+        spm = _required(folder / f"{side}.spm")
+        languages = language_labels(pieces)
+        sides.append(
+            Side.of(
+                pieces,
+                padding,
+                end,
+                _index(path, pieces, _UNKNOWN),
+                spm,
+                special=languages.values(),
+                languages=languages if side == "source" else {},
+                language_of=TRANSLATION,
+            )
+        )
+    return sides
+
+
+def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any) -> list[Side]:
+    """Returns the vocabularies of an M2M100 model, NLLB-200 among them, which both sides share.
+
+    Args:
+        folder: of the model.
+        size: of the vocabulary.
+        padding: its id.
+        end: the id of EOS.
+        default: the id with which outputs begin unless one is chosen.
+    """
+    model = _required(folder / _SENTENCEPIECE)
+    table = folder / "vocab.json"
+    if table.is_file():
+        pieces, language = pieces_by_id(table), _M2M_LANGUAGE
+    else:
+        own = spm_pieces(folder / _SENTENCEPIECE, model)[_SPM_SPECIAL:]
+        pieces, language = [*_SPECIAL, *own], _NLLB_LANGUAGE
+    text = len(pieces)
+    tokens = _language_tokens(folder, language, text)
+    if text + len(tokens) > size or not all(text <= id_ < size for id_ in tokens):
+        raise DataError(
+            f"{folder}: the vocabulary has {text} pieces and {len(tokens)} languages, and the "
+            f"model {size} ids: the files are of different models"
+        )
+    # What is left means nothing, but has rows.
+    pieces += [tokens.get(id_, f"<unused {id_}>") for id_ in range(text, size)]
+    languages = {found[1]: id_ for id_, t in tokens.items() if (found := language.fullmatch(t))}
+    chosen = next((code for code, id_ in languages.items() if id_ == default), "")
+    unknown = _index(folder, pieces, _UNKNOWN)
+    special = {*range(text, size), *(pieces.index(s) for s in _SPECIAL if s in pieces)}
+    return [
+        Side.of(
+            pieces,
+            padding,
+            end,
+            unknown,
+            model,
+            special=special - {unknown, padding, end},
+            languages=languages,
+            language_of=TEXT,
+            language=code,
+        )
+        for code in ("", chosen)
+    ]
+
+
+def _language_tokens(folder: pathlib.Path, language: re.Pattern[str], first: int) -> dict[int, str]:
+    """Returns the tokens of languages by id, from the first file that lists them."""
+    for path in (folder / name for name in _LISTS):
+        found = safe_files.read_json(path) if path.is_file() else {}
+        by_id = {
+            int(id_): content
+            for id_, content in _added(found)
+            if id_.isascii() and id_.isdecimal() and len(id_) < 10 and language.fullmatch(content)
+        }
+        if by_id:
+            return by_id
+        for key in _KEYS:
+            listed = found.get(key)
+            contents = map(_content, listed) if isinstance(listed, list) else ()
+            if tokens := [text for text in contents if language.fullmatch(text)]:
+                return dict(enumerate(tokens, first))
+    raise UserError(
+        f"{folder}: neither {' nor '.join(_LISTS)} lists the tokens of languages: download them"
+    )
+
+
+def _added(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    table = found.get("added_tokens_decoder")
+    for id_, token in table.items() if isinstance(table, dict) else ():
+        yield id_, _content(token)
+
+
+def _content(token: Any) -> str:
+    """Returns the text of a token, which some files describe by several fields."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else ""
+
+
+def _required(path: pathlib.Path) -> bytes:
+    """Returns the contents of a SentencePiece model."""
+    if not path.is_file():
+        raise UserError(f"{path} is missing: download it into the folder of the model")
+    model = path.read_bytes()
+    spm_pieces(path, model)
+    return model
+
+
+def _index(path: pathlib.Path, pieces: Sequence[str], piece: str) -> int:
+    if piece not in pieces:
+        raise DataError(f"{path}: the vocabulary has no piece {piece}")
+    return pieces.index(piece)
