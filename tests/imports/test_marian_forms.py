@@ -1,0 +1,89 @@
+"""Other forms of Marian's Transformer, compared with what Marian prints for them.
+
+support/make_marian_forms.py has made them, as fixtures: norms before and after sub-layers, all
+kinds of tied embeddings, of activations and of vocabularies, and weights in half precision.
+"""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
+from t2t_lite.imports import open_models
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.search.decode_hparams import DecodeHParams
+
+FORMS = pathlib.Path(__file__).parents[1] / "fixtures" / "marian_forms"
+
+
+@pytest.fixture(
+    scope="module", params=sorted(path.parent.name for path in FORMS.glob("*/model.npz"))
+)
+def form(request, tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
+    """An imported model, and what Marian has printed."""
+    folder = tmp_path_factory.mktemp("imported") / "run"
+    open_models.import_run(str(FORMS / request.param), str(folder))
+    recorded = json.loads((FORMS / request.param / "recorded.json").read_text(encoding="utf-8"))
+    return RunFolder.open(str(folder)), recorded
+
+
+def ids(run: RunFolder, side: str, texts: list[str]) -> np.ndarray:
+    rows = [[*run.encoders[side].encode(text), 1] for text in texts]
+    length = max(map(len, rows))
+    return np.array([row + [0] * (length - len(row)) for row in rows])
+
+
+def translations(run: RunFolder, sources: list[str], changes: str) -> list[str]:
+    hparams = DecodeHParams.of(run, changes)
+    return Translator(Decoder.from_run(run, hparams=hparams))(sources)
+
+
+def texts(run: RunFolder, outputs: list[str]) -> list[str]:
+    """Returns the texts of outputs that Marian has printed as pieces."""
+    encoder = run.encoders["targets"]
+    known = {piece: id_ for id_, piece in enumerate(encoder.tokens)}
+    return [encoder.decode([known[piece] for piece in output.split(" ")]) for output in outputs]
+
+
+def log_probs(run: RunFolder, sources: list[str], targets: list[str]) -> list[np.ndarray]:
+    """Returns the log-probability of each token of the targets, EOS included."""
+    inputs, outputs = ids(run, "inputs", sources), ids(run, "targets", targets)
+    logits = run.load_model().model({"inputs": inputs, "targets": outputs})
+    found = tf.gather(tf.nn.log_softmax(logits), outputs, axis=2, batch_dims=2).numpy()
+    return [row[: np.count_nonzero(target)] for row, target in zip(found, outputs, strict=True)]
+
+
+def test_log_probabilities_of_given_pairs(form):
+    """Marian prints five digits."""
+    run, recorded = form
+    found = log_probs(run, recorded["sources"], recorded["targets"])
+    for own, expected in zip(found, recorded["word_scores"], strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-4)
+        assert abs(own.sum() - sum(expected)) < 1e-3
+
+
+def test_greedy_outputs(form):
+    run, recorded = form
+    if "greedy" in recorded:
+        found = translations(run, recorded["sources"], "beam_size=1")
+        assert found == texts(run, recorded["greedy"])
+
+
+def test_outputs_of_the_models_own_search(form):
+    """Both searches stop differently: where outputs differ, ours is no worse."""
+    run, recorded = form
+    if "beam6" not in recorded:
+        return
+    found = translations(run, recorded["sources"], "")
+    expected = texts(run, recorded["beam6"])
+    triples = zip(recorded["sources"], found, expected, strict=True)
+    others = [triple for triple in triples if triple[1] != triple[2]]
+    assert len(others) <= 0.02 * len(expected)
+    for source, *outputs in others:
+        ours, theirs = log_probs(run, [source] * 2, outputs)
+        assert ours.mean() > theirs.mean() - 1e-3
