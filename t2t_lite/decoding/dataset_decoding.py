@@ -72,7 +72,8 @@ def read_examples(
     sources, references = [], []
     unknown = words = 0
     for number, (ids, target_ids) in enumerate(eval_examples(paths, reader), 1):
-        source = Source(decoder.text.source_text(ids), ids, number)
+        start = decoder.text.start_of(target_ids)
+        source = Source(decoder.text.source_text(ids), ids, number, start=start)
         source = decoder.text.truncated(source, name)
         sources.append(source)
         text = decoder.text.reference_text(target_ids)

@@ -200,7 +200,7 @@ class Decoder:
                 "only trees; set it to false"
             )
         pairs = [
-            Target(self.text.truncated(source, name), [*target, EOS_ID])
+            Target(self.text.truncated(source, name), [*source.start, *target, EOS_ID])
             for source, target in zip(sources, targets, strict=True)
         ]
         lengths = [max(n, len(p.ids)) if (n := self.text.size(p.source)) else 0 for p in pairs]
@@ -255,7 +255,8 @@ class Decoder:
 
     def _search(self, worker: Worker, sources: Sequence[Source]) -> list[list[Hypothesis]]:
         limit = self.hparams.output_limit
-        limits = [max(limit(self.text.size(s)), len(s.prefix) + 1) for s in sources]
+        least = [len(s.start) + len(s.prefix) + 1 for s in sources]
+        limits = [max(limit(self.text.size(s)), n) for s, n in zip(sources, least, strict=True)]
         return self._hypotheses(worker, worker.search(sources, limits))
 
     def _score(self, worker: Worker, targets: Sequence[Target]) -> list[list[Hypothesis]]:
@@ -290,8 +291,8 @@ class Decoder:
             yield Details(source_tokens, tokens, log_probs[start:], attention)
 
     def _prompt_size(self, source: Source) -> int:
-        """Returns the ids of a target that users do not see: those of a language model's prompt."""
-        return 0 if self.problem.has_inputs else len(source.prefix)
+        """Returns how many ids of a target users do not see: a language, or a prompt."""
+        return len(source.start) + (0 if self.problem.has_inputs else len(source.prefix))
 
 
 def batches_by_length(

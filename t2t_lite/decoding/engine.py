@@ -21,6 +21,7 @@ from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
 from t2t_lite.search.parts import DEAD, SearchPart
 from t2t_lite.search.penalties import NO_PENALTY
+from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 # Most logits computed at a time: 256 MiB of them.
@@ -52,11 +53,12 @@ class Engine:
         parts: constraints, and at most one penalty or sampler, for the search.
 
     Raises:
-        UsageError: the hparams ask for XLA, which cannot use these devices.
+        UsageError: the hparams ask for XLA, which cannot use these devices, or for a language that
+            the models do not know.
 
     Attributes:
         models: all models.
-        encoders: as above.
+        encoders: as above, in the languages of the hparams.
         hparams: as above.
         names: as above; update them after loading the weights of another checkpoint.
         max_input_size: the ids that a source may have, EOS included; 0: no limit.
@@ -73,7 +75,7 @@ class Engine:
         parts: Sequence[SearchPart] = (),
     ) -> None:
         self.models = [model] if isinstance(model, Seq2Seq) else model
-        self.encoders = encoders
+        self.encoders = speaking(encoders, hparams.languages)
         self.hparams = hparams
         self.names = names or _default_names(len(self.models))
         self.max_input_size = hparams.source_limit(m.hparams.max_length for m in self.models)
@@ -154,8 +156,9 @@ class Worker:
         found = self._search(
             padded([source.ids for source in sources]),  # [B, S]
             np.array(limits),
-            padded([source.prefix for source in sources]),  # [B, P]
+            padded([[*source.start, *source.prefix] for source in sources]),  # [B, P]
             np.array([source.draws for source in sources]),
+            np.array([len(source.start) for source in sources]),
         )
         require_numbers(sources, found.scores)
         targets = [
@@ -206,6 +209,7 @@ class Worker:
             features = {
                 "inputs": padded([target.source.ids for target in chunk]),
                 "targets": padded([target.ids for target in chunk]),
+                "given": np.array([len(target.source.start) for target in chunk]),
             }
             yield from zip(*(part.numpy() for part in compiled(features)), strict=True)
 
@@ -217,8 +221,9 @@ def padded(ids: Sequence[Sequence[int]]) -> np.ndarray:
 
 def _compile(function: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple]:
     ids = tf.TensorSpec([None, None], tf.int32)
+    features = {"inputs": ids, "targets": ids, "given": tf.TensorSpec([None], tf.int32)}
     # Autograph would wrap the models' errors in tracebacks.
-    return tf.function(function, input_signature=[{"inputs": ids, "targets": ids}], autograph=False)
+    return tf.function(function, input_signature=[features], autograph=False)
 
 
 def _default_names(count: int) -> list[str]:

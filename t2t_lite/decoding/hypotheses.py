@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_lite.data.problem import Output
+from t2t_lite.text.languages import ANY, Languages
 
 # 2^32 over the golden ratio: its multiples are far apart, so that no piece meets another line.
 _STRIDE = 0x9E3779B1
@@ -19,6 +20,8 @@ class Source(NamedTuple):
     number: int = 1  # of its line or example, from 1: for messages, and to seed sampling
     prefix: Sequence[int] = ()  # how every output begins, without EOS; a language model's prompt
     piece: int = 0  # of a text that was split: no other of its pieces has the same
+    languages: Languages = ANY  # where they differ from the decoder's
+    start: Sequence[int] = ()  # how the target of every piece begins, unseen: with its language
 
     @property
     def draws(self) -> int:
@@ -41,7 +44,7 @@ class Hypothesis(NamedTuple):
     """One output for one sentence."""
 
     output: Output
-    ids: list[int]  # without EOS, and without a language model's prompt
+    ids: list[int]  # without EOS, the token of a language, and a language model's prompt
     score: float  # log-probability over the length penalty
     details: Details | None = None  # if the decoder was asked for them
 

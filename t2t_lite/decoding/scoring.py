@@ -17,15 +17,19 @@ def score(model: Seq2Seq | Ensemble, features: Features) -> tf.Tensor:
 
     Args:
         model: any model.
-        features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
+        features: `inputs` [B, S] and `targets` [B, T], 0 at padding; perhaps `given` [B], how many
+            tokens at the start of each target are given, as in a search.
 
     Returns:
-        [B, T], float32; 0 at padding.
+        [B, T], float32; 0 at padding and for given tokens.
     """
     targets = features["targets"]
     logits = tf.cast(model(features), tf.float32)  # [B, T, V]
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-    return tf.where(tf.not_equal(targets, PAD_ID), -losses, 0.0)
+    counts = tf.not_equal(targets, PAD_ID)
+    if "given" in features:
+        counts &= tf.range(tf.shape(targets)[1]) >= features["given"][:, None]
+    return tf.where(counts, -losses, 0.0)
 
 
 def score_with_attention(
@@ -54,7 +58,7 @@ def total_score(
 
     Args:
         model: any model.
-        features: `inputs` [B, S] and `targets` [B, T], 0 at padding.
+        features: as for `score`.
         penalty: that of the search.
 
     Raises:

@@ -10,6 +10,7 @@ from t2t_lite.decoding import long_lines
 from t2t_lite.decoding.hypotheses import Source
 from t2t_lite.errors import DataError
 from t2t_lite.search.decode_hparams import LONGEST
+from t2t_lite.text.languages import ANY, Languages, speaking
 from t2t_lite.text.text_encoder import EOS_ID, RESERVED_TOKENS, TextEncoder, TokenTextEncoder
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,13 @@ class TextCodec:
         self._has_lines = problem.can_split_sources
         self._splits = long_input == "split" and problem.can_split_sources
 
-    def encode(self, lines: Sequence[str], name: str = "line", first: int = 1) -> list[Source]:
+    def encode(
+        self,
+        lines: Sequence[str],
+        name: str = "line",
+        first: int = 1,
+        languages: Languages = ANY,
+    ) -> list[Source]:
         """Returns each line with its ids; no ids for a line without text.
 
         In a language model the lines are prompts, which may be empty: prefixes of the outputs.
@@ -54,9 +61,12 @@ class TextCodec:
             lines: one sentence each; surrounding white space is dropped.
             name: what messages call a line, before its number.
             first: the number of the first line.
+            languages: where they differ from those of the encoders.
 
         Raises:
-            DataError: a line has a token that is not in the vocabulary.
+            DataError: a line has a token that is not in the vocabulary, or the model needs a
+                language.
+            UsageError: the model does not know a language.
         """
         if not self.has_inputs:
             prompts = [self._problem.source(line) for line in lines]
@@ -71,22 +81,24 @@ class TextCodec:
                     )
             numbered = enumerate(zip(prompts, prefixes, strict=True), first)
             return [Source(text, (), number, prefix) for number, (text, prefix) in numbered]
+        start = speaking(self._encoders, languages)["targets"].start_ids()
         encoded = []
         for number, line in enumerate(lines, first):
             text = self._problem.source(line)
-            encoded.append(Source(text, self._source_ids(text, f"{name} {number}"), number))
+            ids = self._source_ids(text, f"{name} {number}", languages)
+            encoded.append(Source(text, ids, number, languages=languages, start=start))
         return encoded
 
     def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:
-        """Returns the ids of target texts, without EOS; arguments as in `encode`.
+        """Returns the ids of target texts, without EOS and language; arguments as in `encode`.
 
         Raises:
             DataError: as in `encode`, or a target is too long to be scored.
         """
-        targets = []
+        encoder, targets = self._encoders["targets"], []
         for number, line in enumerate(lines, first):
             place = f"{name} {number}"
-            ids = _encode(self._encoders["targets"], line.strip(), place)
+            ids = _encode(encoder, line.strip(), place)[len(encoder.start_ids()) :]
             if len(ids) > LONGEST:
                 raise DataError(
                     f"{place}: {len(ids)} subwords, more than {LONGEST}: memory grows with the "
@@ -94,6 +106,14 @@ class TextCodec:
                 )
             targets.append(ids)
         return targets
+
+    def start_of(self, ids: Sequence[int]) -> Sequence[int]:
+        """Returns the start of a target's ids that its text does not show, such as its language.
+
+        A target without any, as in a test set without references, has the encoder's own.
+        """
+        encoder = self._encoders["targets"]
+        return encoder.start_of(ids) or encoder.start_ids()
 
     def size(self, source: Source) -> int:
         """Returns how many ids a model reads, EOS included; 0: there is nothing to decode."""
@@ -160,12 +180,16 @@ class TextCodec:
         first, *others = source.text.split("\n") if self._has_lines else [source.text]
         if not others:
             return [self._split(source, name)]
-        place = f"{name} {source.number}"
-        lines = [source._replace(text=first.strip(), ids=self._source_ids(first.strip(), place))]
+        lines = [self._piece(source, first.strip(), name)]
         for line, text in enumerate(map(str.strip, others), 1):
-            ids = self._source_ids(text, place)
-            lines.append(Source(text, ids, source.number, piece=line * _LINE_STRIDE))
+            lines.append(self._piece(source, text, name, line * _LINE_STRIDE))
         return [self._split(line, name) for line in lines]
+
+    def _piece(self, source: Source, text: str, name: str, piece: int = 0) -> Source:
+        """Returns a piece of a source; a prefix applies to the first one."""
+        ids = self._source_ids(text, f"{name} {source.number}", source.languages)
+        prefix = () if piece else source.prefix
+        return source._replace(text=text, ids=ids, prefix=prefix, piece=source.piece + piece)
 
     def _split(self, source: Source, name: str) -> list[Source]:
         """Returns pieces of a line that are short enough."""
@@ -173,17 +197,11 @@ class TextCodec:
             return [self.truncated(source, name)]
         place, size = f"{name} {source.number}", len(source.ids)
         texts = long_lines.split(
-            source.text, lambda text: not self._is_too_long(self._source_ids(text, place))
+            source.text,
+            lambda text: not self._is_too_long(self._source_ids(text, place, source.languages)),
         )
         log.info("%s has %d subwords: split into %d pieces", place, size, len(texts))
-        first, *others = texts
-        pieces = [
-            source._replace(text=first, ids=self._source_ids(first, place)),
-            *(
-                Source(text, self._source_ids(text, place), source.number, piece=piece)
-                for piece, text in enumerate(others, source.piece + 1)
-            ),
-        ]
+        pieces = (self._piece(source, text, name, piece) for piece, text in enumerate(texts))
         return [self.truncated(piece, name) for piece in pieces]
 
     def truncated(self, source: Source, name: str) -> Source:
@@ -194,8 +212,8 @@ class TextCodec:
         log.warning("%s %d has %d subwords: cut to %d", name, source.number, size, limit)
         return source._replace(ids=[*source.ids[: limit - 1], EOS_ID])
 
-    def _source_ids(self, text: str, place: str) -> list[int]:
-        ids = _encode(self._encoders["inputs"], text, place)
+    def _source_ids(self, text: str, place: str, languages: Languages) -> list[int]:
+        ids = _encode(speaking(self._encoders, languages)["inputs"], text, place)
         return [*ids, EOS_ID] if ids else []
 
     def _is_too_long(self, ids: Sequence[int]) -> bool:

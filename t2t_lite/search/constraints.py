@@ -39,8 +39,8 @@ class Constraint(SearchPart, abc.ABC):
         Args:
             ids: [B, K, L], the hypotheses; ids from `step` on mean nothing.
             step: a scalar, the number of their tokens; less than L.
-            sentences: their `limits` [B], `prefixes` [B, P], and how many tokens of prompts no
-                length counts, `uncounted` [B].
+            sentences: their `limits` [B], `prefixes` [B, P], how many tokens of prompts no length
+                counts, `uncounted` [B], and how many have log-probability 0, `given` [B].
             vocab_size: V.
 
         Returns:
@@ -56,13 +56,13 @@ class MinLength(Constraint):
 
     def applies(self, step: tf.Tensor, sentences: Sentences) -> tf.Tensor:
         """Whether an output may be too short."""
-        return step < self.tokens + tf.reduce_max(sentences.uncounted)
+        return step < self.tokens + tf.reduce_max(sentences.given)
 
     def allowed(
         self, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences, vocab_size: int
     ) -> tf.Tensor:
         """Forbids EOS before."""
-        shortest = self.tokens + sentences.uncounted[:, None, None]
+        shortest = self.tokens + sentences.given[:, None, None]
         return (tf.range(vocab_size) != EOS_ID) | (step >= shortest)
 
 
@@ -132,8 +132,8 @@ def constrain(
         sentences: as in `Constraint.allowed`.
 
     Returns:
-        Logits [B, K, V] of the permitted tokens, and their total log-probability [B, K]; that of a
-        prompt's tokens is 0.
+        Logits [B, K, V] of the permitted tokens, and their total log-probability [B, K]; that of
+        given tokens is 0.
     """
 
     def constrained() -> tuple[tf.Tensor, tf.Tensor]:
@@ -148,8 +148,8 @@ def constrain(
         # NaN must stay visible: searches check for it.
         left = tf.where(allowed | tf.math.is_nan(log_probs), log_probs, _FORBIDDEN)
         total = tf.reduce_logsumexp(left, axis=-1)
-        is_prompt = step < sentences.uncounted  # [B]
-        uncounted = tf.where(is_prompt[:, None], total, 0.0)  # [B, K]
+        is_given = step < sentences.given  # [B]
+        uncounted = tf.where(is_given[:, None], total, 0.0)  # [B, K]
         return left - uncounted[..., None], total - uncounted
 
     def free() -> tuple[tf.Tensor, tf.Tensor]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 from t2t_lite import registry
 from t2t_lite.errors import UsageError
 from t2t_lite.settings import HParams, setting
+from t2t_lite.text.languages import Languages
 
 # Most subwords of a sequence for which nothing else sets a limit: memory grows with the square.
 LONGEST = 4096
@@ -92,12 +93,23 @@ class DecodeHParams(HParams):
     xla_compile: bool = setting(
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
+    source_language: str = setting(
+        "", "Code of the source's language, where a model knows several; empty: the default."
+    )
+    target_language: str = setting(
+        "", "Code of the target's language, where a model knows several; empty: the default."
+    )
     search: str = setting(
         "", "Registered constraints, penalty and sampler of your own, joined by +."
     )
     max_input_size: int = setting(
         -1, "Most subwords of a source; -1: max_length, else 4,096; 0: no limit.", minimum=-1
     )
+
+    @property
+    def languages(self) -> Languages:
+        """The languages of source and target."""
+        return Languages(self.source_language, self.target_language)
 
     @property
     def search_names(self) -> list[str]:

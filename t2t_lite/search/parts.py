@@ -39,6 +39,7 @@ class Sentences(NamedTuple):
     limits: tf.Tensor  # [B], the maximum length of its output, EOS included
     prefixes: tf.Tensor  # [B, P], how its output begins; 0 after that
     uncounted: tf.Tensor  # [B], tokens at the start that no length counts: those of a prompt
+    given: tf.Tensor  # [B], tokens at the start whose log-probability is 0: a prompt, a language
 
 
 class SearchPart:

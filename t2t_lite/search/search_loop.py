@@ -128,6 +128,7 @@ class SearchLoop(abc.ABC):
         max_lengths: np.ndarray | Sequence[int] | int,
         prefixes: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
+        given: np.ndarray | None = None,
     ) -> Hypotheses:
         """Searches for the outputs of a batch.
 
@@ -139,6 +140,8 @@ class SearchLoop(abc.ABC):
                 Their log-probabilities count in the scores. None: no prefixes.
             numbers: [B], the number of each sentence, which determines its random draws. None: 0,
                 1, 2...
+            given: [B], how many ids of each prefix, from its start, have log-probability 0: all of
+                a prompt, whatever this says; else such as a target language. None: 0.
 
         Raises:
             ValueError: a prefix does not fit into its output.
@@ -150,6 +153,7 @@ class SearchLoop(abc.ABC):
         if (np.count_nonzero(prefixes, axis=1) >= limits).any():
             raise ValueError("max_lengths must leave room for the prefix and EOS")
         numbers = np.arange(batch) if numbers is None else np.asarray(numbers)
+        given = np.zeros([batch], np.int32) if given is None else np.asarray(given)
         size, longest = self._size, int(np.max(max_lengths, initial=0))
         shape = (size(batch), self._beam_size, size(longest))
         found = Hypotheses(np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32))
@@ -158,7 +162,7 @@ class SearchLoop(abc.ABC):
         rows = np.arange(shape[0])  # indices in `found` of the unfinished sentences
         length = min(CHUNK, longest)
         # Rows of padding have a limit of one step.
-        features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0))
+        features = ((inputs, 0), (limits, 1), (prefixes, 0), (numbers, 0), (given, 0))
         arguments = (*itertools.starmap(self._padded, features), size(length), shape[2])
         search = self._begun([tf.constant(x, tf.int32) for x in arguments])
         run, resize = self._compiled
@@ -178,15 +182,21 @@ class SearchLoop(abc.ABC):
             search = resize(search, tf.constant(kept, tf.int32), tf.constant(size(length)))
 
     def in_graph(
-        self, inputs: tf.Tensor, max_lengths: tf.Tensor, prefixes: tf.Tensor | None = None
+        self,
+        inputs: tf.Tensor,
+        max_lengths: tf.Tensor,
+        prefixes: tf.Tensor | None = None,
+        given: tf.Tensor | None = None,
     ) -> Hypotheses:
         """Searches within a graph, all steps in one loop: for export."""
         batch = tf.shape(inputs)[0]
         length = tf.reduce_max(max_lengths)
         if prefixes is None:
             prefixes = tf.zeros([batch, 0], tf.int32)
+        if given is None:
+            given = tf.zeros([batch], tf.int32)
         numbers = tf.range(batch)
-        search = self._start_search(inputs, max_lengths, prefixes, numbers, length, length)
+        search = self._start_search(inputs, max_lengths, prefixes, numbers, given, length, length)
         search, _ = self._run_steps(search, tf.constant(0), length)
         return self._results(search.hypotheses)
 
@@ -203,7 +213,7 @@ class SearchLoop(abc.ABC):
     def _start(self) -> tf.types.experimental.ConcreteFunction:
         """The compiled start of a search, traced once for all B, S, P and L."""
         scalar, vector, matrix = _INTEGERS
-        return _traced(self._start_search, matrix, vector, matrix, vector, scalar, scalar)
+        return _traced(self._start_search, matrix, vector, matrix, vector, vector, scalar, scalar)
 
     def _begun(self, arguments: Sequence[tf.Tensor]) -> _Search:
         """Starts a search; the first time, TensorFlow prepares the start while steps are traced."""
@@ -239,6 +249,7 @@ class SearchLoop(abc.ABC):
         limits: tf.Tensor,
         prefixes: tf.Tensor,
         numbers: tf.Tensor,
+        given: tf.Tensor,
         length: tf.Tensor,
         longest: tf.Tensor,
     ) -> _Search:
@@ -247,8 +258,8 @@ class SearchLoop(abc.ABC):
         hypotheses = self._begin(limits, numbers, length, longest)
         uncounted = tf.zeros_like(limits)
         if self._is_prompt:
-            uncounted = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
-        return _Search(Sentences(limits, prefixes, uncounted), state, hypotheses)
+            uncounted = given = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)
+        return _Search(Sentences(limits, prefixes, uncounted, given), state, hypotheses)
 
     def _constrained(
         self, logits: tf.Tensor, ids: tf.Tensor, step: tf.Tensor, sentences: Sentences

@@ -14,7 +14,7 @@ from t2t_lite.decoding.divergence import NoOutputError
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
 from t2t_lite.decoding.long_lines import with_plain_breaks
 from t2t_lite.decoding.output_formats import fields_of
-from t2t_lite.errors import DataError
+from t2t_lite.errors import UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
@@ -107,8 +107,8 @@ class RequestTranslator:
             raise HTTPException(422, f"{message}; start t2t-serve with a larger beam_size")
         try:
             texts = [with_plain_breaks(text) for text in request.texts]
-            sources = self._plain.text.encode(texts, "text")
-        except DataError as error:
+            sources = self._plain.text.encode(texts, "text", languages=request.languages)
+        except UserError as error:
             raise HTTPException(422, str(error)) from error
         subwords, maximum = self._subwords(sources), self._limits.max_subwords
         if subwords > maximum:

@@ -10,13 +10,16 @@ from starlette.exceptions import HTTPException
 
 from t2t_lite.errors import did_you_mean, quoted
 from t2t_lite.serving.config import ServerConfig
+from t2t_lite.text.languages import ANY, Languages
 
-_FIELDS = ("text", "texts", "n_best", "attention")
+_FIELDS = ("text", "texts", "n_best", "attention", "source_language", "target_language")
 
 # The parts that take time to parse: strings, and the ends of other values. A list of 128 texts has
 # 128 strings and as many separators; the other fields have fewer parts than the number below.
 _PART = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\]}]', re.DOTALL)
 _MAX_OTHER_PARTS = 32
+
+_LONGEST_LANGUAGE = 100  # characters of a code
 
 _MAX_DIGITS = 18  # of a whole number; no real value has more
 
@@ -28,13 +31,14 @@ class TranslationRequest(NamedTuple):
     n_best: int  # hypotheses to return for each text
     attention: bool  # whether to return tokens and attention with them
     is_single: bool  # whether "text" was sent, not a list
+    languages: Languages = ANY  # where they differ from the server's
 
 
 def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     """Reads the JSON of a request.
 
     Args:
-        body: an object with "text" or "texts", and perhaps "n_best" and "attention".
+        body: an object with "text" or "texts", and perhaps the other `_FIELDS`.
         limits: `max_texts` and `max_text_length` apply.
 
     Raises:
@@ -60,7 +64,14 @@ def parse(body: bytes, limits: ServerConfig) -> TranslationRequest:
     attention = fields.get("attention", False)
     if not isinstance(attention, bool):
         raise HTTPException(422, '"attention" must be true or false')
-    return TranslationRequest(texts, n_best, attention, is_single)
+    languages = Languages(*(_language(fields, f"{side}_language") for side in Languages._fields))
+    return TranslationRequest(texts, n_best, attention, is_single, languages)
+
+
+def _language(fields: dict[str, Any], name: str) -> str:
+    code = fields.get(name, "")
+    _check(code, f'"{name}"', _LONGEST_LANGUAGE)
+    return code
 
 
 def _object(body: bytes, limits: ServerConfig) -> dict[str, Any]:

@@ -110,10 +110,27 @@ class ImportedEncoder(TextEncoder):
         """The SentencePiece model; empty if pieces are words."""
         return b"" if self._processor is None else self._processor.serialized_model_proto()
 
-    @property
     def start_ids(self) -> Sequence[int]:
-        """The token of the language, if there is one."""
-        return [self.languages[self.language]] if self.language else []
+        """Returns the token of the language, if there are languages.
+
+        Raises:
+            DataError: none was chosen.
+        """
+        if not self.languages:
+            return []
+        if self.language:
+            return [self.languages[self.language]]
+        # The source's token may be of either language; a model with the first kind needs both.
+        is_own = self.language_of == TEXT
+        names = "source_language and target_language" if is_own else "target_language"
+        raise DataError(
+            f"the model has several languages and no default: set {names} (decode hparams, "
+            f"members of a problem, or flags of t2t-import); it knows {self._some()}"
+        )
+
+    def start_of(self, ids: Sequence[int]) -> Sequence[int]:
+        """Returns the token of a language with which ids begin, if they do."""
+        return [i for i in ids[:1] if i in self.languages.values()]
 
     def in_language(self, code: str) -> "ImportedEncoder":
         """Returns an encoder that begins texts with the token of a language.
@@ -123,8 +140,8 @@ class ImportedEncoder(TextEncoder):
         """
         if code not in self.languages:
             raise UsageError(
-                f"unknown language {code!r}{did_you_mean(code, self.languages)}; "
-                + (f"the model knows {self._some()}" if self.languages else "it knows only one")
+                f"unknown language {code!r}: the model knows {self._some() or 'only one'}"
+                + did_you_mean(code, self.languages)
             )
         other = copy.copy(self)
         other.language = code
@@ -149,7 +166,7 @@ class ImportedEncoder(TextEncoder):
             texts.append(text)
         encoded = self._split(texts)
         return [
-            [*(start or self._required_start()), *ids] if ids else []
+            [*(start or self.start_ids()), *ids] if ids else []
             for start, ids in zip(starts, encoded, strict=True)
         ]
 
@@ -190,21 +207,10 @@ class ImportedEncoder(TextEncoder):
         code = named[1]
         if code not in self.languages:
             raise DataError(
-                f"{named[0]} at the start of the text names an unknown language"
-                f"{did_you_mean(code, self.languages)}; the model knows {self._some()}"
+                f"{named[0]} at the start of the text names an unknown language: the model knows "
+                f"{self._some()}{did_you_mean(code, self.languages)}"
             )
         return [self.languages[code]], line[named.end() :]
-
-    def _required_start(self) -> Sequence[int]:
-        if self.language:
-            return self.start_ids
-        # The source's token may be of either language; a model with the first kind needs both.
-        is_own = self.language_of == TEXT
-        names = "source_language and target_language" if is_own else "target_language"
-        raise DataError(
-            f"the model has several languages and no default: set {names} (decode hparams, "
-            f"members of a problem, or flags of t2t-import); it knows {self._some()}"
-        )
 
     def _some(self) -> str:
         """Returns the codes of languages for a message; the first ones if there are many."""

@@ -15,6 +15,9 @@ class Languages(NamedTuple):
     target: str = ""
 
 
+ANY = Languages()
+
+
 def speaking(
     encoders: Mapping[str, TextEncoder], languages: Languages
 ) -> Mapping[str, TextEncoder]:
@@ -23,7 +26,7 @@ def speaking(
     Raises:
         UsageError: the model does not know a language, or has only one there.
     """
-    if languages == Languages():
+    if languages == ANY:
         return encoders
     given = languages._asdict()
     chosen = dict(encoders)

@@ -58,9 +58,16 @@ class TextEncoder(abc.ABC):
         """The id that replaces unknown tokens, if there is one."""
         return None
 
-    @property
     def start_ids(self) -> Sequence[int]:
-        """The ids with which those of every text begin, and which no text shows: a language's."""
+        """Returns the ids with which every text begins, but which it does not show: a language.
+
+        Raises:
+            DataError: the encoder has several languages, and none was chosen.
+        """
+        return ()
+
+    def start_of(self, ids: Sequence[int]) -> Sequence[int]:
+        """Returns the ids of this kind with which the ids of a text begin."""
         return ()
 
     def decode_reference(self, ids: Sequence[int]) -> str:

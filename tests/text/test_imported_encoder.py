@@ -82,7 +82,7 @@ class TestPieces:
         assert encoder.tokens == _pieces(model)
         assert encoder.symbol(3) == encoder.tokens[3]
         assert encoder.vocab_size == len(encoder.tokens)
-        assert encoder.start_ids == []
+        assert encoder.start_ids() == []
         assert encoder.unknown_id == 2
 
     def test_without_text_there_are_none(self, encoder):
@@ -162,8 +162,8 @@ class TestLanguages:
     def test_begin_every_text(self, hidden):
         assert hidden.encode("a") == [4, 3]
         assert hidden.in_language("en").encode("a") == [5, 3]
-        assert hidden.in_language("en").start_ids == [5]
-        assert hidden.start_ids == [4]
+        assert hidden.in_language("en").start_ids() == [5]
+        assert hidden.start_ids() == [4]
 
     def test_do_not_begin_a_line_without_text(self, hidden):
         assert hidden.encode_lines([" ", "a"]) == [[], [4, 3]]
@@ -193,7 +193,7 @@ class TestLanguages:
             named.in_language("ger")
         with pytest.raises(DataError, match=r">>engl<<.*did you mean 'eng'"):
             named.encode(">>engl<< a")
-        with pytest.raises(UsageError, match="it knows only one"):
+        with pytest.raises(UsageError, match="the model knows only one"):
             encoder.in_language("de")
 
     def test_of_many_some_are_named(self, tmp_path):

@@ -1,0 +1,225 @@
+"""Decoding with a model of several languages: their tokens, scores, pieces, records, requests."""
+
+import numpy as np
+import pytest
+
+from support.imported_runs import LANGUAGES, WORDS, imported_run, write_vocabulary
+from support.rounding import assert_close
+from support.servers import serve
+from support.terms import log_prob_terms
+from support.texts import write_lines
+from t2t_lite.data import records
+from t2t_lite.data.problem import DatasetSplit
+from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
+from t2t_lite.decoding.decoder import Decoder
+from t2t_lite.decoding.translator import Translator
+from t2t_lite.errors import DataError, UsageError
+from t2t_lite.generation.generator import generate_data
+from t2t_lite.problems.imported import TranslateImported
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.serving.config import ServerConfig
+from t2t_lite.serving.prometheus import ServerMetrics
+from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.text.languages import Languages
+
+TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1"]
+INTO_ENGLISH = "source_language=de,target_language=en,extra_length=6"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return imported_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def make_decoder(run, changes=INTO_ENGLISH, **settings):
+    return Decoder.from_run(run, hparams=DecodeHParams.of(run.problem, changes), **settings)
+
+
+@pytest.fixture(scope="module")
+def decoder(run):
+    return make_decoder(run, f"{INTO_ENGLISH},return_beams=true", with_details=True)
+
+
+@pytest.fixture(scope="module")
+def silent(run):
+    """A decoder to which no language is given."""
+    return make_decoder(run, "extra_length=6")
+
+
+def texts_of(beams):
+    return [[hypothesis.output.text for hypothesis in found] for found in beams]
+
+
+def ids_of(words):
+    return [3 + WORDS.index(word) for word in words.split()]
+
+
+def test_sources_begin_with_their_language_and_outputs_with_theirs_unseen(decoder):
+    (source,) = decoder.text.encode(["w1 w2"])
+    assert list(source.ids) == [LANGUAGES["de"], *ids_of("w1 w2"), 1]
+    assert list(source.start) == [LANGUAGES["en"]]
+    for hypothesis in decoder.decode([source])[0]:
+        assert decoder.text.target_text(hypothesis.ids) == hypothesis.output.text
+        assert len(hypothesis.details.tokens) == len(hypothesis.details.log_probs)
+        assert len(hypothesis.details.tokens) == len(hypothesis.ids) + 1
+
+
+def test_the_given_token_adds_nothing_to_the_score_but_to_the_length(decoder):
+    (model,) = decoder.engine.models
+    for source, beams in zip(
+        decoder.text.encode(TEXTS), decoder.decode(decoder.text.encode(TEXTS)), strict=True
+    ):
+        for hypothesis in beams:
+            targets = np.array([[LANGUAGES["en"], *hypothesis.ids, 1]])
+            logits = np.array(model({"inputs": np.array([source.ids]), "targets": targets}))[0]
+            peak = logits.max(axis=-1, keepdims=True)
+            log_probs = logits - peak - np.log(np.exp(logits - peak).sum(axis=-1, keepdims=True))
+            chosen = log_probs[np.arange(len(targets[0])), targets[0]][1:]
+            length = len(hypothesis.ids) + 2
+            terms = log_prob_terms(model, length) + length
+            assert_close(hypothesis.score, chosen.sum() / ((5 + length) / 6) ** 0.6, terms=terms)
+            assert_close(hypothesis.details.log_probs, chosen, terms=terms)
+
+
+def test_given_outputs_are_scored_as_the_search_scores_them(decoder):
+    sources = decoder.text.encode(TEXTS)
+    best = [beams[0] for beams in decoder.decode(sources)]
+    scored = decoder.score(sources, [hypothesis.ids for hypothesis in best])
+    for found, expected in zip(scored, best, strict=True):
+        terms = log_prob_terms(decoder.engine.models[0], 20) + 20
+        assert_close(found[0].score, expected.score, terms=terms)
+        assert found[0].output == expected.output
+
+
+def test_targets_are_encoded_without_their_language(decoder):
+    assert decoder.text.encode_targets(TEXTS, "target") == [ids_of(text) for text in TEXTS]
+
+
+def test_languages_of_sources_do_not_depend_on_the_batch(silent):
+    pairs = [Languages(s, t) for s in LANGUAGES for t in LANGUAGES]
+    sources = [silent.text.encode([text], languages=pair)[0] for text in TEXTS for pair in pairs]
+    together = silent.decode(sources)
+    terms = log_prob_terms(silent.engine.models[0], 20) + 20
+    for source, beams in zip(sources, together, strict=True):
+        (alone, *_), *_ = silent.decode([source])
+        assert beams[0].ids == alone.ids
+        assert_close(beams[0].score, alone.score, terms=terms)
+    assert len({beams[0].output.text for beams in together[: len(pairs)]}) > 1
+
+
+def test_of_a_source_win_over_those_of_the_decoder(run, silent):
+    chosen = make_decoder(run)
+    of_source = chosen.text.encode(TEXTS, languages=Languages("fr", "de"))
+    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    assert texts_of(chosen.decode(of_source)) == texts_of(expected)
+
+
+def test_every_piece_of_a_long_text_has_them(run):
+    decoder = make_decoder(run, f"{INTO_ENGLISH},max_input_size=4")
+    for text in ("w1 w2 w3 w4 w5", "w1 w2\nw3 w4\nw5"):
+        (source,) = decoder.text.encode([text], languages=Languages("fr"))
+        pieces = [piece for line in decoder.text.pieces(source, "line") for piece in line]
+        assert len(pieces) == 3
+        assert {piece.ids[0] for piece in pieces} == {LANGUAGES["fr"]}
+        assert {tuple(piece.start) for piece in pieces} == {(LANGUAGES["en"],)}
+        assert len({piece.draws for piece in pieces}) == 3
+        alone = [decoder.decode([piece])[0][0].output.text for piece in pieces]
+        joined = decoder.decode([source])[0][0].output.text
+        assert joined.replace("\n", " ").split() == " ".join(alone).split()
+
+
+def test_a_prefix_follows_the_language(decoder):
+    (source,) = decoder.text.encode(["w1 w2"])
+    prefix = ids_of("w7 w7")
+    for hypothesis in decoder.decode([source._replace(prefix=prefix)])[0]:
+        assert hypothesis.ids[:2] == prefix
+        assert hypothesis.output.text.startswith("w7 w7")
+
+
+@pytest.mark.parametrize("changes", ["beam_size=1", "sampling_method=random,beam_size=3"])
+def test_other_searches_begin_with_the_language_too(run, changes):
+    decoder = make_decoder(run, f"{INTO_ENGLISH},{changes},return_beams=true", with_details=True)
+    terms = log_prob_terms(decoder.engine.models[0], 20) + 20
+    for beams in decoder.decode(decoder.text.encode(TEXTS)):
+        for hypothesis in beams:
+            assert_close(hypothesis.score, hypothesis.details.log_probs.sum(), terms=terms)
+
+
+def test_the_shortest_output_is_counted_without_the_language(run):
+    decoder = make_decoder(run, f"{INTO_ENGLISH},min_length=5,beam_size=8,return_beams=true")
+    (beams,) = decoder.decode(decoder.text.encode(["w1 w2"]))
+    assert min(len(hypothesis.ids) for hypothesis in beams) >= 5
+
+
+def test_languages_that_are_not_given_are_asked_for(silent):
+    with pytest.raises(DataError, match=r"no default: set source_language and target_language"):
+        silent.text.encode(TEXTS)
+    with pytest.raises(DataError, match=r"it knows de, en, fr$"):
+        silent.text.encode(TEXTS, languages=Languages(target="en"))
+
+
+def test_unknown_languages_are_refused(run):
+    with pytest.raises(UsageError, match="target_language: unknown language 'ger'"):
+        make_decoder(run, "target_language=ger")
+
+
+def test_a_model_of_one_language_refuses_any(tmp_path):
+    from support.small_runs import noisy_run
+
+    run = noisy_run(tmp_path / "run")
+    with pytest.raises(UsageError, match="source_language=de: the model has only one source"):
+        make_decoder(run, "source_language=de")
+
+
+def test_records_keep_their_own(run, silent, tmp_path):
+    class French(TranslateImported):
+        base_name = "translate_imported"
+        source_language, target_language = "fr", "de"
+
+    write_vocabulary(tmp_path)
+    for side, lines in (("inputs", TEXTS), ("targets", TEXTS[::-1])):
+        for split in ("train", "eval"):
+            write_lines(tmp_path / f"{side}.{split}.txt", lines)
+    generate_data(French(), str(tmp_path), str(tmp_path))
+    paths = French().existing_filepaths(str(tmp_path), DatasetSplit.EVAL)
+    (first, *_) = records.read_examples(paths)
+    assert first["targets"] == [LANGUAGES["de"], *ids_of(TEXTS[-1]), 1]
+    sources, references = read_examples(silent, paths)
+    assert references == TEXTS[::-1]
+    assert [source.text for source in sources] == TEXTS
+    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("fr", "de")))
+    found = decode_examples(silent, paths)
+    assert [out.text for out in found.outputs] == [beams[0].output.text for beams in expected]
+
+
+def test_a_run_may_have_defaults(tmp_path, silent):
+    run = imported_run(tmp_path / "run", default="de")
+    translate = Translator(make_decoder(run, "extra_length=6,target_language=en"))
+    expected = silent.decode(silent.text.encode(TEXTS, languages=Languages("de", "en")))
+    assert translate(TEXTS) == [beams[0].output.text for beams in expected]
+
+
+def test_requests_name_theirs(silent):
+    translator = RequestTranslator(silent, ServerMetrics(), ServerConfig())
+    with serve(translator) as client:
+        for target in ("de", "en"):
+            status, answer = client.translate(
+                texts=TEXTS, source_language="fr", target_language=target
+            )
+            assert status == 200
+            sources = silent.text.encode(TEXTS, languages=Languages("fr", target))
+            expected = [beams[0].output.text for beams in silent.decode(sources)]
+            found = [line["hypotheses"][0]["text"] for line in answer["translations"]]
+            assert found == expected
+        status, answer = client.translate(text="w1", source_language="fr")
+        assert status == 422
+        assert "set source_language and target_language" in answer["error"]
+        status, answer = client.translate(text="w1", source_language="den", target_language="en")
+        assert status == 422
+        assert (
+            "source_language: unknown language 'den': the model knows de, en, fr" in answer["error"]
+        )
+        for wrong in (5, None, "x" * 101, "\ud800"):
+            status, answer = client.translate(text="w1", source_language=wrong)
+            assert status in (413, 422)
+            assert '"source_language"' in answer["error"]

@@ -1,0 +1,49 @@
+"""Run folders with the vocabulary of an imported model, of words; their weights are noise."""
+
+import pathlib
+
+import numpy as np
+
+from support.small_runs import make_run, save_weights
+from t2t_lite.runs import run_folder
+from t2t_lite.text import imported_encoder
+
+WORDS = [f"w{number}" for number in range(30)]
+LANGUAGES = {"de": 33, "en": 34, "fr": 35}  # the ids of their tokens, which follow the words
+
+
+def write_vocabulary(folder: pathlib.Path, default: str = "") -> None:
+    """Writes the vocabulary of a model like M2M100: texts of both sides begin with a language."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for side in ("source", "target"):
+        imported_encoder.write_encoder(
+            folder / f"vocab.imported.{side}.json",
+            ["<pad>", "</s>", "<unk>", *WORDS, *(f"__{code}__" for code in LANGUAGES)],
+            2,
+            special=list(LANGUAGES.values()),
+            languages=LANGUAGES,
+            language_of=imported_encoder.TEXT,
+            language=default,
+        )
+
+
+def imported_run(folder: pathlib.Path, default: str = "", **hparams) -> run_folder.RunFolder:
+    """Makes a run folder of a tiny Transformer that knows several languages.
+
+    Args:
+        folder: the run folder.
+        default: the language of texts of both sides; "": none.
+        **hparams: those to change.
+    """
+    write_vocabulary(folder, default)
+    sizes = {"max_length": 12, "num_hidden_layers": 1}
+    # Else the noise would repeat its input.
+    sizes |= {"shared_embedding_and_softmax_weights": False} | hparams
+    run = make_run(folder, "translate_imported", hparams_set="transformer_tiny", **sizes)
+    model = run.build_model()
+    random = np.random.default_rng(7)  # all of whose outputs end
+    for variable in model.trainable_variables:
+        noise = random.normal(size=variable.shape, scale=2.0 / variable.shape[0] ** 0.5)
+        variable.assign(noise + (variable.name == "gamma"))
+    save_weights(folder, model)
+    return run
