@@ -5,7 +5,7 @@ The names and the computation are those of its modeling_marian.py and modeling_m
 
 import logging
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,15 @@ from t2t_lite.imports import hugging_face_vocabularies as vocabularies
 from t2t_lite.imports import safe_files
 from t2t_lite.imports.open_model import OpenModel, Side
 from t2t_lite.imports.safe_files import Tensor
-from t2t_lite.imports.weights import Part, check, embedding_parts, in_order, transformer_parts
-from t2t_lite.json_files import Fields
+from t2t_lite.imports.weights import (
+    Part,
+    check,
+    embedding_parts,
+    in_order,
+    require_floats,
+    transformer_parts,
+)
+from t2t_lite.json_files import Fields, is_number
 from t2t_lite.search.decode_hparams import DecodeHParams
 
 log = logging.getLogger(__name__)
@@ -57,6 +64,14 @@ _BIAS = "final_logits_bias"
 _MOST_IDS = 1 << 22
 _M2M_FIRST_POSITION = 2
 _IMPOSSIBLE = -1e4  # a logit whose probability is 0 in every dtype
+# Settings of a generation that are read, with transformers' defaults; 0: not set.
+_SEARCH = {
+    "num_beams": 1,
+    "length_penalty": 1.0,
+    "max_length": 0,
+    "max_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+}
 # Settings of a generation that change its outputs and are not read, with the values that do not.
 _NO_EFFECT: Mapping[str, Any] = {
     "diversity_penalty": 0.0,
@@ -82,11 +97,14 @@ def read(folder: pathlib.Path) -> OpenModel:
     Raises:
         UserError: something is missing or damaged, or has no counterpart here.
     """
+    if not is_hugging_face(folder):
+        raise UserError(f"{folder / _CONFIG} is missing: correct --model_dir, or download it")
     config = Fields(folder / _CONFIG, safe_files.read_json(folder / _CONFIG))
     _check_config(folder, config)
     # Older releases keep the settings of a generation in config.json.
     generation = {**config, **_read_if_there(folder / _GENERATION)}
     tensors = _tensors(folder)
+    require_floats(tensors, str(folder))
     source, target, softmax = _embeddings(folder, config, tensors)
     positions = _stored_positions(config, tensors)
     sides, start = _sides(folder, config, generation, tensors, (source, target))
@@ -112,20 +130,20 @@ def read(folder: pathlib.Path) -> OpenModel:
         ready[name] = in_order(tensors[name], order, f"{folder}: {name}")
     if hparams.softmax_bias:
         ready[_BIAS] = _bias(tensors, sides[1].order, has_start, folder)
-    parts = [
-        *embedding_parts(
-            hparams, (len(sides[0].order), len(sides[1].order)), source, target, softmax, _BIAS
-        ),
-        *transformer_parts(hparams, _Names()),
-        *positions,
-    ]
-    check(parts, ready, str(folder))
+    sizes = (len(sides[0].order), len(sides[1].order))
+
+    def parts() -> Iterator[Part]:
+        yield from embedding_parts(hparams, sizes, source, target, softmax, _BIAS)
+        yield from transformer_parts(hparams, _Names())
+        yield from positions
+
+    check(parts(), ready, str(folder))
     return OpenModel(
         str(folder),
         hparams,
         sides[0].vocabulary,
         sides[1].vocabulary,
-        parts,
+        list(parts()),
         ready,
         _decode_hparams(folder, config, generation),
     )
@@ -405,17 +423,21 @@ def _decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[st
                 "%s: %s=%r has no counterpart here: outputs may differ",
                 *(folder, name, generation[name]),
             )
+    given = {name: generation.get(name) for name in _SEARCH}
+    read = {name: _SEARCH[name] if value is None else value for name, value in given.items()}
+    if not all(map(is_number, read.values())):
+        raise DataError(f"{folder}: the settings of generations: expected numbers, got {read}")
     # The start of the decoder counts.
-    longest = generation.get("max_new_tokens") or generation.get("max_length", 0) - 1
+    longest = read["max_new_tokens"] or read["max_length"] - 1
     if longest < 1:
         longest = config["max_position_embeddings"] - 1
     changes = {
-        "beam_size": generation.get("num_beams") or 1,
-        "alpha": generation.get("length_penalty", 1.0),
+        "beam_size": read["num_beams"],
+        "alpha": read["length_penalty"],
         "length_penalty": "average",
         "length_factor": 0,
         "extra_length": longest,
-        "no_repeat_ngram_size": generation.get("no_repeat_ngram_size") or 0,
+        "no_repeat_ngram_size": read["no_repeat_ngram_size"],
     }
     text = ",".join(f"{name}={value}" for name, value in changes.items())
     try:

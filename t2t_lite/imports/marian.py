@@ -3,9 +3,10 @@
 The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
 """
 
+import math
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_lite.errors import DataError, UsageError, UserError, first_line, quoted
@@ -20,7 +21,14 @@ from t2t_lite.imports.open_model import (
     spm_pieces,
 )
 from t2t_lite.imports.safe_files import Tensor
-from t2t_lite.imports.weights import check, embedding_parts, in_order, transformer_parts
+from t2t_lite.imports.weights import (
+    Part,
+    check,
+    embedding_parts,
+    in_order,
+    require_floats,
+    transformer_parts,
+)
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import TRANSLATION
 
@@ -55,6 +63,7 @@ _READ = (
 )
 _OFF = ("", "false", "0", "none", "[]")  # of a setting that a newer Marian may have added
 
+_LARGEST_SETTINGS = 1 << 20  # bytes
 _DEEPEST = 1000  # layers that may be listed
 _MAX_LENGTH = 512  # of the examples that training keeps, and of the sources that are not split
 
@@ -98,11 +107,9 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     source, target = _sides(folder, decoder)
     hparams = _hparams(settings, _never_output(target), path)
     embeddings = _embeddings(settings, tensors)
-    parts = [
-        *embedding_parts(hparams, (len(source.order), len(target.order)), *embeddings),
-        *transformer_parts(hparams, _Names()),
-    ]
+    sizes = (len(source.order), len(target.order))
     ours = {name: _in_our_form(tensor) for name, tensor in tensors.items() if name != SETTINGS}
+    require_floats(ours, str(path))
     if embeddings[0] == embeddings[1] and source.order != target.order:
         raise DataError(f"{path}: {embeddings[0]} is of both sides, but their vocabularies differ")
     if _UNTRANSPOSED in ours:
@@ -111,13 +118,18 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     for name, order in orders.items():
         if name in ours:
             ours[name] = in_order(ours[name], order, f"{path}: {name}")
-    check(parts, ours, str(path))
+
+    def parts() -> Iterator[Part]:
+        yield from embedding_parts(hparams, sizes, *embeddings)
+        yield from transformer_parts(hparams, _Names())
+
+    check(parts(), ours, str(path))
     return OpenModel(
         str(path),
         hparams,
         source.vocabulary,
         target.vocabulary,
-        parts,
+        list(parts()),
         ours,
         _decode_hparams(decoder),
     )
@@ -176,8 +188,8 @@ def _decode_hparams(decoder: Mapping[str, Any]) -> str:
         if float(read["word-penalty"]):
             raise UserError("word-penalty has no counterpart here: set it to 0")
         changes = (
-            f"beam_size={read['beam-size']},alpha={read['normalize']},length_penalty=average,"
-            f"length_factor={_LENGTH_FACTOR},extra_length=0"
+            f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
+            f"length_penalty=average,length_factor={_LENGTH_FACTOR},extra_length=0"
         )
         DecodeHParams().override(changes)
     except (TypeError, ValueError, UserError) as error:
@@ -272,10 +284,10 @@ def _settings(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> dict[str, st
         raise UserError(
             f"{path} has no {SETTINGS}: expected a model of Marian's, not the state of an optimizer"
         )
-    values = tensors[SETTINGS].read()
-    if values.dtype.itemsize != 1:
-        raise DataError(f"{where} is {values.dtype.name}: expected text")
-    text = values.tobytes().rstrip(b"\0 \n")
+    array = tensors[SETTINGS]
+    if array.dtype not in ("int8", "uint8") or math.prod(array.shape) > _LARGEST_SETTINGS:
+        raise DataError(f"{where} is {array.dtype} {list(array.shape)}: expected a short text")
+    text = array.read().tobytes().rstrip(b"\0 \n")
     found = safe_files.parse_yaml(text, where)
     if not isinstance(found, dict):
         raise DataError(f"{where}: expected settings by name, got {quoted(found)}")

@@ -250,8 +250,9 @@ def read_torch(path: pathlib.Path) -> dict[str, Tensor]:
     if not isinstance(found, dict):
         raise DataError(f"{path} holds a {type(found).__name__}: expected tensors by name")
     for name, value in found.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
-            raise DataError(f"{path}: {quoted(name)} is a {type(value).__name__}, not a tensor")
+        is_plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
+        if not isinstance(name, str) or not is_plain or value.is_meta:
+            raise DataError(f"{path}: {quoted(name)} is a {type(value).__name__}, no plain tensor")
     return {name: _torch_tensor(value) for name, value in found.items()}
 
 

@@ -144,11 +144,21 @@ def in_order(tensor: Tensor, ids: Sequence[int], name: str) -> Tensor:
     return tensor._replace(shape=(len(order), *tensor.shape[1:]), read=read)
 
 
+def require_floats(tensors: Mapping[str, Tensor], path: str) -> None:
+    """Raises DataError if a tensor does not hold floating-point numbers."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _FLOATS:
+            raise DataError(
+                f"{path}: {name} is {tensor.dtype}: quantized models cannot be imported; use the "
+                "original"
+            )
+
+
 def check(parts: Iterable[Part], tensors: Mapping[str, Tensor], path: str) -> None:
     """Checks that the parts are exactly the tensors of a file.
 
     Raises:
-        DataError: tensors are missing, unknown, not numbers, or of another shape.
+        DataError: tensors are missing, unknown, or of another shape.
     """
     used: set[str] = set()
 
@@ -161,8 +171,6 @@ def check(parts: Iterable[Part], tensors: Mapping[str, Tensor], path: str) -> No
                     yield f"{name} {list(part.shape)} is missing"
                 elif tensor.shape != part.shape:
                     yield f"{name} is {list(tensor.shape)}, not {list(part.shape)}"
-                elif tensor.dtype not in _FLOATS:
-                    yield f"{name} is {tensor.dtype}: quantized models cannot be imported"
         for name, tensor in tensors.items():
             if name not in used:
                 yield f"{name} {list(tensor.shape)} is unknown here"
