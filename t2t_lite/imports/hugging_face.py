@@ -72,6 +72,7 @@ _SEARCH = {
     "max_new_tokens": 0,
     "no_repeat_ngram_size": 0,
 }
+_STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
 # Settings of a generation that change its outputs and are not read, with the values that do not.
 _NO_EFFECT: Mapping[str, Any] = {
     "diversity_penalty": 0.0,
@@ -435,6 +436,7 @@ def _decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[st
         "beam_size": read["num_beams"],
         "alpha": read["length_penalty"],
         "length_penalty": "average",
+        "stopping": _STOPPING.get(str(generation.get("early_stopping")), "false"),
         "length_factor": 0,
         "extra_length": longest,
         "no_repeat_ngram_size": read["no_repeat_ngram_size"],

@@ -15,6 +15,7 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
+from t2t_lite.search.decode_hparams import FIRST, HEURISTIC, T2T_STOPS
 from t2t_lite.search.parts import DEAD, Sentences, StepModel
 from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Penalty, coverage_so_far
 from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses, reorder
@@ -53,6 +54,8 @@ class BeamSearch(SearchLoop):
         candidates: continuations considered per sentence and step, at least K; None: 2K.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
+        stopping: "t2t"; or "never", "false", "true": see the decode hparam of this name. With
+            these, `stop_early` means nothing.
 
     Raises:
         UsageError: `beam_size` or `candidates` is too small, the model does not map (inputs,
@@ -69,6 +72,7 @@ class BeamSearch(SearchLoop):
         candidates: int | None = None,
         is_prompt: bool = False,
         xla_compile: bool = False,
+        stopping: str = T2T_STOPS,
     ) -> None:
         if candidates is not None and candidates < beam_size:
             raise UsageError(
@@ -76,6 +80,7 @@ class BeamSearch(SearchLoop):
             )
         super().__init__(model, beam_size, constraints, penalty, is_prompt, xla_compile)
         self._stop_early = stop_early
+        self._stopping = stopping
         self._candidates = 2 * beam_size if candidates is None else candidates
 
     def _begin(
@@ -106,6 +111,9 @@ class BeamSearch(SearchLoop):
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
         ended = tokens == EOS_ID
+        may_end = ended
+        if self._stopping != T2T_STOPS:  # candidates are best first
+            may_end = ended & (tf.range(self._candidates) < self._beam_size)
 
         alive_log_probs, (alive_ids, survivors) = best_of(
             tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
@@ -117,7 +125,7 @@ class BeamSearch(SearchLoop):
         finished_scores, finished_ids = best_of(
             # A continuation of a dead hypothesis may end, but does not count.
             tf.concat(
-                [old.finished_scores, tf.where(ended & (log_probs > DEAD), scores, DEAD)], axis=1
+                [old.finished_scores, tf.where(may_end & (log_probs > DEAD), scores, DEAD)], axis=1
             ),
             self._beam_size,
             tf.concat([old.finished_ids, ids], axis=1),
@@ -177,9 +185,14 @@ class BeamSearch(SearchLoop):
             sentences: their greatest lengths.
         """
         limits = sentences.limits - sentences.uncounted
-        attainable = self.penalty.attainable(alive_log_probs[:, 0], length, limits)
-        to_beat = finished_scores[:, 0 if self._stop_early else -1]
-        return (to_beat > attainable) | (length >= limits)
+        shortest, longest = length, limits
+        if self._stopping in (HEURISTIC, FIRST):  # as if the alive ones ended here
+            shortest, longest = length - 1, length
+        attainable = self.penalty.attainable(alive_log_probs[:, 0], shortest, longest)
+        is_t2t = self._stopping == T2T_STOPS
+        to_beat = finished_scores[:, 0 if is_t2t and self._stop_early else -1]
+        done = (to_beat > attainable) | (length >= limits)
+        return done | (to_beat > DEAD) if self._stopping == FIRST else done
 
     def _results(self, beams: _Beams) -> Hypotheses:
         """Returns the finished hypotheses, or the alive ones if a sentence has none."""

@@ -19,6 +19,10 @@ LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# When beam search ends: as in T2T, or as in Hugging Face's transformers by its `early_stopping`.
+STOPPING_RULES = T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST = ("t2t", "never", "false", "true")
+
+
 class HasDefaults(Protocol):
     """A problem, or a run."""
 
@@ -44,6 +48,12 @@ class DecodeHParams(HParams):
         "t2t",
         "t2t: ((5 + length) / 6)^alpha; average: length^alpha.",
         choices=tuple(LENGTH_PENALTIES),
+    )
+    stopping: str = setting(
+        "t2t",
+        "When a beam search ends. t2t: when no better output is possible; never, false, true: as "
+        "with this early_stopping of transformers, where only the beam_size best may end.",
+        choices=STOPPING_RULES,
     )
     coverage_penalty: float = setting(
         0.0, "Weight of GNMT's penalty on outputs that omit source words.", minimum=0

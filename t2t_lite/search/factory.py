@@ -77,6 +77,7 @@ def make_search(
         constraints=constraints,
         is_prompt=is_prompt,
         xla_compile=h.xla_compile,
+        stopping=h.stopping,
     )
 
 

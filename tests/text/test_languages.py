@@ -49,7 +49,9 @@ def test_of_one_side_leaves_the_other_as_it_is(both):
 def test_unknown_ones_are_refused(both, of_target):
     with pytest.raises(UsageError, match=r"^target_language: unknown language 'fr'.*knows de, en$"):
         speaking(both, Languages(target="fr"))
-    with pytest.raises(UsageError, match=r"^source_language: unknown language 'den': .*; did you mean"):
+    with pytest.raises(
+        UsageError, match=r"^source_language: unknown language 'den': .*; did you mean"
+    ):
         speaking(both, Languages(source="den"))
     with pytest.raises(UsageError, match=r"source_language=de: the model has only one source"):
         speaking(of_target, Languages(source="de"))
