@@ -31,7 +31,7 @@ STRUCTURES = (
     "byte_net",
     "neural_gpu",
 )
-PARTS, STEPS = 4, 2
+PARTS, STEPS = 8, 2
 
 
 @pytest.mark.integration
@@ -83,7 +83,7 @@ def all_outputs(model, source):
 
 
 def _batch(parts: int) -> dict[str, tf.Tensor]:
-    """The same 12 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
+    """The same 24 sentence pairs in any number of parts, which hold unlike numbers of tokens."""
     rng = np.random.default_rng(7)
     features = {}
     for name, length in (("inputs", 6), ("targets", 7)):
@@ -95,9 +95,10 @@ def _batch(parts: int) -> dict[str, tf.Tensor]:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("kind", ["experts", "adaptive"])  # losses that are not sums over tokens
-def test_two_devices_equal_one(dropouts, kind):
-    """Four parts on two devices, which accumulate, and the same sentences as one part."""
+# Those of losses that are not sums over tokens, and that add a bias to every product.
+@pytest.mark.parametrize("kind", ["experts", "adaptive", "hugging_face_marian", "m2m100"])
+def test_two_and_eight_devices_equal_one(dropouts, kind):
+    """Eight parts, on two devices that accumulate, and the same sentences as one part."""
 
     def weights_after(steps: int, devices: int, parts: int) -> np.ndarray:
         settings = {"optimizer": "sgd", "learning_rate_schedule": "constant"}
@@ -109,7 +110,7 @@ def test_two_devices_equal_one(dropouts, kind):
 
     before, together = weights_after(0, 1, 1), weights_after(STEPS, 1, 1)
     assert np.abs(together - before).max() > 1e-3
-    apart = weights_after(STEPS, 2, PARTS)
     # In each step there, back, and over all tokens.
     terms = STEPS * (2 * terms_of(make_untrained(kind), 7) + 7 * 3 * PARTS)
-    assert_close(apart, together, terms)
+    for devices in (2, 8):
+        assert_close(weights_after(STEPS, devices, PARTS), together, terms)

@@ -24,6 +24,10 @@ EVERY_FEATURE = (
     "optimizer_multistep_accumulate_steps=2,ema_decay=0.9,dtype=bfloat16,loss_chunk_tokens=32,"
     "recompute_activations=true"
 )
+AS_IMPORTED = (
+    "attention_bias=true,ffn_activation=swish,pos=timing_paper,position_offset=2,start_id=1,"
+    "layer_final_sequence=none,softmax_bias=true,softmax_padding=false,suppressed_ids=2"
+)
 # Segmentations of every epoch; masks and dropped symbols of every pass, of which there are two.
 DRAWN_ANEW = "bpe_dropout=0.2,rdrop_alpha=5,symbol_dropout=0.1"
 
@@ -130,6 +134,7 @@ def wait_for_progress(process, output_dir) -> None:
         pytest.param(1, 600, 20, WITH_EVALUATION, KILL, "", id="20-times-1-device", marks=SLOW),
         pytest.param(4, 1500, 20, "train", KILL, "", id="20-times-4-devices", marks=SLOW),
         pytest.param(1, 4000, 20, "train", KILL, DRAWN_ANEW, id="20-times-drawn-anew", marks=SLOW),
+        pytest.param(2, 16, 1, "train", KILL, AS_IMPORTED, id="as-imported", marks=SLOW),
         pytest.param(1, 600, 10, WITH_EVALUATION, TERM, "", id="pre-empted-10-times", marks=SLOW),
         pytest.param(
             *(2, 300, 5, WITH_EVALUATION, KILL, EVERY_FEATURE),
