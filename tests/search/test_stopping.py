@@ -1,0 +1,80 @@
+"""When a beam search ends: T2T's rule, and those of transformers' `early_stopping`."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.models.seq2seq import DecodeState
+from t2t_lite.search.beam_search import BeamSearch
+from t2t_lite.search.penalties import Penalty
+
+EOS = 1
+BEAMS, LIMIT, VOCABULARY, SENTENCES = 3, 9, 7, 40
+
+
+class MarkovModel:
+    """The next token's logits depend on the sentence and on the token before; table [B, V, V]."""
+
+    has_source_attention = False
+
+    def __init__(self, table: np.ndarray) -> None:
+        self._table = tf.constant(table, tf.float32)
+
+    def start_decoding(self, inputs, beams, length):
+        empty = tf.zeros([tf.shape(inputs)[0], beams], tf.int32)
+        return DecodeState(inputs[:, 0] - 1, {"nothing": empty})
+
+    def grow(self, state, length):
+        return state
+
+    def decode_step(self, ids, step, state):
+        sentence = tf.broadcast_to(state.sentence[:, None], tf.shape(ids))
+        last = tf.where(step == 0, 0, ids)
+        return tf.gather_nd(self._table, tf.stack([sentence, last], axis=-1)), state
+
+
+class Hypothesis(NamedTuple):
+    score: float
+    ids: tuple[int, ...]
+
+
+def expected(log_probs: np.ndarray, alpha: float, stopping: str) -> tuple[int, ...]:
+    """Searches in the plainest way for the best output of one sentence; log_probs: [V, V]."""
+    alive, finished = [Hypothesis(0.0, ())], []
+    for length in range(1, LIMIT + 1):
+        found = [
+            Hypothesis(score + log_probs[ids[-1] if ids else 0, token], (*ids, token))
+            for (score, ids), token in itertools.product(alive, range(VOCABULARY))
+        ]
+        found = sorted(found, reverse=True)[: 2 * BEAMS]
+        ended = [h for h in found[:BEAMS] if h.ids[-1] == EOS]
+        finished += [Hypothesis(h.score / length**alpha, h.ids) for h in ended]
+        finished = sorted(finished, reverse=True)[:BEAMS]
+        alive = [h for h in found if h.ids[-1] != EOS][:BEAMS]
+        longest = LIMIT if stopping == "never" and alpha > 0 else length
+        cannot_improve = finished and alive[0].score / longest**alpha <= finished[-1].score
+        if len(finished) == BEAMS and (stopping == "true" or cannot_improve):
+            break
+    return finished[0].ids if finished else ()
+
+
+@pytest.mark.parametrize(
+    ("stopping", "alpha"), [("never", 1.0), ("never", 0.0), ("false", 1.0), ("true", 1.0)]
+)
+def test_the_rules_of_transformers(stopping: str, alpha: float):
+    table = np.random.default_rng(0).normal(0, 2, (SENTENCES, VOCABULARY, VOCABULARY))
+    table[..., EOS] += 1
+    log_probs = table - np.log(np.exp(table).sum(-1, keepdims=True))
+    search = BeamSearch(MarkovModel(table), BEAMS, Penalty(alpha, "average"), stopping=stopping)
+    found = search(np.arange(1, SENTENCES + 1)[:, None], LIMIT).ids[:, 0]
+    compared = 0
+    for own, table in zip(found, log_probs, strict=True):
+        ids = expected(table, alpha, stopping)
+        if ids:  # one ended within the limit
+            assert tuple(own[: len(ids)]) == ids
+            others = {expected(table, alpha, other) for other in ("never", "false", "true")}
+            compared += len(others) > 1
+    assert compared > 0 or alpha == 0.0  # the rules matter
