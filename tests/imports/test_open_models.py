@@ -1,0 +1,269 @@
+"""t2t-import of Marian's and Hugging Face's models: flags, settings of the run, --verify."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from support.open_model_files import (
+    FIXTURE,
+    change_json,
+    change_marian,
+    hugging_face_folder,
+    hugging_face_tensors,
+    marian_folder,
+)
+from t2t_lite import api
+from t2t_lite.bin import t2t_import
+from t2t_lite.errors import DataError
+from t2t_lite.imports import hugging_face, marian, open_models
+from t2t_lite.imports.safe_files import read_safetensors
+from t2t_lite.imports.verification import read_pairs
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.search.decode_hparams import DecodeHParams
+
+
+def run_command(capsys, code: int = 0, **flags: object) -> str:
+    """Runs t2t-import; returns what it prints, or the line of its error."""
+    with pytest.raises(SystemExit) as end:
+        t2t_import.main([f"--{name.rstrip('_')}={value}" for name, value in flags.items()])
+    printed = capsys.readouterr()
+    assert end.value.code == code, printed.err
+    return printed.err.strip().splitlines()[-1] if code else printed.out
+
+
+# ---- what it is
+
+
+@pytest.mark.parametrize("source", ["model", "model/model.npz"])
+def test_a_model_of_marian_is_recognised(tmp_path, source: str):
+    marian_folder(tmp_path / "model")
+    assert open_models.kind_of(str(tmp_path / source)) == "marian"
+    assert marian.read(tmp_path / source).hparams == marian.read(FIXTURE).hparams
+
+
+def test_a_model_of_hugging_face_is_recognised(tmp_path):
+    folder = hugging_face_folder(tmp_path / "model")
+    (folder / "arrays.npz").touch()
+    assert open_models.kind_of(str(folder)) == "huggingface"
+
+
+def test_the_others_are_of_t2t(tmp_path):
+    assert open_models.kind_of(str(tmp_path)) == "t2t"
+
+
+@pytest.mark.parametrize(
+    ("code", "flags", "message"),
+    [
+        (1, {"model_dir": "nowhere"}, "nowhere does not exist: correct --model_dir"),
+        (2, {"model_dir": FIXTURE, "problem": "a"}, "--problem is not for a model of marian"),
+        (1, {"model_dir": FIXTURE, "from_": "huggingface"}, "config.json is missing"),
+        (2, {"model_dir": FIXTURE, "from_": "t2t"}, "--data_dir is missing"),
+        (
+            2,
+            {"model_dir": FIXTURE, "from_": "t2t", "source_language": "de"},
+            "--source_language is not for a model of t2t",
+        ),
+        (2, {"model_dir": FIXTURE, "target_language": "deu"}, "only one target language"),
+        (1, {"model_dir": FIXTURE, "checkpoint_path": "other.npz"}, "other.npz: no such file"),
+        (2, {}, "--model_dir is missing"),
+    ],
+)
+def test_wrong_flags(tmp_path, capsys, code: int, flags: dict[str, object], message: str):
+    assert message in run_command(capsys, code, **flags, output_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# ---- settings
+
+
+def decode_hparams(folder: pathlib.Path) -> DecodeHParams:
+    return DecodeHParams.of(RunFolder.open(str(folder)))
+
+
+def test_the_search_of_a_model_is_the_default_of_its_run(tmp_path):
+    folder = marian_folder(tmp_path / "model")
+    (folder / "decoder.yml").write_text("beam-size: 3\nnormalize: 0.6\nvocabs: [vocab.yml]\n")
+    run = str(tmp_path / "run")
+    open_models.import_run(str(folder), run)
+    found = decode_hparams(tmp_path / "run")
+    assert (found.beam_size, found.alpha, found.length_penalty) == (3, 0.6, "average")
+    assert found.output_limit(10) == 30
+    assert DecodeHParams.of(api.open_run(run), "beam_size=1").beam_size == 1
+    change_json(tmp_path / "run" / "flags.json", published_decode_hparams=7)
+    with pytest.raises(Exception, match="expected text as 'published_decode_hparams'"):
+        api.open_run(run)
+
+
+def test_the_search_of_a_generation_config(tmp_path):
+    folder = hugging_face_folder(tmp_path / "model")
+    assert "beam_size=1,alpha=1.0" in hugging_face.read(folder).decode_hparams
+    settings = {
+        "num_beams": 6,
+        "max_length": 20,
+        "length_penalty": 0.5,
+        "early_stopping": True,
+        "bad_words_ids": [[39], [1]],
+        "decoder_start_token_id": 39,
+        "no_repeat_ngram_size": 3,
+    }
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    model = hugging_face.read(folder)
+    found = DecodeHParams().override(model.decode_hparams)
+    assert (found.beam_size, found.alpha, found.stopping) == (6, 0.5, "true")
+    assert (found.output_limit(1000), found.no_repeat_ngram_size) == (19, 3)
+    assert model.hparams.never_output == (0, 2)  # padding and <unk>
+    assert model.hparams.softmax_padding
+
+
+def test_padding_without_probability(tmp_path):
+    folder = hugging_face_folder(tmp_path / "model")
+    settings = {
+        "bad_words_ids": [[39]],
+        "renormalize_logits": True,
+        "decoder_start_token_id": 39,
+    }
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    found = hugging_face.read(folder).hparams
+    assert not found.softmax_padding
+    assert not found.never_output
+
+
+def test_a_padding_that_training_has_moved_starts_the_decoder(tmp_path):
+    """It gets an id of its own, which is never output."""
+    from safetensors.numpy import save_file
+
+    folder = hugging_face_folder(tmp_path / "model")
+    tensors = hugging_face_tensors(40)
+    tensors["model.shared.weight"][-1] = 1
+    save_file(tensors, folder / "model.safetensors")
+    open_models.import_run(str(folder), str(tmp_path / "run"))
+    run = RunFolder.open(str(tmp_path / "run"))
+    assert run.hparams.start_id == 40
+    model = run.load_model().model
+    assert np.all(model.inputs_embedding.matrix[40] == np.ones(8))
+    logits = np.asarray(model({"inputs": np.array([[3, 1]]), "targets": np.array([[3, 1]])}))
+    assert logits.shape[-1] == 41
+    assert np.all(logits[..., 40] < -9000)
+
+
+@pytest.mark.parametrize(
+    ("version", "activation"),
+    [("v1.9.0 ba94c5b9", "gelu_sigmoid"), ("v1.12.2 a", "gelu_sigmoid"), ("v1.12.3 a", "gelu")],
+)
+def test_old_releases_of_marian_approximate_gelu(tmp_path, version: str, activation: str):
+    folder = marian_folder(tmp_path / "model")
+    change_marian(folder, settings={"transformer-ffn-activation": "gelu", "version": version})
+    assert marian.read(folder).hparams.ffn_activation == activation
+
+
+def test_languages_of_opus_mt(tmp_path, capsys):
+    folder = marian_folder(tmp_path / "model")
+    text = (folder / "vocab.yml").read_text(encoding="utf-8")
+    changed = text.replace('"Q": 1159', '">>deu<<": 1159').replace('"q": 1160', '">>fra<<": 1160')
+    (folder / "vocab.yml").write_text(changed, encoding="utf-8")
+    flags = {"model_dir": folder, "output_dir": tmp_path / "run"}
+    message = run_command(capsys, 2, **flags, target_language="deo")
+    assert "target_language: unknown language 'deo'" in message
+    assert "did you mean 'deu'?" in message
+    assert not (tmp_path / "run").exists()
+    run_command(capsys, **flags, target_language="deu")
+    encoder = RunFolder.open(str(tmp_path / "run")).encoders["inputs"]
+    assert encoder.encode("it")[0] == 1160  # ours of Marian's 1159
+    assert encoder.encode(">>fra<< it")[0] == 1161
+
+
+def test_languages_of_m2m100(tmp_path):
+    folder = hugging_face_folder(tmp_path / "model")
+    pieces = (folder / "source.spm").read_bytes()
+    (folder / "sentencepiece.bpe.model").write_bytes(pieces)
+    names = ["<s>", "<pad>", "</s>", "<unk>", *(f"piece{i}" for i in range(20))]
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    tokens = ["__de__", "__en__"]
+    (folder / "special_tokens_map.json").write_text(
+        json.dumps({"additional_special_tokens": tokens})
+    )
+    change_json(
+        folder / "config.json",
+        model_type="m2m_100",
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=2,
+        forced_bos_token_id=24,
+    )
+    from safetensors.numpy import save_file
+
+    tensors = hugging_face_tensors(40)
+    del tensors["final_logits_bias"]
+    for side in ("encoder", "decoder"):
+        for kind in ("weight", "bias"):
+            tensors[f"model.{side}.layer_norm.{kind}"] = np.ones(8, np.float32)
+    save_file(tensors, folder / "model.safetensors")
+    model = hugging_face.read(folder)
+    # <pad> </s> <s> <unk>, then the others as they were.
+    assert model.source.pieces[:5] == ["<pad>", "</s>", "<s>", "<unk>", "piece0"]
+    assert model.source.languages == {"de": 24, "en": 25}
+    assert (model.source.language, model.target.language) == ("", "de")
+    assert (model.hparams.start_id, model.hparams.position_offset) == (1, 2)
+    assert model.source.unknown == 3
+
+
+def test_bfloat16(tmp_path):
+    """NumPy lacks it: the upper half of float32."""
+    values = np.array([1.5, -2.0, 3e38, 1e-30], np.float32)
+    header = {"a": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [0, 8]}}
+    text = json.dumps(header).encode()
+    contents = (values.view("<u4") >> 16).astype("<u2").tobytes()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + contents)
+    tensor = read_safetensors(path)["a"]
+    assert (tensor.dtype, tensor.shape) == ("bfloat16", (2, 2))
+    np.testing.assert_allclose(tensor.read().ravel(), values, rtol=1 / 128)
+
+
+# ---- --verify
+
+
+OPUS = "A cat.\nEine Katze\n{0}\n\nIt rains.\nEs regnet heute.\n{1}\n\n"
+
+
+@pytest.mark.parametrize("form", ["A cat.\t{0}\nIt rains.\t{1}\n", OPUS, OPUS.rstrip()])
+def test_pairs(tmp_path, form: str):
+    path = tmp_path / "pairs"
+    path.write_text(form.format("Die Katze.", "Es regnet."), encoding="utf-8")
+    assert read_pairs(path) == [("A cat.", "Die Katze."), ("It rains.", "Es regnet.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("a\tb\nc\n", "line 2: expected a source, a tab and an output, got 'c'"),
+        ("a\tb\tc\n", "line 1: expected a source"),
+        ("a\nb\n", "line 1: expected a source, a tab"),
+        ("a\nb\nc\nd\n", "line 1: expected a source, a tab"),
+    ],
+)
+def test_files_of_another_form(tmp_path, text: str, message: str):
+    (tmp_path / "pairs").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_pairs(tmp_path / "pairs")
+
+
+@pytest.mark.integration
+def test_outputs_are_verified_with_an_import_and_later(tmp_path, capsys):
+    sources = (FIXTURE / "test.en").read_text(encoding="utf-8").splitlines()[:3]
+    pieces = sentencepiece.SentencePieceProcessor(str(FIXTURE / "target.spm"))
+    lines = (FIXTURE / "beam6_norm1.txt").read_text(encoding="utf-8").splitlines()[:3]
+    expected = [pieces.decode(line.split()) for line in lines]
+    expected[1] = "Etwas anderes."
+    path = tmp_path / "pairs.tsv"
+    pairs = zip(sources, expected, strict=True)
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    flags = {"output_dir": tmp_path / "run", "verify": path}
+    first = run_command(capsys, model_dir=FIXTURE, **flags)
+    assert first.startswith("2 of 3 outputs are as expected (66.7 %)\nBLEU against the expected")
+    assert "\n2 expected: Etwas anderes.\n" in first
+    assert run_command(capsys, **flags) == first
