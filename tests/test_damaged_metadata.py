@@ -189,27 +189,39 @@ def replaced(path: pathlib.Path, contents: bytes) -> Iterator[None]:
         path.write_bytes(before)
 
 
+def opened(folder: pathlib.Path) -> run_folder.RunFolder:
+    return run_folder.RunFolder.open(str(folder))
+
+
+def hparams_of_t2t(folder: pathlib.Path) -> Any:
+    return t2t_settings.find_hparams(folder, {})
+
+
 @pytest.mark.parametrize(
-    ("name", "contents", "message"),
+    ("read", "name", "contents", "message"),
     [
-        ("flags.json", '{"problem": "x"}', r"flags\.json has no field 'model'"),
-        ("flags.json", "[]", r"flags\.json is damaged: expected a JSON object, got \[\]"),
-        ("flags.json", '{"model": 3}', r"flags\.json: expected text as 'model', got 3"),
-        ("hparams.json", "[1]", r"hparams\.json is damaged: expected a JSON object, got \[1\]"),
-        ("hparams.json", '{"hidden_size": "8"}', r"hparams\.json: hparam hidden_size='8': "),
+        (opened, "flags.json", b'{"problem": "x"}', r"flags\.json has no field 'model'"),
+        (opened, "flags.json", b"[]", r"flags\.json is damaged: expected a JSON object, got \[\]"),
+        (opened, "flags.json", b'{"model": 3}', r"flags\.json: expected text as 'model', got 3"),
+        (opened, "hparams.json", b"[1]", r"n is damaged: expected a JSON object, got \[1\]"),
+        (opened, "hparams.json", b'{"hidden_size": "8"}', r"rams\.json: hparam hidden_size='8': "),
+        (opened, "hparams.json", b'{"attention_dropout": NaN}', r"n: .*=nan: expected a number"),
+        (opened, "hparams.json", b"\0" * 50, r"hparams\.json is damaged: not JSON"),
+        (opened, "hparams.json", b"[" * 10**5, r"hparams\.json is damaged: .* nested too deeply"),
+        (hparams_of_t2t, "hparams.json", b"[]", r"s\.json: expected a JSON object, got \[\]"),
+        (t2t_settings.read_flags, "flags.txt", b"--problem=\xff\n", r"'utf-8' codec .* --problem"),
         (
-            "hparams.json",
-            '{"attention_dropout": NaN}',
-            r"hparams\.json: .*=nan: expected a number",
+            run_folder.read_summary,
+            "summary.json",
+            b'{"train_seconds": "5"}',
+            r"summary\.json: expected .*'train_seconds', got '5'.*delete",
         ),
-        ("hparams.json", "\0" * 50, r"hparams\.json is damaged: not JSON"),
-        ("hparams.json", "[" * 10**5, r"hparams\.json is damaged: .* nested too deeply"),
     ],
-    ids=map(str, range(8)),
+    ids=map(str, range(11)),
 )
-def test_a_run_that_cannot_be_opened(broken, name, contents, message):
-    with replaced(broken / name, contents.encode()), pytest.raises(UserError, match=message):
-        run_folder.RunFolder.open(str(broken))
+def test_a_damaged_file_is_named(broken, read, name, contents, message):
+    with replaced(broken / name, contents), pytest.raises(UserError, match=message):
+        read(broken)
 
 
 @pytest.mark.parametrize("name", ["random_seed", "parts"])
@@ -221,32 +233,6 @@ def test_a_run_that_cannot_resume_without_a_field(broken, name):
         pytest.raises(UserError, match=rf"flags\.json has no field '{name}'"),
     ):
         seed_and_parts(str(broken), None, registry.hparams("transformer_test"), 1)
-
-
-def test_a_summary_of_text(broken):
-    with (
-        replaced(broken / "summary.json", b'{"train_seconds": "5"}'),
-        pytest.raises(
-            UserError, match=r"summary\.json: expected .*'train_seconds', got '5'.*delete"
-        ),
-    ):
-        run_folder.read_summary(broken)
-
-
-def test_flags_of_t2t_that_are_not_utf8(broken):
-    with (
-        replaced(broken / "flags.txt", b"--problem=\xff\n"),
-        pytest.raises(UserError, match=r"flags\.txt is damaged: 'utf-8' codec .* --problem"),
-    ):
-        t2t_settings.read_flags(broken)
-
-
-def test_hparams_of_t2t_that_are_a_list(broken):
-    with (
-        replaced(broken / "hparams.json", b"[]"),
-        pytest.raises(UserError, match=r"hparams\.json: expected a JSON object, got \[\]"),
-    ):
-        t2t_settings.find_hparams(broken, {})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from support.registries import restored
+from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError

@@ -11,10 +11,9 @@ import sys
 import pytest
 
 import t2t_lite.generation
+from support import numbered
 from support.commands import exit_code
 from t2t_lite.bin import t2t_datagen
-from t2t_lite.data.problem import DatasetSplit
-from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation import generator
 from t2t_lite.generation.config import DatagenOptions
@@ -30,23 +29,15 @@ _THREADS = "--direct_num_workers=2 --direct_running_mode=multi_threading"
 _PROCESSES = "--direct_num_workers=2 --direct_running_mode=multi_processing"
 
 
-class Small(Text2TextProblem):
-    """Numbers as text in bytes; more training samples than one portion takes."""
+class Small(numbered.Small):
+    """More training samples than one portion takes."""
 
-    vocab_type = VocabType.CHARACTER
-    base_name = "small"
-    dataset_splits = (
-        {"split": DatasetSplit.TRAIN, "shards": 4},
-        {"split": DatasetSplit.EVAL, "shards": 2},
-        {"split": DatasetSplit.TEST, "shards": 1},
-    )
-
-    def size(self, dataset_split):
-        return {"train": 230, "eval": 101, "test": 1}[dataset_split]
+    def __init__(self):
+        super().__init__(train=230, eval=101, test=1)
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        for i in range(self.size(dataset_split)):
-            yield {"inputs": f"{i}", "targets": f"{i:x}é\u2028"}
+        for sample in super().generate_samples(data_dir, tmp_dir, dataset_split):
+            yield sample | {"targets": sample["targets"] + "\u2028"}
 
 
 class Dealt(Small):
@@ -80,11 +71,6 @@ class Bad(Small):
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
         for i in range(60):
             yield {"inputs": f"{i}", "targets": "" if i == 57 else f"{i:x}"}
-
-
-class NoDev(Small):
-    def size(self, dataset_split):
-        return 0 if dataset_split == "eval" else 60
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +160,7 @@ class Drawing(OneSubwords):
     low = 0
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        for _ in range(self.size(dataset_split)):
+        for _ in range(self.sizes[dataset_split]):
             yield {"inputs": f"{random.randint(self.low, 99)}", "targets": "a"}
 
 
@@ -214,7 +200,7 @@ def test_an_error_of_a_worker_is_one_line_and_leaves_no_file(tmp_path, beam_opti
 
 def test_an_error_of_the_reader_leaves_no_file(tmp_path):
     with pytest.raises(DataError, match="0 samples are too few: the eval split would be empty"):
-        by_beam(NoDev(), tmp_path, tmp_path)
+        by_beam(numbered.Small(eval=0), tmp_path, tmp_path)
     assert os.listdir(tmp_path) == ["small.fingerprint.json"]
 
 
@@ -329,10 +315,7 @@ def test_what_beam_refuses_is_a_usage_error(runner, arguments, complaint, capsys
 @pytest.mark.parametrize(
     ("argv", "complaint"),
     [
-        (
-            ["--runner=DirectRunner", "--num_workers=2"],
-            "--num_workers applies to this machine only",
-        ),
+        (["--runner=DirectRunner", "--num_workers=2"], "--num_workers applies to this machine"),
         (["--beam_options=--direct_num_workers=2"], "--runner is missing"),
     ],
 )

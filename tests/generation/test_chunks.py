@@ -8,18 +8,17 @@ import pytest
 
 from t2t_lite.errors import DataError
 from t2t_lite.generation import chunks, cleaning
-from t2t_lite.text import text_encoder
 from t2t_lite.text.text_encoder import ByteTextEncoder
 
 
+def encoder_of_bytes() -> chunks.ExampleEncoder:
+    return chunks.ExampleEncoder("small", dict.fromkeys(("inputs", "targets"), ByteTextEncoder()))
+
+
 def test_a_sample_with_a_lone_surrogate_is_named():
-    encoder = text_encoder.ByteTextEncoder()
-    examples = chunks.ExampleEncoder("my_problem", {"inputs": encoder, "targets": encoder})
     chunk = chunks.Chunk(10, ["a", "b"], ["c", "d\udcff"])
-    with pytest.raises(
-        DataError, match=r"my_problem: sample 12 contains the lone surrogate U\+DCFF"
-    ):
-        examples.encode(chunk)
+    with pytest.raises(DataError, match=r"small: sample 12 contains the lone surrogate U\+DCFF"):
+        encoder_of_bytes().encode(chunk)
     assert cleaning.SeenPairs().add("b", "d\udcff")
 
 
@@ -34,9 +33,7 @@ def torn(contents: bytes) -> Iterator[bytes]:
 
 
 def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
-    encoder = ByteTextEncoder()
-    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
-    folder = chunks.ChunkFolder(examples, tmp_path, shards=1)
+    folder = chunks.ChunkFolder(encoder_of_bytes(), tmp_path, shards=1)
     made = folder.write_chunk(chunks.Chunk(0, ["a"], ["b"]))
     path = tmp_path / made.name
     path.write_bytes(path.read_bytes()[:-6] + bytes(6))
@@ -48,9 +45,7 @@ def test_a_chunk_that_is_torn_while_it_is_used_is_an_error(tmp_path):
 
 
 def test_no_torn_chunk_is_taken_for_a_sound_one(tmp_path):
-    encoder = ByteTextEncoder()
-    examples = chunks.ExampleEncoder("small", {"inputs": encoder, "targets": encoder})
-    folder = chunks.ChunkFolder(examples, tmp_path, shards=3)
+    folder = chunks.ChunkFolder(encoder_of_bytes(), tmp_path, shards=3)
     chunk = chunks.Chunk(0, ["a", "b", "c", "d"], ["e", "f", "g", "h"])
     made = folder.write_chunk(chunk)
     path = tmp_path / made.name

@@ -4,6 +4,7 @@ import logging
 import pathlib
 import random
 import unicodedata
+from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
@@ -56,10 +57,23 @@ class Zoo(Text2TextProblem):
         return english(number), german(number)
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        first, count = self.starts[dataset_split]
-        for number in range(first, first + count):
+        for number in numbers(dataset_split):
             source, target = self.pair(number, dataset_split)
             yield {"inputs": source, "targets": target}
+
+
+def numbers(split: str) -> range:
+    first, count = Zoo.starts[split]
+    return range(first, first + count)
+
+
+def zoo(change: Callable[[int, str, str, str], tuple[str, str]], *bases: type) -> Zoo:
+    """Returns the problem with what `change` makes of a number, its split and its pair."""
+
+    def pair(self, number, split):
+        return change(number, split, english(number), german(number))
+
+    return type("Zoo", (Zoo, *bases), {"pair": pair})()
 
 
 def found(problem, data_dir="", tmp_dir="", rules="") -> list[str]:
@@ -76,155 +90,133 @@ def test_sound_text_has_no_findings():
 # ---- sides
 
 
-def test_a_split_with_exchanged_sides():
-    class Exchanged(Zoo):
-        def pair(self, number, split):
-            pair = super().pair(number, split)
-            return pair[::-1] if split == DatasetSplit.EVAL else pair
+def unspaced(script: str) -> Callable[[int, str, str, str], tuple[str, str]]:
+    """Returns pairs whose target is written in a script without spaces."""
 
-    (line,) = found(Exchanged())
-    assert line.startswith(
-        "dev: source and target language are exchanged in 30 of 30 pairs, first sample 1 of dev"
-    )
-    assert "exchange the two files or columns" in line
+    def pair(number, split, source, _):
+        target = "".join(random.Random(number).choices(script, k=30))
+        return (target, source) if split == "test" else (source, target)
+
+    return pair
 
 
-def test_lines_with_exchanged_sides_within_a_split():
-    class Exchanged(Zoo):
-        def pair(self, number, split):
-            pair = super().pair(number, split)
-            return pair[::-1] if split == DatasetSplit.TRAIN and number % 5 == 3 else pair
-
-    (line,) = found(Exchanged())
-    assert line.startswith("train: source and target language are exchanged in 40 of 200 pairs")
-    assert "first sample 4 of train" in line
+_EXCHANGED = "source and target language are exchanged in"
+_SAME = "train: source and target are the same in"
 
 
 @pytest.mark.parametrize(
-    "script", ["北京大学的学生们今天在图书馆里看书学习", "สวัสดีตอนเช้าทุกคนวันนี้อากาศดีมาก"]
+    ("change", "beginning", "rest"),
+    [
+        (
+            lambda n, split, x, y: (y, x) if split == "eval" else (x, y),
+            f"dev: {_EXCHANGED} 30 of 30 pairs, first sample 1 of dev",
+            "exchange the two files or columns",
+        ),
+        (
+            lambda n, split, x, y: (y, x) if split == "train" and n % 5 == 3 else (x, y),
+            f"train: {_EXCHANGED} 40 of 200 pairs",
+            "first sample 4 of train",
+        ),
+        (
+            unspaced("北京大学的学生们今天在图书馆里看书学习"),
+            f"test: {_EXCHANGED} 30 of 30 pairs",
+            "",
+        ),
+        (unspaced("สวัสดีตอนเช้าทุกคนวันนี้อากาศดีมาก"), f"test: {_EXCHANGED} 30 of 30 pairs", ""),
+        (
+            lambda n, split, x, y: (x, x if split == "train" and n % 4 == 1 else y),
+            f"{_SAME} 50 of 200 pairs with sentences, first sample 2 of",
+            "--clean=identical",
+        ),
+        (lambda n, split, x, y: (x, x if split == "train" else y), f"{_SAME} 200 of 200 pairs", ""),
+        (
+            lambda n, split, x, y: (
+                (english(n + 300), german(n + 300)) if 110 <= n < 125 else (x, y)
+            ),
+            "test: 15 of 30 pairs are in the training data, too, first sample 11 of test, in "
+            "training sample 111 of train: remove them",
+            "",
+        ),
+        (
+            lambda n, split, x, y: (x, "None" if n == 7 else y),
+            "train: 1 targets are a missing cell of a table ('None'), first sample 8",
+            "",
+        ),
+    ],
 )
-def test_scripts_without_spaces_are_sides_too(script):
-    class Unspaced(Zoo):
-        def pair(self, number, split):
-            draw = random.Random(number)
-            pair = english(number), "".join(draw.choices(script, k=30))
-            return pair[::-1] if split == DatasetSplit.TEST else pair
-
-    (line,) = found(Unspaced())
-    assert line.startswith("test: source and target language are exchanged in 30 of 30 pairs")
+def test_what_is_wrong_with_pairs_is_found(change, beginning, rest):
+    (line,) = found(zoo(change))
+    assert line.startswith(beginning)
+    assert rest in line
+    if "--clean=identical" in rest:
+        assert found(zoo(change), rules="identical") == []
 
 
-def test_copied_sentences():
-    class Copied(Zoo):
-        def pair(self, number, split):
-            source, target = super().pair(number, split)
-            return source, source if number % 4 == 1 and split == DatasetSplit.TRAIN else target
-
-    (line,) = found(Copied())
-    assert line.startswith(
-        "train: source and target are the same in 50 of 200 pairs with sentences, first sample 2 of"
-    )
-    assert "--clean=identical" in line
-    assert found(Copied(), rules="identical") == []
-
-
-def test_a_training_split_that_is_copied_as_a_whole():
-    class Copied(Zoo):
-        def pair(self, number, split):
-            source, target = super().pair(number, split)
-            return source, source if split == DatasetSplit.TRAIN else target
-
-    (line,) = found(Copied())
-    assert line.startswith("train: source and target are the same in 200 of 200 pairs")
-
-
-@pytest.mark.parametrize("is_copy", [False, True])
-def test_missing_targets_are_no_copies(is_copy):
-    class Unlabelled(Zoo):
-        def pair(self, number, split):
-            source, target = super().pair(number, split)
-            return source, "" if split == DatasetSplit.TEST else source if is_copy else target
-
-    assert found(Unlabelled()) == []
-
-
-class Copy(Zoo):
+def copy(number, split, source, target):
     """The task is to copy."""
-
-    def pair(self, number, split):
-        return english(number), english(number)
+    return source, source
 
 
-class Corrected(Zoo):
+def corrected(number, split, source, target):
     """The task is to correct a spelling, if there is a mistake."""
-
-    def pair(self, number, split):
-        right = english(number)
-        return right.replace("the", "teh") if number % 2 else right, right
+    return source.replace("the", "teh") if number % 2 else source, source
 
 
-class Names(Zoo):
+def names(number, split, source, target):
     """Numbers and names stay as they are."""
-
-    def pair(self, number, split):
-        same = (f"New York {number}", "3 1 4 1 5", f"https://zoo.org/some/long/path/{number}")
-        return (same[number // 2 % 3],) * 2 if number % 2 else super().pair(number, split)
+    same = (f"New York {number}", "3 1 4 1 5", f"https://zoo.org/some/long/path/{number}")
+    return (same[number // 2 % 3],) * 2 if number % 2 else (source, target)
 
 
-class Numbers(Zoo):
+def symbols(number, split, source, target):
     """The task is to reverse symbols."""
-
-    def pair(self, number, split):
-        symbols = random.Random(number).choices("0123456789", k=4)
-        return " ".join(symbols), " ".join(reversed(symbols))
+    drawn = random.Random(number).choices("0123456789", k=4)
+    return " ".join(drawn), " ".join(reversed(drawn))
 
 
-class Answers(Zoo):
-    """Both sides are of one language, and both have typical words."""
-
-    def pair(self, number, split):
-        draw = random.Random(number)
-        animal, place = draw.choice(ANIMALS), draw.choice(PLACES)
-        return f"where is the {animal} that was in the {place}?", f"the {animal} is in the {place}"
+def said(number, split, source, target):
+    """None is a translation."""
+    return ("Keine", "None") if number == 7 else (source, target)
 
 
-@pytest.mark.parametrize("kind", [Copy, Corrected, Names, Numbers])
-def test_tasks_that_look_like_faults(kind):
-    assert found(kind()) == []
+def unlabelled(number, split, source, target):
+    """Missing targets are no copies."""
+    return source, "" if split == "test" else target
 
 
-def test_copies_are_found_at_any_share():
-    class Translated(Copy, TranslateProblem):
-        pass
+def unlabelled_copy(number, split, source, target):
+    return source, "" if split == "test" else source
 
-    lines = found(Translated())
+
+@pytest.mark.parametrize(
+    "change", [copy, corrected, names, symbols, said, unlabelled, unlabelled_copy]
+)
+def test_tasks_that_look_like_faults(change):
+    assert found(zoo(change)) == []
+
+
+def test_copies_are_found_at_any_share_of_a_translation():
+    lines = found(zoo(copy, TranslateProblem))
     assert [line.partition(":")[0] for line in lines] == ["train", "dev", "test"]
 
 
 def test_one_language_has_no_direction():
-    assert not any("exchanged" in line for line in found(Answers()))
+    """Both sides are of one language, and both have typical words."""
+
+    def answers(number, split, source, target):
+        draw = random.Random(number)
+        animal, place = draw.choice(ANIMALS), draw.choice(PLACES)
+        return f"where is the {animal} that was in the {place}?", f"the {animal} is in the {place}"
+
+    assert not any("exchanged" in line for line in found(zoo(answers)))
 
 
 # ---- splits
 
 
-def test_test_sentences_in_training():
-    class Leaked(Zoo):
-        def pair(self, number, split):
-            return super().pair(number + 300 if number >= 110 and number < 125 else number, split)
-
-    (line,) = found(Leaked())
-    assert line.startswith(
-        "test: 15 of 30 pairs are in the training data, too, first sample 11 of test, in training "
-        "sample 111 of train: remove them"
-    )
-
-
-def test_a_trial_on_one_text_is_not_a_leak():
-    class Same(Zoo):
-        starts = dict.fromkeys(Zoo.starts, (0, 30))
-
-    assert found(Same()) == []
+def test_a_trial_on_one_text_is_not_a_leak(monkeypatch):
+    monkeypatch.setattr(Zoo, "starts", dict.fromkeys(Zoo.starts, (0, 30)))
+    assert found(Zoo()) == []
 
 
 def test_one_stream_of_samples_is_split_by_file():
@@ -327,22 +319,6 @@ def test_a_missing_cell_of_a_table(tmp_text, cell):
     )
 
 
-def test_none_may_be_a_translation():
-    class Said(Zoo):
-        def pair(self, number, split):
-            return ("Keine", "None") if number == 7 else super().pair(number, split)
-
-    class Missing(Zoo):
-        def pair(self, number, split):
-            return (english(number), "None") if number == 7 else super().pair(number, split)
-
-    assert found(Said()) == []
-    (line,) = found(Missing())
-    assert line.startswith(
-        "train: 1 targets are a missing cell of a table ('None'), first sample 8"
-    )
-
-
 # ---- other kinds of problem
 
 
@@ -351,8 +327,7 @@ class Alone(Text2SelfProblem):
     dataset_splits = three_splits(1)
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        first, count = Zoo.starts[dataset_split]
-        for number in range(first, first + count):
+        for number in numbers(dataset_split):
             yield {"targets": "nan" if number == 9 else english(number)}
 
 
@@ -370,8 +345,7 @@ class Labelled(Text2ClassProblem):
         return ["nan", "the ape and the cow are animals"]
 
     def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        first, count = Zoo.starts[dataset_split]
-        for number in range(first, first + count):
+        for number in numbers(dataset_split):
             yield {"inputs": "the ape and the cow are animals", "label": number % 2}
 
 
@@ -386,8 +360,7 @@ def test_each_of_several_texts_is_a_cell():
         dataset_splits = three_splits(1)
 
         def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            first, count = Zoo.starts[dataset_split]
-            for number in range(first, first + count):
+            for number in numbers(dataset_split):
                 second = "nan" if number == 11 else german(number)
                 yield {"inputs": [english(number), second], "label": number % 2}
 
@@ -402,12 +375,14 @@ def test_of_a_large_corpus_a_part_is_looked_at(monkeypatch):
     monkeypatch.setattr(findings_module, "_MOST_PAIRS", 64)
     monkeypatch.setattr(findings_module, "_MOST_DIGESTS", 128)
     text, other = SplitText(), SplitText()
+
+    def add(text: SplitText, some: range) -> None:
+        text.add(some, [english(n) for n in some], [german(n) for n in some])
+
     for first in range(0, 1000, 7):
-        numbers = range(first + 1, min(first + 8, 1001))
-        text.add(numbers, [english(n) for n in numbers], [german(n) for n in numbers])
-    other.add(range(1, 65), [english(n) for n in range(1, 65)], [german(n) for n in range(1, 65)])
-    numbers = [pair.number for pair in text.pairs]
-    assert numbers == list(range(1, 1001, 16))
+        add(text, range(first + 1, min(first + 8, 1001)))
+    add(other, range(1, 65))
+    assert [pair.number for pair in text.pairs] == list(range(1, 1001, 16))
     pairs, sought = other.occurrences_in(text)
     assert 0 < sought < 40  # of 64, an eighth is expected
     assert [(pair.number, number) for pair, number in pairs] == [(p.number,) * 2 for p, _ in pairs]
@@ -415,21 +390,16 @@ def test_of_a_large_corpus_a_part_is_looked_at(monkeypatch):
 
 
 def test_findings_are_logged_and_replaced(tmp_path, caplog):
-    class Exchanged(Zoo):
-        def pair(self, number, split):
-            pair = super().pair(number, split)
-            return pair[::-1] if split == DatasetSplit.EVAL else pair
-
-    data_dir = str(tmp_path)
+    exchanged, data_dir = zoo(lambda n, s, x, y: (y, x) if s == "eval" else (x, y)), str(tmp_path)
     with caplog.at_level(logging.WARNING, "t2t_lite"):
-        generate_data(Exchanged(), data_dir, "", DatagenOptions(num_workers=1))
-    (line,) = of_data(Exchanged(), data_dir)
+        generate_data(exchanged, data_dir, "", DatagenOptions(num_workers=1))
+    (line,) = of_data(exchanged, data_dir)
     assert line in caplog.messages
-    Exchanged.pair = Zoo.pair
-    for path in tmp_path.glob("exchanged-*"):
+    type(exchanged).pair = Zoo.pair
+    for path in tmp_path.glob("zoo-*"):
         path.unlink()
-    generate_data(Exchanged(), data_dir, "", DatagenOptions(num_workers=1))
-    assert of_data(Exchanged(), data_dir) == []
+    generate_data(exchanged, data_dir, "", DatagenOptions(num_workers=1))
+    assert of_data(exchanged, data_dir) == []
 
 
 @pytest.mark.parametrize("contents", ["[]", "{", '{"all": 3}', '{"all": [3]}'])

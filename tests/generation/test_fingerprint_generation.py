@@ -25,13 +25,10 @@ def corpus(tmp_path, data) -> types.SimpleNamespace:
     return types.SimpleNamespace(raw=raw, data=data)
 
 
-def generate(corpus, **options):
-    t2t_datagen.generate(
-        ["text2text_tmpdir"],
-        str(corpus.data),
-        str(corpus.raw),
-        DatagenOptions(num_workers=1, **options),
-    )
+def generate(corpus, folder=None, **options):
+    folders = str(folder or corpus.data), str(corpus.raw)
+    options = DatagenOptions(num_workers=1, **options)
+    t2t_datagen.generate(["text2text_tmpdir"], *folders, options)
 
 
 def test_nothing_is_made_or_kept_once_a_source_has_changed(corpus):
@@ -84,11 +81,8 @@ def test_a_killed_run_resumes_only_from_the_same_inputs(corpus, tmp_path):
         generate(corpus, random_seed=5)
     generate(corpus)
 
-    undisturbed = tmp_path / "undisturbed"
-    t2t_datagen.generate(
-        ["text2text_tmpdir"], str(undisturbed), str(corpus.raw), DatagenOptions(num_workers=1)
-    )
-    assert digests(corpus.data) == digests(undisturbed)
+    generate(corpus, tmp_path / "undisturbed")
+    assert digests(corpus.data) == digests(tmp_path / "undisturbed")
 
 
 def test_changed_splits_are_named_before_a_vocabulary_is_built(corpus, monkeypatch):

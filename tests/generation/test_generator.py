@@ -37,36 +37,23 @@ def test_members_that_only_t2t_would_call_are_named(data, name, ours):
 def test_names_files_as_t2t_and_deals_samples_out_in_turn(data):
     generate(Small(), data)
     files = sorted(data.iterdir())
-    assert [path.name for path in files] == [
-        "small-dev-00000-of-00002",
-        "small-dev-00001-of-00002",
-        "small-test-00000-of-00001",
-        "small-train-00000-of-00004",
-        "small-train-00001-of-00004",
-        "small-train-00002-of-00004",
-        "small-train-00003-of-00004",
-    ]
+    train = [f"small-train-0000{number}-of-00004" for number in range(4)]
+    dev = ["small-dev-00000-of-00002", "small-dev-00001-of-00002"]
+    assert [path.name for path in files] == [*dev, "small-test-00000-of-00001", *train]
     dev0, dev1, test, *train = map(numbers, files)
     assert (dev0, dev1, test) == ([0, 2, 4], [1, 3], [0, 1, 2])
     assert [sorted(shard) for shard in train] == [[0, 4, 8], [1, 5, 9], [2, 6], [3, 7]]
 
 
-def test_appends_eos_to_both_sides(data):
-    generate(Small(), data)
+@pytest.mark.parametrize("prefixes", [("", ""), ("to", "de")])
+def test_prefixes_come_before_the_text_and_eos_after_it(data, prefixes):
+    members = dict(zip(("inputs_prefix", "targets_prefix"), prefixes, strict=True))
+    generate(type("Prefixed", (Small,), members)(), data)
     (first, *_) = records.read_examples([data / "small-test-00000-of-00001"])
-    encode = ByteTextEncoder().encode
-    assert first == {"inputs": [*encode("0"), 1], "targets": [*encode("0é"), 1]}
-
-
-def test_puts_prefixes_before_the_text(data):
-    class Prefixed(Small):
-        inputs_prefix = "to"
-        targets_prefix = "de"
-
-    generate(Prefixed(), data)
-    (first, *_) = records.read_examples([data / "small-test-00000-of-00001"])
-    decode = ByteTextEncoder().decode
-    assert (decode(first["inputs"]), decode(first["targets"])) == ("to0", "de0é")
+    source, target = (
+        ByteTextEncoder().encode(x + y) for x, y in zip(prefixes, ("0", "0é"), strict=True)
+    )
+    assert first == {"inputs": [*source, 1], "targets": [*target, 1]}
 
 
 def test_one_run_is_dealt_out_over_the_files_of_all_splits(data):
@@ -90,21 +77,16 @@ def test_more_samples_than_one_chunk_keep_their_order(data, count):
     assert numbers(data / "small-dev-00001-of-00002") == list(range(1, count, 2))
 
 
+_LARGE, _DEALT = Small(train=20000, eval=9000), Dealt(train=20000)
+
+
 # Of the first release: data made once must come out the same for ever.
 @pytest.mark.parametrize(
     ("problem", "seed", "digest"),
     [
         (Small(), 429459, "2c5fde3b56bb40ada99b368465ecb1c61a24cdd9af304149f640154bf63b2e3f"),
-        (
-            Small(train=20000, eval=9000),
-            7,
-            "1624c0f66671402313451c8b7fa47d2926cafc0eaf91aad00faa8a8043b59504",
-        ),
-        (
-            Dealt(train=20000),
-            429459,
-            "d48c4588846a84550c853b1a7194e731617b511a0824ac2859c49f00ed8cbcb0",
-        ),
+        (_LARGE, 7, "1624c0f66671402313451c8b7fa47d2926cafc0eaf91aad00faa8a8043b59504"),
+        (_DEALT, 429459, "d48c4588846a84550c853b1a7194e731617b511a0824ac2859c49f00ed8cbcb0"),
     ],
 )
 def test_writes_the_same_bytes_as_ever(data, problem, seed, digest):
@@ -152,13 +134,9 @@ def test_training_files_are_shuffled_by_seed_and_by_file(data):
 
 
 def test_complete_splits_are_skipped(data, caplog):
-    class Untouchable(Small):
-        def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            raise AssertionError("generated again")
-
     generate(Small(), data)
     caplog.set_level(logging.INFO)
-    generate(Untouchable(), data)
+    generate(type("Untouchable", (Small,), {"generate_samples": None})(), data)
     assert "small train: all files exist, skipped" in caplog.messages
 
 
@@ -243,13 +221,10 @@ def test_an_error_in_a_sample_leaves_nothing_that_looks_whole(data, num_workers)
     [{"targets": "b"}, {"inputs": 3, "targets": "b"}, {"inputs": "a", "targets": None}, ("a", "b")],
 )
 def test_a_sample_other_than_a_pair_of_texts_is_named(data, sample):
-    class Odd(Small):
-        def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            yield {"inputs": "1", "targets": "a"}
-            yield sample
-
+    samples = [{"inputs": "1", "targets": "a"}, sample]
+    odd = type("Odd", (Small,), {"generate_samples": lambda *_: samples})
     with pytest.raises(DataError) as error:
-        generate(Odd(), data)
+        generate(odd(), data)
     assert str(error.value) == (
         "small: sample 2 of generate_samples: expected a dictionary with text: "
         f"`inputs` and `targets`; got {sample}"
@@ -307,9 +282,6 @@ def test_samples_can_be_collected():
 
 @pytest.mark.parametrize("returned", [None, 3])
 def test_a_problem_that_returns_no_samples_is_an_error(data, returned):
-    class Forgetful(Small):
-        def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            return returned
-
+    forgetful = type("Forgetful", (Small,), {"generate_samples": lambda *_: returned})
     with pytest.raises(DataError, match=f"small: generate_samples returned {returned}: expected"):
-        generate(Forgetful(), data)
+        generate(forgetful(), data)

@@ -13,32 +13,21 @@ import time
 
 import pytest
 
+from support import numbered
 from support.folders import digests, leftovers
 from support.limits import full_disk
-from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.errors import UserError
-from t2t_lite.generation import generator
-from t2t_lite.generation.config import DatagenOptions
-from t2t_lite.problems.algorithmic import AlgorithmicReverseDecimal40
 
 pytestmark = pytest.mark.integration
 
 
-class Small(AlgorithmicReverseDecimal40):
+class Small(numbered.Small):
     """2,000 training pairs in 40 files."""
 
-    base_name = "small"
-    train_size = 2000
-    dev_size = 5
-    dataset_splits = (
-        {"split": DatasetSplit.TRAIN, "shards": 40},
-        {"split": DatasetSplit.EVAL, "shards": 2},
-        {"split": DatasetSplit.TEST, "shards": 1},
-    )
+    train_files = 40
 
-
-def generate(folder: pathlib.Path, problem: Small | None = None, **options) -> None:
-    generator.write_records(problem or Small(), str(folder), "", DatagenOptions(**options))
+    def __init__(self):
+        super().__init__(train=2000)
 
 
 _RUN = """
@@ -86,7 +75,7 @@ def processes_of(session: int) -> list[str]:
 def many_files(tmp_path_factory) -> dict[str, str]:
     """The files of an undisturbed `_RUN`."""
     folder = tmp_path_factory.mktemp("many")
-    generate(folder, num_workers=1)
+    numbered.generate(Small(), folder, num_workers=1)
     return digests(folder)
 
 
@@ -124,7 +113,7 @@ def test_a_run_killed_at_random_again_and_again_makes_the_same_files(data, many_
 def test_half_written_files_of_a_killed_run_are_removed(data, many_files):
     for name in ("small-train-00000-of-00009.incomplete", "small-dev-00001-of-00002.incomplete"):
         (data / name).write_text("left by a killed run")
-    generate(data)
+    numbered.generate(Small(), data)
     assert digests(data) == many_files
 
 
@@ -138,9 +127,9 @@ def test_a_killed_worker_is_an_error_and_the_next_run_resumes(data, many_files):
                 yield sample
 
     with pytest.raises(UserError, match="a worker process died"):
-        generate(data, Killing(), num_workers=2)
+        numbered.generate(Killing(), data, num_workers=2)
     assert leftovers(data) == []
-    generate(data, num_workers=2)
+    numbered.generate(Small(), data, num_workers=2)
     assert digests(data) == many_files
 
 
@@ -149,6 +138,6 @@ def test_a_killed_worker_is_an_error_and_the_next_run_resumes(data, many_files):
 @pytest.mark.parametrize("room", [100, 1000])
 def test_a_full_disk_is_an_error_that_names_a_file(data, room, num_workers):
     with full_disk(room), pytest.raises(OSError, match=r"too large: .*small-train-chunks"):
-        generate(data, num_workers=num_workers)
+        numbered.generate(Small(), data, num_workers=num_workers)
     assert leftovers(data) == []
     assert list(data.glob("*/*")) == []

@@ -1,7 +1,10 @@
 """Data of classification: labels become targets."""
 
+import math
+
 import pytest
 
+from support.texts import decoded_pairs
 from t2t_lite.data import problem, text_problems
 from t2t_lite.data.records import read_examples
 from t2t_lite.errors import DataError, UsageError
@@ -43,11 +46,7 @@ class Pairs(Named, text_problems.TextConcat2ClassProblem):
 
 def texts(found, data, options=OPTIONS):
     generator.generate_data(found, str(data), "", options)
-    encoders = found.get_feature_encoders(str(data))
-    return sorted(
-        tuple(encoders[side].decode(example[side]) for side in ("inputs", "targets"))
-        for example in read_examples(found.existing_filepaths(str(data), "train"))
-    )
+    return sorted(decoded_pairs(found, data, "train"))
 
 
 def test_labels_are_written_as_their_texts(data):
@@ -82,35 +81,29 @@ def test_a_label_has_no_length_to_compare(data):
         list(report.report(Named(), str(data), "", DatagenOptions(clean="max_ratio=3"), None))
 
 
-def test_a_sample_without_text_is_an_error(data):
-    class Wordless(Named):
-        def generate_samples(self, data_dir, tmp_dir, dataset_split):
-            yield {"label": 1}
-
-    with pytest.raises(DataError, match=r"sample 1 of generate_samples: .*`inputs` \(text\) and "):
-        texts(Wordless(), data)
-
-
-@pytest.mark.parametrize("inputs", [float("nan"), None, b"blue", ["blue"], 7])
-def test_only_texts_are_accepted(data, inputs):
-    class Textless(Named):
-        samples = (("red", 0), (inputs, 1))
-
-    with pytest.raises(
-        DataError, match=r"colours: sample 2 .* `inputs` \(text\) and `label`; got "
-    ):
-        texts(Textless(), data)
+_TEXT = r"colours: sample 2 of generate_samples: .* `inputs` \(text\) and `label`; got "
+_TEXTS = r"sample 2 .* `inputs` \(a list of texts\) and `label`; "
+_RANGE = r"colours: sample 2 .* label .*: expected a number .* 2$"
+_LISTS = ["blue", None, b"blue", {"a": "b"}, ["a", None], ["a", b"b"], [1.5]]
 
 
 @pytest.mark.parametrize(
-    "inputs", ["blue", None, b"blue", {"a": "b"}, ["a", None], ["a", b"b"], [1.5]]
+    ("base", "sample", "message"),
+    [
+        (Named, {"label": 1}, _TEXT),
+        *(
+            (Named, {"inputs": x, "label": 1}, _TEXT)
+            for x in (math.nan, None, b"blue", ["blue"], 7)
+        ),
+        *((Named, {"inputs": "blue", "label": x}, _RANGE) for x in (3, -1, "red", None, [1])),
+        *((Pairs, {"inputs": x, "label": 1}, _TEXTS) for x in _LISTS),
+    ],
 )
-def test_only_lists_of_texts_are_accepted(data, inputs):
-    class Textless(Pairs):
-        samples = ((["red", "blue"], 1), (inputs, 1))
-
-    with pytest.raises(DataError, match=r"sample 2 .* `inputs` \(a list of texts\) and `label`; "):
-        texts(Textless(), data)
+def test_samples_are_texts_and_labels_in_range(data, base, sample, message):
+    first = {"inputs": "red" if base is Named else ["red", "blue"], "label": 0}
+    wrong = type("Wrong", (base,), {"generate_samples": lambda *_: [first, sample]})
+    with pytest.raises(DataError, match=message):
+        texts(wrong(), data)
 
 
 @pytest.mark.parametrize(
@@ -123,21 +116,8 @@ def test_only_lists_of_texts_are_accepted(data, inputs):
     ],
 )
 def test_the_number_of_labels_must_be_right(data, labels, message):
-    class Wrong(Named):
-        def class_labels(self, data_dir):
-            return labels
-
     with pytest.raises(UsageError, match=message):
-        texts(Wrong(), data)
-
-
-@pytest.mark.parametrize("label", [3, -1, "red", None, [1]])
-def test_a_label_out_of_range_is_an_error(data, label):
-    class Wrong(Named):
-        samples = (("red", 0), ("blue", label))
-
-    with pytest.raises(DataError, match=r"colours: sample 2 .* label .*: expected a number .* 2$"):
-        texts(Wrong(), data)
+        texts(type("Wrong", (Named,), {"class_labels": lambda *_: labels})(), data)
 
 
 def test_labels_are_on_one_side_alone():

@@ -6,23 +6,16 @@ import sys
 
 import pytest
 
+from support import numbered
 from t2t_lite.data.problem import DatasetSplit
 from t2t_lite.data.text_problems import Text2TextProblem
 from t2t_lite.errors import UserError
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.generation.generator import exclusive, generate_data
-from t2t_lite.text.text_encoder import VocabType
 
 
-class Small(Text2TextProblem):
-    """Three pairs in bytes."""
-
-    vocab_type = VocabType.CHARACTER
-    base_name = "small"
+class Small(numbered.Small):
     dataset_splits = ({"split": DatasetSplit.TRAIN, "shards": 1},)
-
-    def generate_samples(self, data_dir, tmp_dir, dataset_split):
-        return [{"inputs": "a", "targets": "b"}] * 3
 
 
 class Borrowing(Small):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import pathlib
 
 import pytest
 
@@ -27,10 +28,16 @@ def encoded(monkeypatch) -> list[int]:
     return firsts
 
 
+def assert_whole(folder: pathlib.Path, problem: Small) -> None:
+    """Compares the files with those of an undisturbed run."""
+    undisturbed = folder.with_name("undisturbed")
+    undisturbed.mkdir()
+    generate(problem, undisturbed, num_workers=1)
+    assert digests(folder) == digests(undisturbed)
+
+
 @pytest.mark.usefixtures("small_chunks")
-def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, caplog):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
-    del encoded[:]
+def test_chunks_of_a_stopped_run_are_not_encoded_again(data, encoded, caplog):
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=1)
     assert leftovers(data) == []
@@ -38,12 +45,11 @@ def test_chunks_of_a_stopped_run_are_not_encoded_again(data, tmp_path, encoded, 
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [0, 50, 100, 150, 0, 0]
     assert "small train: found 2 finished chunks of 50 samples" in caplog.messages
-    assert digests(data) == digests(tmp_path / "undisturbed")
+    assert_whole(data, Small(train=200))
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_torn_chunks_are_encoded_again(data, tmp_path, encoded):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
+def test_torn_chunks_are_encoded_again(data, encoded):
     with pytest.raises(DataError, match="the next line is bad"):
         generate(Stopping(train=200), data, num_workers=1)
     _, second = sorted(data.glob("small-train-chunks.incomplete/0*"))
@@ -51,7 +57,7 @@ def test_torn_chunks_are_encoded_again(data, tmp_path, encoded):
     del encoded[:]
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [50, 100, 150, 0, 0]
-    assert digests(data) == digests(tmp_path / "undisturbed")
+    assert_whole(data, Small(train=200))
 
 
 class Louder(ByteTextEncoder):
@@ -61,7 +67,7 @@ class Louder(ByteTextEncoder):
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("change", ["text", "files", "chunk", "encoder"])
-def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatch, change):
+def test_chunks_of_another_run_are_not_taken(data, encoded, monkeypatch, change):
     with pytest.raises(DataError):
         generate(Stopping(train=200), data, num_workers=1)
     if change == "chunk":
@@ -78,13 +84,11 @@ def test_chunks_of_another_run_are_not_taken(data, tmp_path, encoded, monkeypatc
     del encoded[:]
     generate(problem, data, num_workers=1)
     assert encoded[:3] == [0, generator._CHUNK, 2 * generator._CHUNK]
-    generate(problem, tmp_path / "undisturbed", num_workers=1)
-    assert digests(data) == digests(tmp_path / "undisturbed")
+    assert_whole(data, problem)
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monkeypatch):
-    generate(Small(train=200), tmp_path / "undisturbed", num_workers=1)
+def test_files_of_a_stopped_run_are_not_made_again(data, encoded, monkeypatch):
     with monkeypatch.context() as stopping:
         write = chunks.ChunkFolder.write_shard
 
@@ -102,7 +106,7 @@ def test_files_of_a_stopped_run_are_not_made_again(data, tmp_path, encoded, monk
     generate(Small(train=200), data, num_workers=1)
     assert encoded == [0, 0]  # dev and test
     assert {name: (data / name).stat().st_mtime_ns for name in made} == made
-    assert digests(data) == digests(tmp_path / "undisturbed")
+    assert_whole(data, Small(train=200))
 
 
 class Ported(Small):
@@ -148,14 +152,12 @@ def test_files_of_which_the_samples_are_not_known_are_not_completed(data):
         generate_data(Ported(), str(data), "", DatagenOptions())
 
 
-def test_chunks_alone_do_not_hold_to_their_samples(data, tmp_path, monkeypatch):
+def test_chunks_alone_do_not_hold_to_their_samples(data, monkeypatch):
     with monkeypatch.context() as stopping:
         stopping.delattr(chunks.ChunkFolder, "write_shard")
         with pytest.raises(AttributeError, match="write_shard"):
-            generate_data(Ported(), str(data), "", DatagenOptions())
+            generate(Ported(), data)
     assert list(data.glob("small-train-chunks.incomplete/0*")) != []
     monkeypatch.setattr(Ported, "text", "b")
-    generate_data(Ported(), str(data), "", DatagenOptions())
-    (tmp_path / "undisturbed").mkdir()
-    generate_data(Ported(), str(tmp_path / "undisturbed"), "", DatagenOptions())
-    assert digests(data) == digests(tmp_path / "undisturbed")
+    generate(Ported(), data)
+    assert_whole(data, Ported())

@@ -167,29 +167,25 @@ def test_each_vocabulary_has_its_own_coverage():
 # ---- batches
 
 
-def test_batches_of_equal_pairs():
-    hparams = BasicHParams(batch_size=40, max_length=10)
-    text = describe_batches(Lengths({(8, 4): 50, (11, 3): 7}), hparams)
-    assert row(text, "pairs in an epoch") == ["50"]
-    assert row(text, "dropped: longer than max_length=10") == ["7"]
-    assert row(text, "padding") == ["0.0%"]
-    assert row(text, "steps per epoch") == ["12.5"]  # 4 sentences of 8 to 9 subwords
-
-
-def test_accumulation_makes_bigger_steps():
-    hparams = BasicHParams(batch_size=40, max_length=10, optimizer_multistep_accumulate_steps=2)
-    assert row(describe_batches(Lengths({(8, 4): 50}), hparams), "steps per epoch") == ["6.2"]
-
-
-def test_sides_are_cut_before_they_are_measured():
-    hparams = BasicHParams(max_length=10, max_input_seq_length=9)
-    assert row(describe_batches(Lengths({(99, 3): 7}), hparams), "pairs in an epoch") == ["7"]
-
-
-def test_batches_when_all_is_dropped():
-    text = describe_batches(Lengths({(99, 3): 7}), BasicHParams(max_length=10))
-    assert row(text, "padding") == ["-"]
-    assert row(text, "steps per epoch") == ["0.0"]
+@pytest.mark.parametrize(
+    ("lengths", "hparams", "rows"),
+    [
+        # 4 sentences of 8 to 9 subwords
+        ({(8, 4): 50, (11, 3): 7}, {"batch_size": 40}, ["50", "7", "0.0%", "12.5"]),
+        (
+            {(8, 4): 50},
+            {"batch_size": 40, "optimizer_multistep_accumulate_steps": 2},
+            ["50", "0", "0.0%", "6.2"],
+        ),
+        ({(99, 3): 7}, {"max_input_seq_length": 9}, ["7", "0", None, None]),
+        ({(99, 3): 7}, {}, ["0", "7", "-", "0.0"]),
+    ],
+)
+def test_batches_of_pairs(lengths, hparams, rows):
+    text = describe_batches(Lengths(lengths), BasicHParams(max_length=10, **hparams))
+    names = "pairs in an epoch", "dropped: longer than max_length=10", "padding", "steps per epoch"
+    found = [row(text, name)[0] for name in names]
+    assert [cell and known for cell, known in zip(found, rows, strict=True)] == rows
 
 
 def test_hparams_are_checked_before_anything_is_read():

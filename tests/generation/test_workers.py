@@ -84,10 +84,8 @@ def test_results_come_as_soon_as_they_are_there(tmp_path):
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_errors_of_the_work_reach_the_caller(tmp_path, num_workers):
-    with Workers(1, tmp_path, num_workers) as workers:
-        results = workers.map(operator.floordiv, [1, 1, 0, 1, 1])
-        with pytest.raises(ZeroDivisionError):
-            list(results)
+    with Workers(1, tmp_path, num_workers) as workers, pytest.raises(ZeroDivisionError):
+        list(workers.map(operator.floordiv, [1, 1, 0, 1, 1]))
     assert multiprocessing.active_children() == []
 
 
@@ -108,21 +106,37 @@ def exit_elsewhere(job, task):
         sys.exit("not enough text")
 
 
-def test_work_that_ends_its_process_is_named(tmp_path):
-    place = rf"{__file__}, line {exit_elsewhere.__code__.co_firstlineno + 2}: the code ended"
-    with (
-        pytest.raises(UserError, match=f"^{place} the program with code 'not enough text'"),
-        Workers(os.getpid(), tmp_path, 2) as workers,
-    ):
-        list(workers.map(exit_elsewhere, ["a text"] * 3))
+def die_elsewhere(job, task):
+    if os.getpid() != job:
+        os._exit(3)
 
 
-def test_an_error_that_cannot_be_sent_is_named(tmp_path):
-    with (
-        pytest.raises(RuntimeError, match=r"^TwoPartsError: é in a text$"),
-        Workers(os.getpid(), tmp_path, 2) as workers,
-    ):
-        list(workers.map(refuse_elsewhere, ["a text"] * 3))
+_ENDED = rf"^{__file__}, line {exit_elsewhere.__code__.co_firstlineno + 2}: the code ended"
+
+
+@pytest.mark.parametrize(
+    ("work", "tasks", "error", "message"),
+    [
+        (
+            exit_elsewhere,
+            ["a text"] * 3,
+            UserError,
+            f"{_ENDED} the program with code 'not enough t",
+        ),
+        (refuse_elsewhere, ["a text"] * 3, RuntimeError, r"^TwoPartsError: é in a text$"),
+        (die_elsewhere, [3, 3, 3], UserError, "a worker process died"),
+        (die_elsewhere, [b"1" * 1_000_000] * 8, UserError, "a worker process died"),
+    ],
+)
+def test_what_goes_wrong_in_a_worker_is_an_error_here(tmp_path, work, tasks, error, message):
+    with pytest.raises(error, match=message), Workers(os.getpid(), tmp_path, 2) as workers:
+        list(workers.map(work, tasks))
+
+
+def test_a_job_that_cannot_be_pickled_is_an_error(tmp_path):
+    message = r"pickled.*--num_workers=1"
+    with pytest.raises(UserError, match=message), Workers(lambda: 0, tmp_path, 2) as workers:
+        list(workers.map(operator.add, [1, 2]))
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
@@ -158,19 +172,6 @@ def test_an_error_of_the_tasks_comes_after_the_results_before_it(tmp_path, num_w
     assert seen == list(range(count))
 
 
-def test_a_worker_that_dies_is_an_error(tmp_path):
-    with (
-        pytest.raises(UserError, match="a worker process died"),
-        Workers(os.getpid(), tmp_path, 2) as workers,
-    ):
-        list(workers.map(die_elsewhere, [3, 3, 3]))
-
-
-def die_elsewhere(job, task):
-    if os.getpid() != job:
-        os._exit(3)
-
-
 _UNGUARDED = """
 import pathlib
 from t2t_lite.generation.workers import Workers
@@ -185,22 +186,6 @@ def test_workers_that_cannot_start_are_an_error_whatever_the_size_of_their_input
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert "UserError: a worker process died" in ended.stderr
-
-
-def test_a_worker_that_dies_is_an_error_however_large_the_tasks(tmp_path):
-    with (
-        pytest.raises(UserError, match="a worker process died"),
-        Workers(os.getpid(), tmp_path, 2) as workers,
-    ):
-        list(workers.map(die_elsewhere, [b"1" * 1_000_000] * 8))
-
-
-def test_a_job_that_cannot_be_pickled_is_an_error(tmp_path):
-    with (
-        pytest.raises(UserError, match=r"pickled.*--num_workers=1"),
-        Workers(lambda: 0, tmp_path, 2) as workers,
-    ):
-        list(workers.map(operator.add, [1, 2]))
 
 
 def test_processes_find_the_job_in_the_folder_and_nothing_stays_there(tmp_path):

@@ -8,7 +8,6 @@ from t2t_lite import registry
 from t2t_lite.data.batching import BatchingScheme
 from t2t_lite.data.example_reader import ExampleReader
 from t2t_lite.data.rewriting import Rewriter
-from t2t_lite.errors import UsageError
 from t2t_lite.hparams.basic import BasicHParams
 
 
@@ -39,22 +38,6 @@ def test_those_of_batches_are_all_that_the_input_pipeline_reads():
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"), [("", [True] * 3), ("1+0+1", [True, False, True]), ("1+1+1", [True] * 3)]
-)
-def test_the_layers_of_conv_s2s_that_attend(flags, expected):
-    hparams = registry.hparams("conv_s2s_iwslt_de_en")
-    small = hparams.copy(decoder_layers="8x3*3", decoder_attention=flags)
-    assert small.attends() == expected
-
-
-@pytest.mark.parametrize("flags", ["0+0+0", "1+1", "1+2+1"])
-def test_other_attention_of_conv_s2s_is_refused(flags):
-    hparams = registry.hparams("conv_s2s_iwslt_de_en")
-    with pytest.raises(UsageError, match="decoder_attention="):
-        hparams.copy(decoder_layers="8x3*3", decoder_attention=flags).attends()
-
-
-@pytest.mark.parametrize(
     ("encoder", "decoder", "expected"), [(0, 0, (6, 6)), (2, 0, (2, 6)), (0, 3, (6, 3))]
 )
 def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
@@ -62,10 +45,6 @@ def test_layers_of_one_side_of_a_transformer(encoder, decoder, expected):
         num_encoder_layers=encoder, num_decoder_layers=decoder
     )
     assert (hparams.encoder_layers, hparams.decoder_layers) == expected
-
-
-def test_the_rate_of_gnmt_is_halved_in_steps():
-    assert registry.hparams("gnmt_8_layer").learning_rate_decay_staircase
 
 
 def test_fields_of_the_model_are_those_that_no_training_changes():
