@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from support.registries import restored
-from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.data import text_problems
 from t2t_lite.errors import UsageError
@@ -215,9 +214,6 @@ def test_registry_help_groups_names_by_first_word():
     assert text.index("Problems:") < text.index("Models:") < text.index("HParams:")
     assert text.index("HParams:") < text.index("Metrics:") < text.index("      * bracketing_f1\n")
     assert "      * transformer_base\n" in text
-
-
-# ---- --t2t_usr_dir
 
 
 def test_objects_of_other_types_are_named():
