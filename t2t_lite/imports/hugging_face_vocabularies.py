@@ -16,8 +16,8 @@ _SENTENCEPIECE = "sentencepiece.bpe.model"
 _SPM_SPECIAL = 3  # pieces of that model that NLLB replaces by its own
 _M2M_LANGUAGE = re.compile(r"__(\w+)__")
 _NLLB_LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
-# The files that list the tokens of languages, and the keys under which they do.
-_LISTS = ("tokenizer_config.json", "special_tokens_map.json")
+# The files that list the tokens of languages, the surest first, and the keys under which they do.
+_LISTS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 _KEYS = ("additional_special_tokens", "extra_special_tokens")
 
 
@@ -120,9 +120,12 @@ def _language_tokens(folder: pathlib.Path, language: re.Pattern[str], first: int
 
 
 def _added(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    table = found.get("added_tokens_decoder")
+    table, listed = found.get("added_tokens_decoder"), found.get("added_tokens")
     for id_, token in table.items() if isinstance(table, dict) else ():
         yield id_, _content(token)
+    for token in listed if isinstance(listed, list) else ():
+        if isinstance(token, dict):
+            yield str(token.get("id")), _content(token)
 
 
 def _content(token: Any) -> str:

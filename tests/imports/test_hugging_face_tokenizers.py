@@ -1,0 +1,96 @@
+"""Ids and texts equal those of transformers' tokenizers, whose records are in a fixture."""
+
+import csv
+import gzip
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from support.texts import write_lines
+from t2t_lite.imports import hugging_face_vocabularies as vocabularies
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.languages import Languages, speaking
+
+_LAYOUTS = ("marian", "m2m100", "nllb")
+_FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "tokenizers"
+_MAKE = pathlib.Path(__file__).parents[1] / "support" / "make_tokenizers.py"
+# A Python that has transformers; it need not have this package.
+_PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
+
+
+def _sides(layout, folder, recorded):
+    padding, end = recorded["padding"], recorded["end"]
+    if layout == "marian":
+        return vocabularies.marian(folder, padding, end)
+    return vocabularies.m2m100(folder, recorded["size"], padding, end, None)
+
+
+def assert_equal_ids(folder, layout, work):
+    """Compares all that is recorded in a folder; writes the vocabulary to the folder `work`."""
+    contents = json.loads((folder / "recorded.json").read_text("utf-8"))
+    lines, recorded = contents["lines"], contents[layout]
+    encoders, orders = {}, {}
+    for side, read in zip(
+        ("inputs", "targets"), _sides(layout, folder / layout, recorded), strict=True
+    ):
+        path = work / f"{side}.json"
+        read.vocabulary.write(path)
+        encoders[side], orders[side] = ImportedEncoder(path), read.order
+        assert encoders[side].vocab_size == recorded["size"]
+    for code, found in recorded["languages"].items():
+        languages = Languages(target=code) if layout == "marian" else Languages(code, code)
+        spoken = speaking(encoders, languages)
+        for side, name in (("inputs", "sources"), ("targets", "targets")):
+            order = orders[side]
+            for line, ids in zip(lines, found[name], strict=True):
+                encoded = [order[id_] for id_ in [*spoken[side].encode(line), 1]]
+                assert encoded == ids, (code, side, line)
+        ours = {id_: number for number, id_ in enumerate(orders["targets"])}
+        for ids, text in zip(found["targets"], found["texts"], strict=True):
+            assert spoken["targets"].decode([ours[id_] for id_ in ids]) == text
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_recorded_ids_and_texts(layout, tmp_path):
+    assert_equal_ids(_FIXTURE, layout, tmp_path)
+
+
+def test_a_text_may_name_the_language_of_its_translation(tmp_path):
+    contents = json.loads((_FIXTURE / "recorded.json").read_text("utf-8"))
+    source, _ = _sides("marian", _FIXTURE / "marian", contents["marian"])
+    source.vocabulary.write(tmp_path / "source.json")
+    encoder = ImportedEncoder(tmp_path / "source.json")
+    for line, ids in zip(
+        contents["lines"], contents["marian"]["languages"]["deu"]["sources"], strict=True
+    ):
+        encoded = encoder.encode(f">>deu<< {line}")
+        assert [source.order[id_] for id_ in [*encoded, 1]] == ids
+
+
+@pytest.fixture(scope="module")
+def large(shared_data, tmp_path_factory):
+    """Tokenizers trained on real text in five languages, and records of 2,000 lines of each."""
+    if subprocess.run([_PYTHON, "-c", "import transformers"], capture_output=True).returncode:
+        pytest.skip("needs transformers, or a Python with it in TRANSFORMERS_PYTHON")
+    folder = tmp_path_factory.mktemp("tokenizers")
+    with gzip.open(shared_data / "libreoffice" / "train.tsv.gz", "rt", encoding="utf-8") as file:
+        rows = list(itertools.islice(csv.DictReader(file, delimiter="\t", quoting=3), 8000))
+    texts = {code: [row[code].strip() for row in rows] for code in ("en", "de", "fr", "cs", "ja")}
+    train = write_lines(folder / "train", itertools.chain(*(t[:6000] for t in texts.values())))
+    lines = itertools.chain(*(filter(None, text[6000:6600]) for text in texts.values()))
+    lines = write_lines(folder / "lines", lines)
+    assert len(lines.read_text("utf-8").splitlines()) > 2000
+    command = [_PYTHON, _MAKE, f"--output_dir={folder / 'made'}"]
+    subprocess.run([*command, f"--train={train}", f"--lines={lines}"], check=True)
+    return folder / "made"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_lines_of_real_text(large, layout, tmp_path):
+    assert_equal_ids(large, layout, tmp_path)
