@@ -2,11 +2,13 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import tensorflow as tf
 
 from t2t_lite.data.problem import Problem
+from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,
@@ -20,6 +22,7 @@ _REPLACEMENT = 0xFFFD  # replaces bytes that are not UTF-8, as in Python
 # RE2's white space is only ASCII's.
 _SPACE = "".join(re.escape(c) for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
 _SPACE_AROUND = rf"\A[{_SPACE}]+|[{_SPACE}]+\z"
+_NAMED_LANGUAGE = rf"\A>>([^{_SPACE}<>]+)<<"
 
 
 class GraphTokenizer(Protocol):
@@ -65,8 +68,68 @@ class _Labels:
         return tf.strings.reduce_join(labels, axis=-1, separator=" ")
 
 
+class _Pieces(tf.Module):
+    """`ImportedEncoder` in a graph."""
+
+    def __init__(self, encoder: ImportedEncoder) -> None:
+        super().__init__()
+        self._model: Any = None
+        if encoder.model:
+            import tensorflow_text
+
+            self._model = tensorflow_text.SentencepieceTokenizer(encoder.model, out_type=tf.string)
+        self._ids = _table(encoder.text_ids, encoder.unknown_id)
+        self._languages = _table(encoder.languages, -1)
+        self._shown = tf.constant(encoder.shown)
+        self._skipped = tf.constant([encoder.unknown_id, *encoder.special_ids])
+        self._has_languages = bool(encoder.languages)
+        self._default = encoder.languages.get(encoder.language, -1)
+        self._is_named = encoder.language_of == TRANSLATION
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        starts, texts = self._split_off_languages(lines)
+        if self._model is None:
+            words = tf.strings.split(tf.strings.regex_replace(texts, f"[{_SPACE}]+", " "))
+        else:
+            words = self._model.tokenize(texts)
+        ids = words.with_flat_values(self._ids.lookup(words.flat_values))
+        if not self._has_languages:
+            return ids
+        is_text = ids.row_lengths() > 0
+        message = "a line names no language that the model knows, and there is no default"
+        tf.debugging.assert_equal(tf.reduce_any(is_text & (starts < 0)), False, message)
+        first = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(starts, is_text), tf.cast(is_text, tf.int64)
+        )
+        return tf.concat([first, ids], axis=1)
+
+    def _split_off_languages(self, lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the ids of the languages [N] and the texts [N] of lines; -1: an unknown one."""
+        starts = tf.fill(tf.shape(lines), self._default)
+        if not (self._has_languages and self._is_named):
+            return starts, lines
+        texts = tf.strings.regex_replace(lines, _NAMED_LANGUAGE, "", replace_global=False)
+        codes = tf.strings.regex_replace(lines, rf"(?s){_NAMED_LANGUAGE}.*\z", r"\1")
+        return tf.where(texts != lines, self._languages.lookup(codes), starts), texts
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        is_shown = tf.reduce_all(ids.flat_values[:, None] != self._skipped, axis=1)
+        ids = tf.ragged.boolean_mask(ids, ids.with_flat_values(is_shown))
+        shown = tf.gather(self._shown, ids)
+        if self._model is None:
+            return tf.strings.reduce_join(shown, axis=-1, separator=" ")
+        return tf.strings.regex_replace(self._model.detokenize(shown), _SPACE_AROUND, "")
+
+
+def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
+    keys, values = tf.constant(list(ids), tf.string), tf.constant(list(ids.values()), tf.int32)
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+
+
 def graph_tokenizer(encoder: TextEncoder) -> GraphTokenizer | None:
     """Returns the equivalent of `encoder` in a graph; None if TensorFlow has no such operation."""
+    if isinstance(encoder, ImportedEncoder):
+        return _Pieces(encoder)
     if isinstance(encoder, SentencePieceEncoder):
         tokenizer: Any = encoder.graph_tokenizer()
         return tokenizer

@@ -6,6 +6,7 @@ Both need only TensorFlow; for a SentencePiece vocabulary, `translate` also need
 
 import itertools
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -28,6 +29,8 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
 from t2t_lite.search.parts import SearchPart
 from t2t_lite.search.search_loop import Hypotheses, SearchLoop
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.languages import speaking
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import EOS_ID, PAD_ID
 
@@ -90,10 +93,18 @@ class IdsModule(tf.Module):
         model: a trained model.
         search: the search for its outputs.
         hparams: the settings of the search and its batches.
+        start: the ids with which every output begins, unseen, such as that of its language.
     """
 
-    def __init__(self, model: Seq2Seq, search: SearchLoop, hparams: DecodeHParams) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        search: SearchLoop,
+        hparams: DecodeHParams,
+        start: Sequence[int] = (),
+    ) -> None:
         super().__init__()
+        self._start = list(start)
         self.has_inputs = model.takes_inputs
         self._search = search
         self._hparams = hparams
@@ -143,6 +154,7 @@ class IdsModule(tf.Module):
             end = tf.minimum(start + self._batch_size(longest), count)
             rows = order[start:end]  # [B]
             limits = self._hparams.output_limit(tf.gather(lengths, rows))
+            limits = tf.maximum(limits, len(self._start) + 1)
             found = self._found(tf.gather(inputs, rows)[:, :longest], limits)
             missing = room - tf.shape(found.ids)[2]
             padded = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])  # [B, K, T]
@@ -154,12 +166,16 @@ class IdsModule(tf.Module):
         return ids, scores
 
     def _found(self, inputs: tf.Tensor, limits: tf.Tensor) -> Hypotheses:
-        """Searches for the outputs of one batch [B, S]; those of prompts lack the prompt."""
+        """Searches for the outputs of one batch [B, S], without their prompt or start."""
+        prefixes = inputs
         if self.has_inputs:
-            return self._search.in_graph(inputs, limits)
-        ids, scores = self._search.in_graph(inputs[:, :0], limits, inputs)
+            if not self._start:
+                return self._search.in_graph(inputs, limits)
+            prefixes = tf.tile([self._start], [tf.shape(inputs)[0], 1])  # [B, P]
+        sizes = tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32)  # [B]
+        sources = inputs if self.has_inputs else inputs[:, :0]
+        ids, scores = self._search.in_graph(sources, limits, prefixes, sizes)
         length = tf.shape(ids)[2]
-        sizes = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)  # [B]
         positions = sizes[:, None] + tf.range(length)  # [B, T]
         longer = tf.pad(ids, [[0, 0], [0, 0], [0, length]])
         return Hypotheses(tf.gather(longer, positions, axis=2, batch_dims=1), scores)
@@ -260,8 +276,9 @@ def export(run: RunFolder, checkpoint: str | None, export_dir: str, hparams: Dec
 
 def _modules(run: RunFolder, model: Seq2Seq, hparams: DecodeHParams) -> dict[str, tf.Module]:
     """Returns the modules to export, by kind."""
-    encoders = run.encoders
-    ids = IdsModule(model, make_search(model, encoders, hparams), hparams)
+    encoders = speaking(run.encoders, hparams.languages)
+    start = encoders["targets"].start_ids()
+    ids = IdsModule(model, make_search(model, encoders, hparams), hparams, start)
     read = "inputs" if model.takes_inputs else "targets"  # a language model reads prompts
     inputs, targets = (graph_tokenizer(encoders[name]) for name in (read, "targets"))
     if inputs and targets and is_plain_text(run.problem):
@@ -284,8 +301,11 @@ def max_input_size(model: Seq2Seq, hparams: DecodeHParams) -> int:
 
 def needs_tensorflow_text(run: RunFolder) -> bool:
     """Whether the text of a run's problem needs operations that only tensorflow_text has."""
-    encoders = run.encoders
-    return any(isinstance(encoder, SentencePieceEncoder) for encoder in encoders.values())
+    return any(
+        isinstance(encoder, SentencePieceEncoder)
+        or (isinstance(encoder, ImportedEncoder) and encoder.model)
+        for encoder in run.encoders.values()
+    )
 
 
 def _resources(part: Any) -> list[Any]:

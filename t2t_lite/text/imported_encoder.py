@@ -188,6 +188,11 @@ class ImportedEncoder(TextEncoder):
         return [c for piece in pieces for c in piece if c != _SPACE and c not in self._ids]
 
     @property
+    def text_ids(self) -> Mapping[str, int]:
+        """The ids that a text may have, by piece."""
+        return self._ids
+
+    @property
     def shown(self) -> Sequence[str]:
         """The pieces by id as the SentencePiece model decodes them; words as they are."""
         return self._shown

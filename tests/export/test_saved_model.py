@@ -137,7 +137,7 @@ class Echo:
         self.weights = ()
         self.hparams = TransformerHParams(max_length=4)
 
-    def in_graph(self, inputs, limits, prefixes=None):
+    def in_graph(self, inputs, limits, prefixes=None, given=None):
         ids = inputs if prefixes is None else tf.concat([prefixes, prefixes], axis=1)
         return Hypotheses(ids[:, None], tf.ones([tf.shape(inputs)[0], 1]))
 
@@ -161,7 +161,7 @@ def test_padding_may_be_anywhere(takes_inputs):
 class Counting(Echo):
     """A search whose scores are the number of sentences that it was given together."""
 
-    def in_graph(self, inputs, limits, prefixes=None):
+    def in_graph(self, inputs, limits, prefixes=None, given=None):
         ids, scores = super().in_graph(inputs, limits, prefixes)
         return Hypotheses(ids, scores * tf.cast(tf.shape(inputs)[0], tf.float32))
 
