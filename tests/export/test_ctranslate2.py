@@ -10,9 +10,10 @@ import keras
 import numpy as np
 import pytest
 
-from support import small_runs, t2t_weights
+from support import open_vocabularies, t2t_weights
 from support.instructions import products_of_8_bits_saturate
 from support.rounding import UNIT, assert_close, relative_bound
+from support.short_runs import short_run
 from support.terms import log_prob_terms
 from t2t_lite import registry
 from t2t_lite.data.text_problems import Text2TextProblem, TwoVocabularies
@@ -246,10 +247,13 @@ _BIASED = {
     "start_id": 5,
     "softmax_bias": True,
     "softmax_padding": False,
+    "suppressed_ids": "2",
 }
 
 
-@pytest.fixture(scope="module", params=[{}, _BIASED], ids=["plain", "biased"])
+@pytest.fixture(
+    scope="module", params=[{}, {**_BIASED, "suppressed_ids": ""}], ids=["plain", "biased"]
+)
 def decided(request, tmp_path_factory):
     """A model as sure as a trained one, whose outputs end, and the same in CTranslate2."""
     fields = {**request.param, "pos": "emb", "max_length": LIMIT}
@@ -365,25 +369,21 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
     return short_run(tmp_path_factory.mktemp("run"), "export_test_pieces")
 
 
-def short_run(folder, problem: str) -> run_folder.RunFolder:
-    """Makes a run folder with one checkpoint, whose outputs are four subwords long."""
-    data_dir = folder / "data"
-    registry.problem(problem).build_vocab(str(data_dir), "")
-    names = {"problem": problem, "hparams_set": "transformer_tiny"}
-    run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, pos="emb", max_length=40)
-    keras.utils.set_random_seed(8)
-    model = run.build_model()
-    table = keras.ops.convert_to_numpy(model.decoder.position.table).copy()
-    table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
-    model.decoder.position.table.assign(table)
-    small_runs.save_weights(run.folder, model)
-    return run
-
-
 @pytest.mark.integration
-@pytest.mark.parametrize("problem", ["export_test_pieces", "export_test_two_vocabularies"])
-def test_the_example_in_the_readme_prints_what_the_decoder_does(problem, tmp_path):
-    run = short_run(tmp_path, problem)
+@pytest.mark.parametrize(
+    ("problem", "write_vocabulary"),
+    [
+        ("export_test_pieces", None),
+        ("export_test_two_vocabularies", None),
+        ("translate_imported", open_vocabularies.write_opus),
+        ("translate_imported", lambda folder: open_vocabularies.write_opus(folder, ("deu", "fra"))),
+    ],
+    ids=["one_vocabulary", "two_vocabularies", "opus", "opus_of_two_languages"],
+)
+def test_the_example_in_the_readme_prints_what_the_decoder_does(
+    problem, write_vocabulary, tmp_path
+):
+    run = short_run(tmp_path, problem, write_vocabulary, **(_BIASED if write_vocabulary else {}))
     folder = tmp_path / "out"
     exporter.export(run, None, str(folder), "float32")
     readme = (folder / "README.md").read_text()

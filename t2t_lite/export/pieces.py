@@ -1,0 +1,35 @@
+"""How other programs call the ids of a model: by the pieces of text that they stand for."""
+
+from collections.abc import Mapping, Sequence
+
+from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
+from t2t_lite.text.text_encoder import TextEncoder
+
+_WithPieces = SentencePieceEncoder | ImportedEncoder
+
+
+def tokens_of(encoders: Mapping[str, TextEncoder]) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Returns the pieces of sources and targets by id; None: only we know how text is split."""
+    inputs, targets = encoders["inputs"], encoders["targets"]
+    if isinstance(inputs, _WithPieces) and isinstance(targets, _WithPieces):
+        return inputs.tokens, targets.tokens
+    return None
+
+
+def sentencepiece_files(run: RunFolder) -> tuple[str, str]:
+    """Returns the names of the files that split sources and targets into pieces."""
+    names = [name for name in run.problem.vocab_files() if not name.endswith(".json")]
+    return names[0], names[-1]
+
+
+def language_token(encoder: TextEncoder) -> str:
+    """Returns the token with which texts begin; "" if there is none.
+
+    If the encoder has no language yet, it is that of the first.
+    """
+    if not isinstance(encoder, ImportedEncoder) or not encoder.languages:
+        return ""
+    language = encoder.language or min(encoder.languages)
+    return encoder.tokens[encoder.languages[language]]

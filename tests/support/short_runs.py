@@ -1,0 +1,46 @@
+"""A run folder of a model that was not trained, and yet gives short outputs of varied subwords."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from support import small_runs
+from t2t_lite import registry
+from t2t_lite.runs import run_folder
+
+
+def short_run(
+    folder: pathlib.Path,
+    problem: str,
+    write_vocabulary: Callable[[pathlib.Path], None] | None = None,
+    **hparams: Any,
+) -> run_folder.RunFolder:
+    """Makes a run folder with one checkpoint, whose outputs are four subwords long.
+
+    Args:
+        folder: for the run and its vocabulary.
+        problem: a name.
+        write_vocabulary: writes the vocabulary to a folder; None: it is built from text.
+        **hparams: those to change.
+    """
+    data_dir = folder / "data"
+    if write_vocabulary is None:
+        registry.problem(problem).build_vocab(str(data_dir), "")
+    else:
+        data_dir.mkdir(parents=True)
+        write_vocabulary(data_dir)
+    names = {"problem": problem, "hparams_set": "transformer_tiny"}
+    sizes = {"pos": "emb", "max_length": 40}
+    run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, **sizes, **hparams)
+    keras.utils.set_random_seed(8)
+    model = run.build_model()
+    for weight in model.trainable_variables:
+        if weight.name == "bias":
+            weight.assign(keras.random.normal(weight.shape, stddev=0.1, seed=1))
+    table = keras.ops.convert_to_numpy(model.decoder.position.table).copy()
+    table[4:] = 100.0 * model.softmax_embedding.matrix[1]  # from here on EOS is likeliest
+    model.decoder.position.table.assign(table)
+    small_runs.save_weights(run.folder, model)
+    return run
