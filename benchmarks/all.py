@@ -41,9 +41,7 @@ class Run(NamedTuple):
 def plan(args: argparse.Namespace, gpus: int, has_jax_gpu: bool) -> list[Run]:
     """Returns the benchmarks that can run."""
     runs = list(_training(gpus, has_jax_gpu))
-    runs += [
-        Run(name, name) for name in ("conv_s2s_throughput", "gnmt_throughput", "recurrent_layer")
-    ]
+    runs += [Run(name, name) for name in ("model_throughput", "recurrent_layer")]
     runs.append(Run("loss_memory", "loss_memory", turns=("rounds",)))
     if args.newstest:
         text = _newstest(args.newstest)

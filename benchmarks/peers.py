@@ -1,13 +1,10 @@
 """A model's training step beside that of an equal PyTorch module at its best settings."""
 
-import argparse
-import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pairing
-import report
 import training_contenders as contenders
 
 if TYPE_CHECKING:
@@ -15,9 +12,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 OURS, PYTORCH, COMPILED = "t2t_lite", "PyTorch", "PyTorch compiled"
-
-# Our contender and PyTorch's; the latter takes `is_compiled`.
-Pair = tuple[Callable[[], pairing.Step], Callable[..., pairing.Step]]
 
 
 def torch_device() -> str:
@@ -115,23 +109,3 @@ def _compile(step: pairing.Step) -> None:
     except RuntimeError as error:  # the base class of its errors
         message = str(error).strip().partition("\n")[0]
         raise pairing.UnavailableError(f"torch.compile failed: {message}") from error
-
-
-def parser(description: str | None, sizes: Mapping[str, object]) -> argparse.ArgumentParser:
-    """Returns the flags that every such program has."""
-    return report.parser(description, rounds=7, seconds=6.0, cases=sizes)
-
-
-def print_table(pairs: Mapping[str, Pair], args: argparse.Namespace) -> None:
-    """Prints the comparison of each pair, as `args` of `parser` say."""
-    bars = (report.Bar(OURS, PYTORCH), report.Bar(OURS, COMPILED))
-    with report.opened(args) as add_case:
-        for name in args.only:
-            ours, theirs = pairs[name]
-            prepare = {
-                OURS: ours,
-                PYTORCH: theirs,
-                COMPILED: functools.partial(theirs, is_compiled=True),
-            }
-            found = pairing.compare(prepare, args.rounds, args.seconds)
-            add_case(report.Case(name, found, bars))

@@ -1,4 +1,4 @@
-"""ConvS2S in PyTorch, for `conv_s2s_throughput.py`: what fairseq's `fconv` computes.
+"""ConvS2S in PyTorch, for `model_throughput.py`: what fairseq's `fconv` computes.
 
 Weight norm on every linear map and convolution, attention in every decoder layer, dropout in the
 same places.

@@ -1,4 +1,4 @@
-"""GNMT in PyTorch, for `gnmt_throughput.py`: what tf/nmt and NVIDIA's implementation compute.
+"""GNMT in PyTorch, for `model_throughput.py`: what tf/nmt and NVIDIA's implementation compute.
 
 Layers that read whole sequences are `nn.LSTM`. They read padding, too: with packed sequences, which
 leave it out, a step took up to 1.2 times as long. The first decoder layer is an `nn.LSTM`, too, as
