@@ -11,7 +11,6 @@ from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
-from t2t_lite.errors import UsageError
 from t2t_lite.models.byte_net import ByteNet
 from t2t_lite.models.seq2seq import shift_right
 
@@ -98,15 +97,3 @@ def test_the_sizes_of_the_paper_set():
     numbers = sum(math.prod(window[0].shape[2:]) for window in state.hypothesis)
     assert repeats * numbers == 372 * d
     assert state.sentence.shape == (2, 13, 2 * d)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"unfolding": 0.9}, "unfolding=0.9: expected a number, at least 1"),
-        ({"residual_block": "dense"}, "residual_block=dense: expected bottleneck or chain"),
-    ],
-)
-def test_wrong_values_are_a_usage_error(changes, message):
-    with pytest.raises(UsageError, match=message):
-        ByteNet("bytenet_multi30k", 13, 13, **changes)

@@ -1,30 +1,23 @@
 """Deep-Att's columns, linear paths and size."""
 
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import make_model
+from support.model_kinds import make_model, without_values
 from support.rounding import assert_close
 from support.terms import terms_of
-from t2t_lite import registry
 from t2t_lite.layers.recurrent import Recurrent
 from t2t_lite.models.deep_att import FastForward
 
 
 def test_columns_take_turns_in_direction():
     model = make_model("deep_att", num_encoder_layers=3)
-    assert [layer.recurrent.backward for layer in model.encoder.first_column] == [
-        False,
-        True,
-        False,
-    ]
-    assert [layer.recurrent.backward for layer in model.encoder.second_column] == [
-        True,
-        False,
-        True,
-    ]
-    assert not any(layer.recurrent.backward for layer in model.decoder.stack)
+    first, second, decoder = (
+        [layer.recurrent.backward for layer in column]
+        for column in (model.encoder.first_column, model.encoder.second_column, model.decoder.stack)
+    )
+    assert (first, second) == ([False, True, False], [True, False, True])
+    assert not any(decoder)
 
 
 def test_a_layer_is_that_of_the_formula():
@@ -66,12 +59,11 @@ def test_the_query_is_of_the_step_before(features):
 def test_size_is_that_of_the_arithmetic():
     """No figure is published; with V = 30,000 it is 229 million."""
     vocabulary, e, d, f, a = 30000, 256, 512, 2048, 1280
-    with tf.Graph().as_default():  # variables without values
-        model = registry.model("deep_att")("deep_att", vocabulary, vocabulary)
+    model = without_values("deep_att", "deep_att", vocabulary, vocabulary)
     lstm = (f // 2 + d) * 4 * d + 4 * d
     encoder = 2 * (e * f + 8 * (f + d) * f + 9 * lstm) + 2 * (f + d) * a
     decoder = (e + a) * f + 6 * (f + d) * f + 7 * lstm + (f + d) * e
     attention = d * d + a * d + d
     wanted = encoder + decoder + attention + 3 * vocabulary * e
-    assert sum(int(np.prod(v.shape)) for v in model.trainable_variables) == wanted
+    assert model.count_params() == wanted
     assert round(wanted / 1e6) == 229

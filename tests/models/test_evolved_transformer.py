@@ -2,14 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import assert_steps_are_the_whole, make_model, model_of
-from t2t_lite import registry
-from t2t_lite.errors import UserError
-from t2t_lite.export.ctranslate2_model import convert
-from t2t_lite.models.evolved_transformer import EvolvedTransformer
+from support.model_kinds import assert_steps_are_the_whole, make_model, model_of, without_values
 
 
 @pytest.mark.parametrize(
@@ -22,8 +17,7 @@ from t2t_lite.models.evolved_transformer import EvolvedTransformer
 def test_published_sets_have_the_published_parameters(hparams_set, published):
     """So et al. 2019, with T2T's vocabulary of WMT EN-DE."""
     vocab = 33_288
-    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
-        model = EvolvedTransformer(hparams_set, vocab, vocab)
+    model = without_values("evolved_transformer", hparams_set, vocab, vocab)
     d = model.hparams.hidden_size
     attention, ffn, norm = 4 * d * d, 8 * d * d + 5 * d, 2 * d
     wide_norm = 4 * norm  # over 4D features
@@ -60,30 +54,6 @@ def test_an_encoder_layer_sees_as_far_as_its_convolutions():
 
 def test_post_norm_works_too(features):
     """T2T's layers take the Transformer's sequences of steps."""
-    model = make_model(
-        "evolved",
-        num_hidden_layers=1,
-        layer_preprocess_sequence="none",
-        layer_postprocess_sequence="dan",
-    )
+    post_norm = {"layer_preprocess_sequence": "none", "layer_postprocess_sequence": "dan"}
+    model = make_model("evolved", num_hidden_layers=1, **post_norm)
     assert_steps_are_the_whole(model, features)
-
-
-def test_ctranslate2_cannot_run_it():
-    pytest.importorskip("ctranslate2")
-    with pytest.raises(UserError, match="EvolvedTransformer: CTranslate2 runs only Transformers"):
-        convert(model_of("evolved"))
-
-
-def test_sets_have_the_values_of_t2t():
-    base = registry.hparams("evolved_transformer_base").to_dict()
-    schedule = "constant*linear_warmup*single_cycle_cos_decay*rsqrt_hidden_size"
-    wanted = {"num_encoder_layers": 3, "num_decoder_layers": 4, "hidden_size": 512, "num_heads": 8}
-    wanted |= {"learning_rate_schedule": schedule, "learning_rate_constant": 0.022360679774997897}
-    assert wanted.items() <= base.items()
-    big = registry.hparams("evolved_transformer_big")
-    assert (big.hidden_size, big.batch_size, big.layer_prepostprocess_dropout) == (1024, 2048, 0.3)
-    deep = registry.hparams("evolved_transformer_deep")
-    assert (deep.encoder_layers, deep.decoder_layers, deep.hidden_size) == (9, 10, 640)
-    tiny = registry.hparams("evolved_transformer_tiny")
-    assert tiny.learning_rate_schedule == "constant*single_cycle_cos_decay"

@@ -8,7 +8,6 @@ from keras import ops
 from support.model_kinds import make_model
 from support.rounding import assert_close
 from support.terms import terms_of
-from t2t_lite.errors import UsageError
 from t2t_lite.layers.attention import MASKED
 from t2t_lite.layers.recurrent import LSTMCell, Recurrent
 from t2t_lite.layers.recurrent_attention import (
@@ -97,8 +96,6 @@ def test_decoder_reads_its_own_attention(features):
 def test_attention_is_chosen_by_name():
     assert isinstance(make_model("bahdanau").decoder.attention, AdditiveAttention)
     assert isinstance(make_model("luong").decoder.attention, MultiplicativeAttention)
-    with pytest.raises(UsageError, match=r"mechanism=dot: expected bahdanau, .*luong"):
-        make_model("luong", attention_mechanism="dot")
 
 
 def test_dropout_reaches_what_the_decoder_feeds_itself(features, monkeypatch):

@@ -1,21 +1,14 @@
 """The size of LSTMs with experts, and the operations that they take."""
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_lite import registry
+from support.model_kinds import without_values
 
 V = 32000
 
 
 def published(hparams_set="moe_lstm_32", **changes):
-    with tf.Graph().as_default():  # variables without values
-        return registry.model("moe_lstm")(hparams_set, V, V, **changes)
-
-
-def size(model):
-    return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+    return without_values("moe_lstm", hparams_set, V, V, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +33,8 @@ def test_2048_experts_have_8_7_billion_parameters(model):
     The paper's hierarchy of gates has about as many weights as one gate: 2 × 512 × (E + groups).
     The sizes with 32 and 512 experts are not published.
     """
-    largest = size(published("moe_lstm_2048"))
+    largest = published("moe_lstm_2048").count_params()
     assert largest == pytest.approx(8.7e9, rel=0.01)
-    assert (size(model), size(published(moe_num_experts=512))) == (218_997_248, 2_233_246_208)
-    assert largest - size(model) == 2 * (2048 - 32) * (2 * 2048 * 512 + 2 * 512)
+    smallest, middle = model.count_params(), published(moe_num_experts=512).count_params()
+    assert (smallest, middle) == (218_997_248, 2_233_246_208)
+    assert largest - smallest == 2 * (2048 - 32) * (2 * 2048 * 512 + 2 * 512)

@@ -6,7 +6,6 @@ from keras import ops
 
 from support.model_kinds import make_model, model_of
 from support.rounding import assert_close
-from t2t_lite import registry
 from t2t_lite.layers.dropout import Dropout
 from t2t_lite.models.neural_gpu import CGRU, saturating_sigmoid, step_dropout, through
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -118,15 +117,6 @@ def test_operations_by_hand():
     decoder = t * cells * 2 * seen * 2 * d * 3 * d
     features = {"inputs": np.ones((1, s), np.int32), "targets": np.ones((1, t), np.int32)}
     assert float(model.forward_flops().forward(features)) == 2 * (encoder + decoder + t * d * vocab)
-
-
-def test_sets():
-    algorithmic = registry.hparams("neural_gpu")
-    wanted = {"hidden_size": 256, "num_hidden_layers": 1, "kernel_height": 3, "kernel_width": 1}
-    wanted |= {"batch_size": 1024, "optimizer_adam_beta1": 0.85, "clip_grad_norm": 10.0}
-    wanted |= {"learning_rate": 0.02, "learning_rate_warmup_steps": 3000, "label_smoothing": 0.0}
-    assert wanted.items() <= algorithmic.to_dict().items()
-    assert registry.hparams("extended_neural_gpu").tape_width == 4
 
 
 @pytest.mark.parametrize("beams", [1, 2])

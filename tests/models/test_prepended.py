@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from support.model_kinds import with_noise
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
 from t2t_lite.decoding.scoring import total_score
@@ -28,11 +29,8 @@ TARGETS = np.array([[13, 4, 1], [15, 1, 0], [16, 17, 18]], np.int32)
 
 
 def make_model(cls, **changes):
-    model = cls("transformer_tiny", V, V, **{**SMALL, "prepend_mode": MODE, **changes})
-    for i, variable in enumerate(model.trainable_variables):
-        noise = np.random.RandomState(i).normal(size=variable.shape)
-        variable.assign(noise / variable.shape[0] ** 0.5 + (variable.name == "gamma"))
-    return model
+    settings = {**SMALL, "prepend_mode": MODE, **changes}
+    return with_noise(cls("transformer_tiny", V, V, **settings), 1.0)
 
 
 KINDS = [(Transformer, MODE), (AttentionLM, MODE), (AttentionLM, FULL), (EvolvedTransformer, MODE)]

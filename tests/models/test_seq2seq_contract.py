@@ -14,7 +14,15 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from support.model_kinds import KINDS, make_model, make_untrained, model_of, possible
+from support.model_kinds import (
+    KINDS,
+    assert_beams_are_the_whole,
+    assert_reads_earlier_targets_alone,
+    make_model,
+    make_untrained,
+    model_of,
+    possible,
+)
 from support.rounding import assert_close, relative_bound
 from support.terms import roundings_of, terms_of
 from t2t_lite import registry
@@ -30,20 +38,19 @@ WITHOUT_DECODER = ("classifier", "neural_gpu")
 CLASSIFIERS = ("classifier",)
 # One kind for each set of layers, for what takes seconds: tracing, compiling, fitting.
 TRACED = (
-    "post_norm",
-    "hugging_face_marian",
-    "m2m100",
+    *("post_norm", "hugging_face_marian", "m2m100", "classifier", "experts", "adaptive"),
+    *("evolved", "extended_neural_gpu", "luong", "byte_net", "conv_s2s", "moe_lstm", "gnmt"),
+    "deep_att",
+)
+# Kinds that make embeddings of their own.
+EMBEDDING = (
     "classifier",
-    "experts",
-    "adaptive",
-    "evolved",
+    "neural_gpu",
     "extended_neural_gpu",
     "luong",
-    "byte_net",
+    "lstm",
     "conv_s2s",
-    "moe_lstm",
-    "gnmt",
-    "deep_att",
+    "gnmt_v2",
 )
 # Positions of the longer side in the fixture `features`.
 LENGTH = 7
@@ -150,29 +157,8 @@ def test_flops_are_those_of_each_sentence(model):
 
 
 def test_stepwise_logits_are_those_of_the_whole_sequence(model, features):
-    """Beams with prefixes of their own; room that is grown; beams exchanged on the way."""
-    inputs, beams, length = features["inputs"][:, :4], 3, 6  # more steps than source positions
-    batch = len(inputs)
-    targets = np.random.RandomState(0).randint(2, 13, (batch, beams, length)).astype(np.int32)
-    order = np.arange(beams)[::-1]
-    flat = {"inputs": np.repeat(inputs, beams, axis=0), "targets": targets.reshape(-1, length)}
-    whole = logits_of(model, flat).reshape(batch, beams, length, -1)
-
-    state = model.start_decoding(inputs, beams, 2)
-    for step in range(length):
-        if step == 2:
-            state = model.grow(state, 5)
-        if step == 4:
-            hypothesis = keras.tree.map_structure(
-                lambda part: ops.take(part, order, axis=1), state.hypothesis
-            )
-            state = model.grow(state._replace(hypothesis=hypothesis), 8)
-            targets, whole = targets[:, order], whole[:, order]
-        ids = targets[:, :, step - 1]  # at step 0 the last ones, which must be ignored
-        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        assert_close(
-            possible(logits), whole[:, :, step], terms_of(model, LENGTH), scale=np.abs(whole).max()
-        )
+    """For more steps than source positions."""
+    assert_beams_are_the_whole(model, features["inputs"][:, :4], terms_of(model, LENGTH))
 
 
 def test_beams_share_what_belongs_to_the_sentence(model, features):
@@ -191,16 +177,11 @@ def test_beams_share_what_belongs_to_the_sentence(model, features):
 
 
 def test_logits_depend_on_earlier_targets_alone(model, kind, features):
-    before = logits_of(model, features)
-    for position in (0, 2, 4):
-        changed = features["targets"].copy()
-        changed[:, position] = 8
-        after = logits_of(model, {**features, "targets": changed})
-        np.testing.assert_array_equal(before[:, : position + 1], after[:, : position + 1])
-        if kind in WITHOUT_DECODER:
-            np.testing.assert_array_equal(before, after)
-        else:
-            assert np.abs(before - after)[:, position + 1].max() > 1e-3
+    def logits(targets):
+        return logits_of(model, {**features, "targets": targets})
+
+    reads = kind not in WITHOUT_DECODER
+    assert_reads_earlier_targets_alone(logits, features["targets"], reads)
 
 
 def test_neither_padding_nor_the_batch_changes_anything(model, features):
@@ -253,16 +234,7 @@ def test_shift_right_is_that_of_t2t(golden):
 )
 @pytest.mark.parametrize(
     "kind",  # those that make embeddings of their own, and one of the others
-    [
-        "post_norm",
-        pytest.param("classifier", marks=pytest.mark.integration),
-        pytest.param("neural_gpu", marks=pytest.mark.integration),
-        pytest.param("extended_neural_gpu", marks=pytest.mark.integration),
-        pytest.param("luong", marks=pytest.mark.integration),
-        pytest.param("lstm", marks=pytest.mark.integration),
-        pytest.param("conv_s2s", marks=pytest.mark.integration),
-        pytest.param("gnmt_v2", marks=pytest.mark.integration),
-    ],
+    ["post_norm", *(pytest.param(kind, marks=pytest.mark.integration) for kind in EMBEDDING)],
 )
 def test_embeddings_are_shared_as_asked(kind, shared, softmax_too, sizes, matrices):
     model = make_model(
@@ -381,29 +353,55 @@ def test_rows_of_padding_stay_finite(kind, dtype, features):
     assert np.isfinite(ops.convert_to_numpy(ops.cast(logits, "float32"))).all()
 
 
-def test_an_unknown_dtype_is_a_usage_error():
-    with pytest.raises(UsageError, match="dtype=half: expected float32, bfloat16 or float16"):
-        make_model("post_norm", dtype="half")
+_LOCAL = {"self_attention_type": "local"}
+_RELATIVE = {"self_attention_type": "dot_product_relative"}
+_NONE_ATTENDS = {"decoder_attention": "0+0+0"}
+_OWN_WIDTH = {"share_input_output_embed": True, "decoder_out_embed_dim": 8}
+_FEW_BACK = {"decoder_layers": "8x3+8x3x3", "decoder_attention": ""}
 
 
 @pytest.mark.parametrize(
-    ("model", "hparams_set", "changes", "message"),
+    ("kind", "changes", "message"),
     [
-        ("transformer", "transformer_test", "num_encoder_layers=-1", "at least 0"),
-        ("transformer", "transformer_test", "filter_size=-8", "at least 1"),
-        ("transformer", "transformer_test", "hidden_size=18,num_heads=4", "over 4 heads"),
-        ("transformer", "transformer_moe_base", "moe_hidden_sizes=0", "expected one number"),
-        ("lstm_seq2seq", "lstm_seq2seq", "num_hidden_layers=0", "needs at least 1"),
-        ("lstm_seq2seq_attention", "lstm_attention", "attention_window=-1", "at least 0"),
-        ("gnmt", "gnmt_multi30k", "start_id=13", "expected an id of the target vocabulary"),
-        ("deep_att", "deep_att_multi30k", "num_decoder_layers=0", "at least 1"),
-        ("byte_net", "bytenet_multi30k", "kernel_height=0", "at least 1"),
-        ("neural_gpu", "neural_gpu", "tape_width=0", "at least 1"),
+        ("post_norm", {"dtype": "half"}, "dtype=half: expected float32, bfloat16 or float16"),
+        ("post_norm", {"num_encoder_layers": -1}, "at least 0"),
+        ("post_norm", {"filter_size": -8}, "at least 1"),
+        ("post_norm", {"hidden_size": 18, "num_heads": 4}, "over 4 heads"),
+        ("post_norm", {"num_heads": 3}, r"key_channels=16 .* 3 heads"),
+        ("post_norm", {"attention_value_channels": 15}, r"value_channels=15 .* 2 heads"),
+        ("post_norm", _LOCAL, "=local: expected dot_product or dot_product_rel"),
+        ("post_norm", _RELATIVE, r"max_relative_position=0: .* at least"),
+        ("post_norm", {"pos": "sine"}, "pos=sine: expected timing, timing_paper, emb or none"),
+        ("post_norm", {"layer_preprocess_sequence": "nx"}, r"'nx': expected letters n, d, a"),
+        ("pre_norm", {"ffn_layer": "conv"}, "ffn_layer=conv: expected dense_relu_dense, "),
+        ("experts", {"moe_hidden_sizes": "0"}, "expected one number"),
+        ("experts", {"moe_hidden_sizes": "8,9"}, r"moe_hidden_sizes='8,9': expected one number"),
+        ("experts", {"moe_k": 5}, "k=5 experts for each token: expected 1 to 4"),
+        ("universal", {"recurrence_type": "lstm"}, "recurrence_type=lstm: expected basic or act"),
+        ("universal", {"act_type": "global"}, "act_type=global: expected basic or accumulated"),
+        ("universal", {"pos": "timing"}, "pos=timing: expected none"),
+        ("lstm", {"num_hidden_layers": 0}, "needs at least 1"),
+        ("luong", {"attention_window": -1}, "at least 0"),
+        ("luong", {"attention_mechanism": "dot"}, r"mechanism=dot: expected bahdanau, .*luong"),
+        ("gnmt", {"num_hidden_layers": 1}, "num_hidden_layers=1: expected at least 2"),
+        ("gnmt_v2", {"start_id": 13}, "expected an id of the target vocabulary"),
+        ("deep_att", {"num_decoder_layers": 0}, "at least 1"),
+        ("neural_gpu", {"tape_width": 0}, "at least 1"),
+        ("byte_net", {"kernel_height": 0}, "at least 1"),
+        ("byte_net", {"unfolding": 0.9}, "unfolding=0.9: expected a number, at least 1"),
+        ("byte_net", {"residual_block": "dense"}, "=dense: expected bottleneck or chain"),
+        ("conv_s2s", {"encoder_layers": "512,3"}, r"='512,3': expected groups.*got '512,3'"),
+        ("conv_s2s", {"decoder_layers": "512x3+"}, "='512x3.': expected groups.*got ''"),
+        ("conv_s2s", _FEW_BACK, "layer 2 has no output 3 layers back"),
+        ("conv_s2s", {"decoder_attention": "1+1"}, "expected 1 .attention. or 0 for each of the 3"),
+        ("conv_s2s", {"decoder_attention": "1+2+1"}, "expected 1 .attention. or 0 for each of"),
+        ("conv_s2s", _NONE_ATTENDS, "at least one 1"),
+        ("conv_s2s", _OWN_WIDTH, "=8: a softmax that shares the embeddings has their 16 features"),
     ],
 )
-def test_impossible_sizes_are_a_usage_error(model, hparams_set, changes, message):
+def test_impossible_values_are_a_usage_error(kind, changes, message):
     with pytest.raises(UsageError, match=message):
-        registry.model(model)(registry.hparams(hparams_set).override(changes), 13, 13)
+        make_model(kind, **changes)
 
 
 # ---- parts

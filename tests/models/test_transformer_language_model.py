@@ -1,5 +1,7 @@
 """The Transformer without a source: T2T's language models, and what the contract asks of them."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,12 @@ import tensorflow as tf
 from keras import ops
 
 from support import t2t_arithmetic, t2t_files
+from support.model_kinds import (
+    assert_beams_are_the_whole,
+    assert_reads_earlier_targets_alone,
+    with_noise,
+    without_values,
+)
 from support.rounding import assert_close
 from support.terms import roundings_of, terms_of
 from t2t_lite import registry
@@ -26,12 +34,7 @@ TARGETS = np.array([[3, 10, 1, 0, 0, 0], [6, 2, 9, 12, 4, 1], [7, 1, 0, 0, 0, 0]
 
 
 def make_model(cls=AttentionLM, **changes):
-    model = cls("attention_lm_base", 0, VOCAB_SIZE, **{**SMALL, **changes})
-    for i, variable in enumerate(model.trainable_variables):
-        noise = np.random.RandomState(i).normal(size=variable.shape)
-        noise *= 2.0 / variable.shape[0] ** 0.5
-        variable.assign(noise + (variable.name == "gamma"))
-    return model
+    return with_noise(cls("attention_lm_base", 0, VOCAB_SIZE, **{**SMALL, **changes}))
 
 
 def features_of(targets):
@@ -62,8 +65,7 @@ def test_logits_are_those_of_a_forward_pass_in_numpy(model):
     [("attention_lm_small", 32_000, 45), ("transformer_lm_tpu_0", 8_000, 92)],
 )
 def test_parameters_are_as_many_as_t2t_says(name, vocabulary, millions):
-    with tf.Graph().as_default():
-        model = AttentionLM(name, 0, vocabulary)
+    model = without_values("attention_lm", name, 0, vocabulary)
     assert abs(model.count_params() / 1e6 - millions) < 1
 
 
@@ -77,13 +79,7 @@ def test_a_transformer_without_source_is_the_same_model(model):
 
 
 def test_logits_depend_on_earlier_targets_alone(model):
-    before = logits_of(model)
-    for position in (0, 2, 4):
-        changed = TARGETS.copy()
-        changed[:, position] = 8
-        after = logits_of(model, changed)
-        np.testing.assert_array_equal(before[:, : position + 1], after[:, : position + 1])
-        assert np.abs(before - after)[:, position + 1].max() > 1e-3
+    assert_reads_earlier_targets_alone(functools.partial(logits_of, model), TARGETS)
 
 
 def test_padding_and_batch_change_nothing(model):
@@ -97,16 +93,7 @@ def test_padding_and_batch_change_nothing(model):
 
 
 def test_stepwise_logits_are_those_of_the_whole_sequence(model):
-    beams = 3
-    targets = np.random.RandomState(0).randint(2, 13, (2, beams, 6)).astype(np.int32)
-    whole = logits_of(model, targets.reshape(-1, 6)).reshape(2, beams, 6, -1)
-    state = model.start_decoding(np.zeros([2, 0], np.int32), beams, 3)
-    for step in range(6):
-        if step == 3:
-            state = model.grow(state, 6)
-        ids = targets[:, :, step - 1]
-        logits, state = model.decode_step(ids, ops.convert_to_tensor(step), state)
-        assert_close(logits, whole[:, :, step], terms_of(model, 6), scale=np.abs(whole).max())
+    assert_beams_are_the_whole(model, np.zeros([2, 0], np.int32), terms_of(model, 6))
 
 
 @ONE_NORM

@@ -7,7 +7,6 @@ from keras import ops
 from support.model_kinds import assert_steps_are_the_whole, make_model
 from support.rounding import assert_close
 from support.terms import terms_of
-from t2t_lite.errors import UsageError
 
 _OPTIONS = [
     {
@@ -52,11 +51,6 @@ def test_padding_does_not_reach_real_positions():
     assert_close(together[:4], alone, terms_of(model, 9))
 
 
-def test_an_unknown_ffn_layer_is_a_usage_error():
-    with pytest.raises(UsageError, match="ffn_layer=conv: expected dense_relu_dense, "):
-        make_model("pre_norm", ffn_layer="conv")
-
-
 def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     """A token's two experts have half of the filter's 24 features each; its gates are small."""
     dense = make_model("pre_norm").forward_flops()
@@ -64,10 +58,3 @@ def test_experts_count_as_many_operations_as_a_feed_forward_layer():
     gates = 2 * 2 * 2 * 16 * 4  # of two layers, for logits and noise
     assert experts.source == dense.source + gates
     assert experts.target == dense.target + gates
-
-
-def test_wrong_sizes_of_experts_are_a_usage_error():
-    with pytest.raises(UsageError, match=r"moe_hidden_sizes='8,9': expected one number"):
-        make_model("experts", moe_hidden_sizes="8,9")
-    with pytest.raises(UsageError, match="k=5 experts for each token: expected 1 to 4"):
-        make_model("experts", moe_k=5)

@@ -9,17 +9,16 @@ import tensorflow as tf
 from keras import ops
 
 from support import t2t_weights
-from support.model_kinds import make_model, model_of
+from support.model_kinds import make_model, model_of, without_values
 from support.rounding import assert_close
 from support.terms import terms_of
 from t2t_lite import registry
-from t2t_lite.errors import UsageError, UserError
+from t2t_lite.errors import UserError
 from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.models.seq2seq import with_attention
 from t2t_lite.models.universal_transformer import (
     AdaptiveSteps,
     UniversalSteps,
-    UniversalTransformer,
 )
 from t2t_lite.paper.parameter_counts import abstract_model
 
@@ -207,9 +206,10 @@ def test_base_model_has_the_parameters_of_its_equations():
     feed_forward = (d * d_ff + d_ff) + (d_ff * d + d)
     encoder = attention + feed_forward + 2 * norm + steps * d
     decoder = 2 * attention + feed_forward + 3 * norm + steps * d
-    with tf.Graph().as_default():  # a graph's variables have no values before a session runs
-        model = UniversalTransformer("universal_transformer_base", vocab, vocab)
-        adaptive = UniversalTransformer("adaptive_universal_transformer_base", vocab, vocab)
+    model, adaptive = (
+        without_values("universal_transformer", f"{name}_base", vocab, vocab)
+        for name in ("universal_transformer", "adaptive_universal_transformer")
+    )
     assert model.count_params() == vocab * d + encoder + decoder + 2 * norm
     assert adaptive.count_params() == model.count_params() + 2 * (6 * d + d + 1)
     # About as many as the 61 million of `transformer_base`, 6 layers of half the width.
@@ -217,32 +217,10 @@ def test_base_model_has_the_parameters_of_its_equations():
     assert model.count_params() == pytest.approx(base.count_params(), rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"recurrence_type": "lstm"}, "recurrence_type=lstm: expected basic or act"),
-        ({"act_type": "global"}, "act_type=global: expected basic or accumulated"),
-        ({"pos": "timing"}, "pos=timing: expected none"),
-    ],
-)
-def test_hparams_that_fit_no_model_are_a_usage_error(changes, message):
-    with pytest.raises(UsageError, match=message):
-        make_model("universal", **changes)
-
-
-def test_ctranslate2_cannot_run_it():
+@pytest.mark.parametrize("kind", ["universal", "evolved"])
+def test_ctranslate2_cannot_run_it(kind):
     pytest.importorskip("ctranslate2")
-    with pytest.raises(UserError, match="UniversalTransformer: CTranslate2 runs only Transformers"):
-        convert(model_of("universal"))
-
-
-def test_sets_have_the_values_of_t2t():
-    base = registry.hparams("universal_transformer_base")
-    wanted = {"hidden_size": 1024, "filter_size": 4096, "num_heads": 16, "num_rec_steps": 6}
-    wanted |= {"layer_prepostprocess_dropout": 0.3, "act_max_steps": 12, "pos": "none"}
-    assert wanted.items() <= base.to_dict().items()
-    assert registry.hparams("adaptive_universal_transformer_base") == base.copy(
-        recurrence_type="act"
-    )
-    tiny = registry.hparams("adaptive_universal_transformer_tiny")
-    assert (tiny.num_rec_steps, tiny.act_max_steps, tiny.hidden_size) == (8, 4, 128)
+    model = model_of(kind)
+    name = type(model).__name__
+    with pytest.raises(UserError, match=f"{name}: CTranslate2 runs only Transformers"):
+        convert(model)
