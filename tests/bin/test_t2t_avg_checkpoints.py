@@ -1,6 +1,5 @@
 """t2t-avg-checkpoints, from a run's checkpoints to one that t2t-decoder reads."""
 
-import functools
 import json
 import os
 import pathlib
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.commands import exit_code, refusal
+from support.commands import exit_code, printed_by, refusal
 from support.limits import full_disk
 from support.small_runs import fill, make_run, save_weights
 from t2t_lite.bin import t2t_avg_checkpoints
@@ -20,7 +19,13 @@ from t2t_lite.runs.checkpoint_names import named_checkpoint
 VALUES = {100: 1.0, 200: 4.0, 300: -2.0}
 
 
-average = functools.partial(exit_code, t2t_avg_checkpoints.main)
+def average(run: run_folder.RunFolder, *flags: str) -> str:
+    """Averages checkpoints of the run; returns the average's path, which is printed."""
+    return printed_by(t2t_avg_checkpoints.main, f"--output_dir={run.folder}", *flags).strip()
+
+
+def refused(run: run_folder.RunFolder, *flags: str, code: int = 1) -> str:
+    return refusal(t2t_avg_checkpoints.main, f"--output_dir={run.folder}", *flags, code=code)
 
 
 @pytest.fixture
@@ -51,29 +56,19 @@ def weights(run: run_folder.RunFolder, path: str) -> tuple[int, set[float]]:
         ("--checkpoints=model.ckpt-100, model.ckpt-200,300", 1.0),
     ],
 )
-def test_weights_are_the_mean(run, capsys, what, mean):
-    assert average(f"--output_dir={run.folder}", what) == 0
-    path = capsys.readouterr().out.strip()
+def test_weights_are_the_mean(run, what, mean):
+    path = average(run, what)
     assert path == str(run.folder / "averaged.ckpt-300")
     assert weights(run, path) == (300, {mean})
 
 
-def test_the_best_are_those_of_the_evaluations(run, capsys):
+def test_the_best_are_those_of_the_evaluations(run):
     for step, bleu in ((100, 7.0), (200, 1.0), (300, 5.0)):
         record = {"kind": "eval", "step": step, "bleu": bleu, "loss": step / 100}
         with (run.folder / "metrics.jsonl").open("a") as lines:
             lines.write(json.dumps(record) + "\n")
-    assert average(f"--output_dir={run.folder}", "--num_best_checkpoints=2") == 0
-    path = capsys.readouterr().out.strip()
-    assert weights(run, path) == (300, {-0.5})
-    assert average(f"--output_dir={run.folder}", "--num_best_checkpoints=4") == 1
-    assert "3 checkpoints with a bleu" in capsys.readouterr().err
-
-
-def set_minutes(run: run_folder.RunFolder, minutes: dict[int, float]) -> None:
-    """Sets when checkpoints were written."""
-    for step, minute in minutes.items():
-        os.utime(f"{run.folder}/model.ckpt-{step}.index", (60 * minute, 60 * minute))
+    assert weights(run, average(run, "--num_best_checkpoints=2")) == (300, {-0.5})
+    assert "3 checkpoints with a bleu" in refused(run, "--num_best_checkpoints=4")
 
 
 @pytest.mark.parametrize(
@@ -82,35 +77,31 @@ def set_minutes(run: run_folder.RunFolder, minutes: dict[int, float]) -> None:
         ({100: 50, 200: 55, 300: 60}, -0.5),
         ({100: 46, 200: 49, 300: 60}, 1.0),
         ({100: 900, 200: 52, 300: 60}, 1.0),  # the clock was set back after the first
+        ({100: 0, 200: 59, 300: 60}, None),
+        ({100: 900, 200: 901, 300: 60}, None),
     ],
 )
-def test_by_time_those_nearest_are_taken(run, capsys, minutes, mean):
-    set_minutes(run, minutes)
+def test_by_time_those_nearest_are_taken_and_a_gap_is_an_error(run, minutes, mean):
+    for step, minute in minutes.items():
+        os.utime(f"{run.folder}/model.ckpt-{step}.index", (60 * minute, 60 * minute))
     flags = "--num_last_checkpoints=2", "--minutes_between_checkpoints=10"
-    assert average(f"--output_dir={run.folder}", *flags) == 0
-    assert weights(run, capsys.readouterr().out.strip()) == (300, {mean})
+    if mean is None:
+        message = refused(run, *flags)
+        assert "no checkpoint was saved about 10 minutes before" in message
+        assert "--save_checkpoints_secs=600" in message
+    else:
+        assert weights(run, average(run, *flags)) == (300, {mean})
 
 
-@pytest.mark.parametrize("minutes", [{100: 0, 200: 59, 300: 60}, {100: 900, 200: 901, 300: 60}])
-def test_by_time_a_gap_is_an_error(run, capsys, minutes):
-    set_minutes(run, minutes)
-    flags = "--num_last_checkpoints=2", "--minutes_between_checkpoints=10"
-    assert average(f"--output_dir={run.folder}", *flags) == 1
-    message = capsys.readouterr().err
-    assert "no checkpoint was saved about 10 minutes before" in message
-    assert "--save_checkpoints_secs=600" in message
-
-
-def test_an_average_of_an_average_does_not_replace_it(run, capsys):
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
-    names = "--checkpoints=averaged.ckpt-300,model.ckpt-200"
-    assert average(f"--output_dir={run.folder}", names) == 1
-    assert "averaged.ckpt-300 is a checkpoint of the run: choose another" in capsys.readouterr().err
+def test_an_average_of_an_average_does_not_replace_it(run):
+    average(run, "--num_last_checkpoints=2")
+    error = refused(run, "--checkpoints=averaged.ckpt-300,model.ckpt-200")
+    assert "averaged.ckpt-300 is a checkpoint of the run: choose another" in error
     assert weights(run, str(run.folder / "averaged.ckpt-300")) == (300, {1.0})
 
 
 def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    average(run, "--num_last_checkpoints=2")
     opening.refuse_inference_only(run.folder)
     for path in run.folder.glob("averaged.ckpt-300.*"):
         path.replace(run.folder / path.name.replace("averaged", "model"))
@@ -120,25 +111,22 @@ def test_a_copy_over_a_checkpoint_of_the_run_is_refused(run):
 
 def test_training_does_not_resume_from_it(run):
     before = run.latest_checkpoint()
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    average(run, "--num_last_checkpoints=2")
     assert run.latest_checkpoint() == before
     assert before.endswith("model.ckpt-300")
     names = [name for name, _ in tf.train.list_variables(str(run.folder / "averaged.ckpt-300"))]
     assert not any("optimizer" in name for name in names)
 
 
-def test_writes_to_the_given_path(run, tmp_path, capsys):
-    path = tmp_path / "new" / "mean.ckpt"
-    flags = f"--output_dir={run.folder}", "--checkpoints=100,200", f"--output_path={path}"
-    assert average(*flags) == 0
-    assert capsys.readouterr().out.strip() == str(path)
-    assert weights(run, str(path)) == (200, {2.5})
+def test_writes_to_the_given_path(run, tmp_path):
+    path = str(tmp_path / "new" / "mean.ckpt")
+    assert average(run, "--checkpoints=100,200", f"--output_path={path}") == path
+    assert weights(run, path) == (200, {2.5})
 
 
-def test_a_second_average_takes_the_place_of_the_first(run, capsys):
+def test_a_second_average_takes_the_place_of_the_first(run):
     for what, mean in (("--checkpoints=100,300", -0.5), ("--checkpoints=200,300", 1.0)):
-        assert average(f"--output_dir={run.folder}", what) == 0
-        assert weights(run, capsys.readouterr().out.strip()) == (300, {mean})
+        assert weights(run, average(run, what)) == (300, {mean})
     assert not list(run.folder.glob("*.incomplete*"))
 
 
@@ -147,30 +135,27 @@ def test_a_checkpoint_of_the_run_is_never_overwritten(run, name):
     selection.keep_best(run.folder, [300])
     path = run.folder / name
     before = pathlib.Path(f"{path}.index").read_bytes()
-    flags = f"--output_dir={run.folder}", "--checkpoints=100,200", f"--output_path={path}"
-    error = refusal(t2t_avg_checkpoints.main, *flags, code=1)
+    error = refused(run, "--checkpoints=100,200", f"--output_path={path}")
     assert "is a checkpoint of the run" in error
     assert pathlib.Path(f"{path}.index").read_bytes() == before
 
 
 def test_a_full_disk_leaves_the_average_before(run, capsys):
-    assert average(f"--output_dir={run.folder}", "--checkpoints=100,300") == 0
-    path = capsys.readouterr().out.strip()
+    path = average(run, "--checkpoints=100,300")
     with full_disk(100):
-        assert average(f"--output_dir={run.folder}", "--checkpoints=200,300") == 1
+        main = t2t_avg_checkpoints.main
+        assert exit_code(main, f"--output_dir={run.folder}", "--checkpoints=200,300") == 1
     *_, line = capsys.readouterr().err.strip().splitlines()
     assert f"cannot write {path}" in line
     assert weights(run, path) == (300, {-0.5})
     assert not list(run.folder.glob("*.incomplete*"))
 
 
-def test_what_was_deleted_is_not_counted(run, capsys):
+def test_what_was_deleted_is_not_counted(run):
     for path in run.folder.glob("model.ckpt-100.*"):
         path.unlink()
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=3") == 1
-    assert "2 checkpoints, fewer than 3" in capsys.readouterr().err
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
-    assert weights(run, capsys.readouterr().out.strip()) == (300, {1.0})
+    assert "2 checkpoints, fewer than 3" in refused(run, "--num_last_checkpoints=3")
+    assert weights(run, average(run, "--num_last_checkpoints=2")) == (300, {1.0})
 
 
 @pytest.mark.parametrize(
@@ -187,14 +172,13 @@ def test_what_was_deleted_is_not_counted(run, capsys):
     ],
 )
 def test_usage_errors_are_one_line(run, flags, code, message):
-    error = refusal(t2t_avg_checkpoints.main, f"--output_dir={run.folder}", *flags, code=code)
-    assert message in error
+    assert message in refused(run, *flags, code=code)
     assert not list(run.folder.glob("averaged*"))
 
 
 def test_an_average_says_what_it_is_made_of(run, capsys):
     for what in ("--checkpoints=100,300", "--checkpoints=200,300"):
-        assert average(f"--output_dir={run.folder}", what) == 0
+        average(run, what)
     said = averaging.made_of(str(run.folder / "averaged.ckpt-300"))
     assert said["n"] == 2
     assert [name for name, _ in said["checkpoints"]] == ["model.ckpt-200", "model.ckpt-300"]
@@ -203,7 +187,7 @@ def test_an_average_says_what_it_is_made_of(run, capsys):
 
 
 def test_a_stale_average_is_not_taken_for_one_of_the_run(run):
-    assert average(f"--output_dir={run.folder}", "--num_last_checkpoints=2") == 0
+    average(run, "--num_last_checkpoints=2")
     path = named_checkpoint("averaged", str(run.folder))
     other = run.folder / "model.ckpt-100.index"
     (run.folder / "model.ckpt-300.index").write_bytes(other.read_bytes())

@@ -4,30 +4,40 @@ import functools
 import json
 import pathlib
 import sys
+from collections.abc import Callable
 
 import pytest
 import sacrebleu
 
 from support.commands import printed_by, refusal
+from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.bin import t2t_bleu
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path) -> Callable[..., list[str]]:
+    """Returns a function that writes a translation and a reference; it returns their flags."""
+
+    def write(translation: str, reference: str) -> list[str]:
+        paths = {"translation": translation, "reference": reference}
+        for name, text in paths.items():
+            (tmp_path / name).write_bytes(text.encode())
+        return [f"--{name}={tmp_path / name}" for name in paths]
+
+    return write
+
 
 run = functools.partial(printed_by, t2t_bleu.main)
 refused = functools.partial(refusal, t2t_bleu.main)
 
 
-def write(path: pathlib.Path, content: str | bytes) -> str:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return str(path)
-
-
-def test_scores_are_sacrebleus(golden, tmp_path):
+def test_scores_are_sacrebleus(golden, files):
     corpora = json.loads((golden / "bleu.json").read_text(encoding="utf-8"))["corpora"]
     corpus = max(corpora, key=lambda corpus: len(corpus["reference"]))
     hypotheses, references = corpus["hypothesis"], corpus["reference"]
-    translation = write(tmp_path / "out", "".join(line + "\n" for line in hypotheses))
-    reference = write(tmp_path / "ref", "".join(line + "\n" for line in references))
-    lines = run(f"--translation={translation}", f"--reference={reference}").splitlines()
+    texts = ("".join(f"{line}\n" for line in lines) for lines in (hypotheses, references))
+    lines = run(*files(*texts)).splitlines()
     cased = sacrebleu.corpus_bleu(hypotheses, [references]).score
     uncased = sacrebleu.corpus_bleu(hypotheses, [references], lowercase=True).score
     assert lines[:2] == [f"BLEU_uncased = {uncased:6.2f}", f"BLEU_cased = {cased:6.2f}"]
@@ -35,33 +45,26 @@ def test_scores_are_sacrebleus(golden, tmp_path):
     assert lines[3].startswith("BLEU_cased signature: nrefs:1|case:mixed|")
 
 
-def test_the_papers_scores_are_labelled(tmp_path):
-    translation = write(tmp_path / "out", "Das ist der Roll-out des neuen Systems.\n")
-    reference = write(tmp_path / "ref", "Das ist der Roll-out des alten Systems.\n")
-    flags = f"--translation={translation}", f"--reference={reference}", "--paper"
-    lines = run(*flags).splitlines()
-    names = ["BLEU_compound_split", "BLEU_sacrebleu_13a"]
-    scores = [
-        float(line.removeprefix(f"{name} = ")) for name, line in zip(names, lines[:2], strict=True)
-    ]
+def test_the_papers_scores_are_labelled(files):
+    texts = (f"Das ist der Roll-out des {word} Systems.\n" for word in ("neuen", "alten"))
+    lines = run(*files(*texts), "--paper").splitlines()
+    names = "BLEU_compound_split", "BLEU_sacrebleu_13a"
+    scores = [float(lines[i].removeprefix(f"{name} = ")) for i, name in enumerate(names)]
     assert scores[0] > scores[1] > 0
     assert lines[2].startswith("BLEU_compound_split signature: nrefs:1|case:mixed|")
     assert "tok:13a+compounds|smooth:none" in lines[2]
     assert lines[3].startswith("BLEU_sacrebleu_13a signature: nrefs:1|case:mixed|eff:no|tok:13a|")
 
 
-def test_white_space_at_the_ends_of_lines_does_not_count(tmp_path):
-    translation = write(tmp_path / "out", "ein Haus\nzwei Katzen \n")
-    reference = write(tmp_path / "ref", "ein Haus\r\nzwei Katzen\r\n")
-    flags = f"--translation={translation}", f"--reference={reference}", "--metrics=exact_match"
-    assert "exact match (% of outputs) = 100.00" in run(*flags)
+def test_white_space_at_the_ends_of_lines_does_not_count(files):
+    flags = files("ein Haus\nzwei Katzen \n", "ein Haus\r\nzwei Katzen\r\n")
+    assert "exact match (% of outputs) = 100.00" in run(*flags, "--metrics=exact_match")
     assert registry.problem("sentiment_imdb").reference("a film", "pos\r") == "pos"
 
 
-def test_other_metrics(tmp_path):
-    translation, reference = write(tmp_path / "out", "a b c\n"), write(tmp_path / "ref", "a b d\n")
-    files = [f"--translation={translation}", f"--reference={reference}"]
-    lines = run(*files, "--metrics=exact_match,ter").splitlines()
+def test_other_metrics(files):
+    texts = files("a b c\n", "a b d\n")
+    lines = run(*texts, "--metrics=exact_match,ter").splitlines()
     assert lines[:2] == ["exact match (% of outputs) =   0.00", "TER =  33.33"]
     assert lines[2].startswith("TER signature: nrefs:1|case:lc|tok:tercom|")
     for flags, message in (
@@ -69,19 +72,21 @@ def test_other_metrics(tmp_path):
         (["--metrics=tre"], "unknown metric 'tre'; did you mean 'ter'"),
         (["--metrics=command:cat"], "needs the sources"),
     ):
-        assert message in refused(*files, *flags)
+        assert message in refused(*texts, *flags)
 
 
-def test_a_metric_of_the_users(tmp_path):
-    package = tmp_path / "bleu_usr_dir"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "import t2t_lite\nfrom t2t_lite.metrics.exact import ExactMatch\n\n\n"
-        "class AnyMatch(ExactMatch):\n    title = 'any match'\n\n\n"
-        "t2t_lite.register_metric('any_match')(AnyMatch)\n"
-    )
-    path = write(tmp_path / "text", "a b c\n")
-    flags = [f"--translation={path}", f"--reference={path}", f"--t2t_usr_dir={package}"]
+def test_a_metric_of_the_users(tmp_path, files):
+    code = """
+        import t2t_lite
+        from t2t_lite.metrics.exact import ExactMatch
+
+        class AnyMatch(ExactMatch):
+            title = "any match"
+
+        t2t_lite.register_metric("any_match")(AnyMatch)
+    """
+    package = write_usr_dir(tmp_path / "bleu_usr_dir", code)
+    flags = [*files("a b c\n", "a b c\n"), f"--t2t_usr_dir={package}"]
     try:
         assert "= 100.00" in run(*flags, "--metrics=any_match")
     finally:
@@ -89,18 +94,15 @@ def test_a_metric_of_the_users(tmp_path):
         sys.modules.pop(package.name, None)
 
 
-def test_odd_line_breaks_do_not_split_lines(tmp_path):
+def test_odd_line_breaks_do_not_split_lines(files):
     text = "the quick\u2028brown fox\u0085jumps over it\nand so on and so on\n"
-    translation, reference = write(tmp_path / "out", text), write(tmp_path / "ref", text[:-1])
-    printed = run("--translation", translation, "--reference", reference)
-    assert printed.startswith("BLEU_uncased = 100.00\nBLEU_cased = 100.00\n")
+    words = [word for flag in files(text, text[:-1]) for word in flag.split("=")]
+    assert run(*words).startswith("BLEU_uncased = 100.00\nBLEU_cased = 100.00\n")
 
 
-def test_unequal_line_counts_name_both_files(tmp_path):
-    translation = write(tmp_path / "out", "a\nb\nc\n")
-    reference = write(tmp_path / "ref", "a\nb\n")
-    error = refused(f"--translation={translation}", f"--reference={reference}", code=1)
-    assert f"{translation} has 3 lines but {reference} has 2" in error
+def test_unequal_line_counts_name_both_files(tmp_path, files):
+    error = refused(*files("a\nb\nc\n", "a\nb\n"), code=1)
+    assert f"{tmp_path}/translation has 3 lines but {tmp_path}/reference has 2" in error
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,9 @@ def test_unequal_line_counts_name_both_files(tmp_path):
     [(None, "no such file"), (b"a\n\xffb\n", ", line 2: byte 0xff"), (b"", "no sentences")],
 )
 def test_unusable_files(tmp_path, content, message):
-    path = str(tmp_path / "file") if content is None else write(tmp_path / "file", content)
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
     assert message in refused(f"--translation={path}", f"--reference={path}", code=1)
 
 

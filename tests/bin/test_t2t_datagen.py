@@ -11,6 +11,7 @@ import pytest
 
 from support.commands import exit_code, printed_by, refusal
 from support.registries import restored
+from support.usr_dirs import write_usr_dir
 from t2t_lite import registry
 from t2t_lite.bin import t2t_datagen
 from t2t_lite.data.problem import Problem
@@ -20,6 +21,9 @@ from t2t_lite.generation.cleaning import CleaningRules
 from t2t_lite.generation.config import DatagenOptions
 from t2t_lite.text.text_encoder import TextEncoder
 
+_INSPECT = ["--problem=zoo_ape", "--inspect", "--data_dir=d"]
+_REPORT = ["--problem=zoo_ape", "--report"]
+_RUNNER, _TWO = "--runner=DirectRunner", "exclude each other"
 _CALLS: list[tuple[str, str, str, DatagenOptions]] = []
 
 
@@ -88,26 +92,14 @@ def test_a_reversed_name_is_explained(capsys):
         (["--problem=no_such_*"], "selects no problem"),
         (["--problem=zoo_ape", "--exclude_problems=ape"], "selects no problem"),
         (["--problem=zoo_ape", "--clean=identicl"], "unknown cleaning rule 'identicl'"),
-        (["--problem=zoo_ape", "--report", "--hparams=max_length=9"], "--hparams_set is missing"),
-        (["--problem=zoo_ape", "--report", "--hparams_set=bas"], "unknown hparams set 'bas'"),
+        ([*_REPORT, "--hparams=max_length=9"], "--hparams_set is missing"),
+        ([*_REPORT, "--hparams_set=bas"], "unknown hparams set 'bas'"),
         (["--problem=zoo_ape", "--hparams_set=transformer_base"], "belong to --report"),
-        (["--problem=zoo_ape", "--report", "--inspect"], "--inspect and --report exclude each"),
-        (
-            ["--problem=zoo_ape", "--inspect", "--data_dir=d", "--clean=empty", "--skip_bad"],
-            "--inspect and --clean, --skip_bad exclude each other",
-        ),
-        (
-            ["--problem=zoo_ape", "--inspect", "--data_dir=d", "--hparams_set=transformer_base"],
-            "--inspect and --hparams_set exclude each other",
-        ),
-        (
-            ["--problem=zoo_ape", "--inspect", "--data_dir=d", "--runner=DirectRunner"],
-            "--inspect and --runner exclude each other",
-        ),
-        (
-            ["--problem=zoo_ape", "--report", "--runner=DirectRunner", "--num_workers=2"],
-            "--report and --num_workers, --runner exclude each other",
-        ),
+        ([*_REPORT, "--inspect"], "--inspect and --report exclude each"),
+        ([*_INSPECT, "--clean=empty", "--skip_bad"], f"--inspect and --clean, --skip_bad {_TWO}"),
+        ([*_INSPECT, "--hparams_set=transformer_base"], f"--inspect and --hparams_set {_TWO}"),
+        ([*_INSPECT, _RUNNER], f"--inspect and --runner {_TWO}"),
+        ([*_REPORT, _RUNNER, "--num_workers=2"], f"--report and --num_workers, --runner {_TWO}"),
         (["--problem=zoo_ape,zoo_dog", "--inspect", "--data_dir=d"], "unknown problem 'zoo_dog'"),
     ],
 )
@@ -134,28 +126,30 @@ def test_cleaning_is_off_unless_asked_for(tmp_path):
     assert cleaning == CleaningRules(max_ratio=3, identical=True)
 
 
-def test_report_generates_nothing(tmp_path, capsys):
+def report_on(folder: pathlib.Path, inputs: str, targets: str, *flags: str) -> str:
+    """Writes pairs for both splits; returns what is printed about them."""
     for split in ("train", "eval"):
-        (tmp_path / f"inputs.{split}.txt").write_text("a b\na b\nc\n")
-        (tmp_path / f"targets.{split}.txt").write_text("d e\nd e\nc\n")
-    before = set(tmp_path.iterdir())
-    where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
-    assert run("--report", "--clean=duplicates", "--problem=text2text_tmpdir", *where) == 0
-    out = capsys.readouterr().out
+        (folder / f"inputs.{split}.txt").write_text(inputs)
+        (folder / f"targets.{split}.txt").write_text(targets)
+    before = set(folder.iterdir())
+    where = f"--data_dir={folder}", f"--tmp_dir={folder}"
+    out = printed_by(t2t_datagen.main, "--report", *flags, *where)
+    assert set(folder.iterdir()) == before, "nothing is generated"
+    return out
+
+
+def test_report_on_cleaning(tmp_path):
+    flags = "--clean=duplicates", "--problem=text2text_tmpdir"
+    out = report_on(tmp_path, "a b\na b\nc\n", "d e\nd e\nc\n", *flags)
     assert "vocab.text2text_tmpdir.32768.subwords is missing: tokens, " in out
     assert ["text2text_tmpdir", "3", "1", "2"] in [line.split() for line in out.splitlines()]
-    assert set(tmp_path.iterdir()) == before
 
 
-def test_report_on_batches(tmp_path, capsys):
-    for split in ("train", "eval"):
-        (tmp_path / f"inputs.{split}.txt").write_text("a b c\na\n")
-        (tmp_path / f"targets.{split}.txt").write_text("d\ne\n")
+def test_report_on_batches(tmp_path):
     (tmp_path / "vocab.text2text_tmpdir_tokens.tokens").write_text("<UNK>\na\n")
-    flags = ["--hparams_set=transformer_base", "--hparams=max_length=3"]
-    where = [f"--data_dir={tmp_path}", f"--tmp_dir={tmp_path}"]
-    assert run("--report", "--problem=text2text_tmpdir_tokens", *flags, *where) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    flags = "--hparams_set=transformer_base", "--hparams=max_length=3"
+    out = report_on(tmp_path, "a b c\na\n", "d\ne\n", "--problem=text2text_tmpdir_tokens", *flags)
+    rows = [line.split() for line in out.splitlines()]
     assert ["dropped:", "longer", "than", "max_length=3", "1"] in rows
 
 
@@ -166,28 +160,37 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     assert f"{tmp_path}/file/data: Not a directory" in error
 
 
+IMPORTS = """
+import argparse
+from t2t_lite import registry
+from t2t_lite.data import text_problems
+from t2t_lite.text import text_encoder
+
+"""
+
+
 def test_workers_know_the_encoders_of_a_usr_dir(tmp_path, monkeypatch):
+    problem = """
+from usr_datagen_encoder import encoders
+
+@registry.register_problem
+class UsrShouting(text_problems.Text2TextProblem):
+    vocab_type = text_problems.VocabType.CHARACTER
+    dataset_splits = [{"split": "train", "shards": 1}]
+
+    def feature_encoders(self, data_dir):
+        return {"inputs": encoders.Shouting(), "targets": encoders.Shouting()}
+
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        return ({"inputs": "a", "targets": "b"} for _ in range(100))
+"""
+    encoders = """
+class Shouting(text_encoder.ByteTextEncoder):
+    def encode(self, text):
+        return super().encode(text.upper())
+"""
     folder = tmp_path / "usr_datagen_encoder"
-    folder.mkdir()
-    (folder / "__init__.py").write_text(
-        "from usr_datagen_encoder import encoders\n"
-        "from t2t_lite import registry\n"
-        "from t2t_lite.data import text_problems\n\n\n"
-        "@registry.register_problem\n"
-        "class UsrShouting(text_problems.Text2TextProblem):\n"
-        "    vocab_type = text_problems.VocabType.CHARACTER\n"
-        "    dataset_splits = [{'split': 'train', 'shards': 1}]\n\n"
-        "    def feature_encoders(self, data_dir):\n"
-        "        return {'inputs': encoders.Shouting(), 'targets': encoders.Shouting()}\n\n"
-        "    def generate_samples(self, data_dir, tmp_dir, dataset_split):\n"
-        "        return ({'inputs': 'a', 'targets': 'b'} for _ in range(100))\n"
-    )
-    (folder / "encoders.py").write_text(
-        "from t2t_lite.text import text_encoder\n\n\n"
-        "class Shouting(text_encoder.ByteTextEncoder):\n"
-        "    def encode(self, text):\n"
-        "        return super().encode(text.upper())\n"
-    )
+    write_usr_dir(folder, IMPORTS + problem, encoders=IMPORTS + encoders)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(generator, "_CHUNK", 40)
     data = tmp_path / "data"
@@ -197,38 +200,27 @@ def test_workers_know_the_encoders_of_a_usr_dir(tmp_path, monkeypatch):
     assert examples == [{"inputs": [ord("A") + 2, 1], "targets": [ord("B") + 2, 1]}] * 100
 
 
+PAIRS = """
+@registry.register_problem
+class UsrPairs(text_problems.Text2TextProblem):
+    def generate_samples(self, data_dir, tmp_dir, dataset_split):
+        argparse.ArgumentParser().parse_args(["--unknown"])
+"""
+
+
 def test_code_of_a_usr_dir_that_ends_the_program_is_named(tmp_path, capsys):
-    folder = tmp_path / "usr_datagen_exit"
-    folder.mkdir()
-    (folder / "__init__.py").write_text(
-        "import argparse\n"
-        "from t2t_lite import registry\n"
-        "from t2t_lite.data import text_problems\n\n\n"
-        "@registry.register_problem\n"
-        "class UsrExit(text_problems.Text2TextProblem):\n"
-        "    def generate_samples(self, data_dir, tmp_dir, dataset_split):\n"
-        "        argparse.ArgumentParser().parse_args(['--unknown'])\n"
-    )
-    flags = [f"--t2t_usr_dir={folder}", f"--data_dir={tmp_path}"]
-    assert run("--problem=usr_exit", *flags) == 1
+    folder = write_usr_dir(tmp_path / "usr_datagen_exit", IMPORTS + PAIRS)
+    flags = f"--t2t_usr_dir={folder}", f"--data_dir={tmp_path}"
+    assert run("--problem=usr_pairs", *flags) == 1
     *_, line = capsys.readouterr().err.splitlines()  # below what argparse prints
-    place = f"{folder}/__init__.py, line 9"
+    place = f"{folder}/__init__.py, line 11"
     assert line.startswith(f"t2t-datagen: error: {place}: the code ended the program with code 2: ")
 
 
-def test_a_usr_dir_problem_is_found(tmp_path, capsys):
-    folder = tmp_path / "usr_datagen_problem"
-    folder.mkdir()
-    (folder / "__init__.py").write_text(
-        "from t2t_lite import registry\n"
-        "from t2t_lite.data import text_problems\n\n\n"
-        "@registry.register_problem\n"
-        "class UsrPairs(text_problems.Text2TextProblem):\n"
-        "    def generate_samples(self, data_dir, tmp_dir, dataset_split):\n"
-        "        return []\n"
-    )
-    assert run(f"--t2t_usr_dir={folder}", "--only_list", "--problem=usr_pairs_rev") == 0
-    assert capsys.readouterr().out == "usr_pairs\n"
+def test_a_usr_dir_problem_is_found(tmp_path):
+    folder = write_usr_dir(tmp_path / "usr_datagen_problem", IMPORTS + PAIRS)
+    flags = f"--t2t_usr_dir={folder}", "--only_list", "--problem=usr_pairs_rev"
+    assert printed_by(t2t_datagen.main, *flags) == "usr_pairs\n"
 
 
 class TestInspect:

@@ -100,6 +100,10 @@ def test_t2ts_search_defaults():
     }
 
 
+NO_REFERENCE = "needs reference outputs: give --decode_reference"
+WHOLE = "expected a whole number"
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -116,14 +120,8 @@ def test_t2ts_search_defaults():
         (["--decode_from_file=-", "--decode_to_file=x"], "which writes to standard output"),
         (["--decode_from_file=-", "--decode_reference=x"], "which writes to standard output"),
         (["--decode_from_file=-", "--score_file=x"], "which writes to standard output"),
-        (
-            ["--decode_from_file=x", "--metrics=ter"],
-            "needs reference outputs: give --decode_reference",
-        ),
-        (
-            ["--decode_interactive", "--metrics=ter"],
-            "needs reference outputs: give --decode_reference",
-        ),
+        (["--decode_from_file=x", "--metrics=ter"], NO_REFERENCE),
+        (["--decode_interactive", "--metrics=ter"], NO_REFERENCE),
         (["--metrics=terr"], "unknown metric 'terr'; did you mean 'ter'?"),
         (["--metrics=loss"], "'loss' scores predictions under teacher forcing, not outputs"),
         (["--long_input=drop"], "--long_input=drop"),
@@ -131,14 +129,8 @@ def test_t2ts_search_defaults():
         (["--model=transfomer"], "did you mean 'transformer'?"),
         (["--hparams_set=transformer_tyni"], "did you mean 'transformer_tiny'?"),
         (["--decode_hparams=alpa=1"], "unknown decode hparam 'alpa'; did you mean 'alpha'?"),
-        (
-            ["--decode_hparams=beam_size=two"],
-            "decode hparam beam_size='two': expected a whole number",
-        ),
-        (
-            ["--decode_hparams=extra_length=-1"],
-            "extra_length=-1: expected a whole number, at least 0",
-        ),
+        (["--decode_hparams=beam_size=two"], f"decode hparam beam_size='two': {WHOLE}"),
+        (["--decode_hparams=extra_length=-1"], f"extra_length=-1: {WHOLE}, at least 0"),
     ],
 )
 def test_usage_errors_are_one_line(argv, message):

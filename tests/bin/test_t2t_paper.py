@@ -10,7 +10,10 @@ from t2t_lite.bin import t2t_paper
 
 _SHARED = ["--output_dir=x", "--data_dir=x", "--train_steps=1"]
 SEARCH = ["--table=parsing-search", "--problem=parsing_craft", *_SHARED]
+TINY_3 = ["--table=3", "--scale=tiny", *_SHARED]
 TABLE_2 = ["--table=2", "--output_dir=x", "--problem=translate_ende_multi30k", "--data_dir=x"]
+TINY_2 = [*TABLE_2, "--scale=tiny"]
+NO_EFFECT = "has no effect on --table"
 
 
 def test_a_table_as_json():
@@ -32,43 +35,25 @@ def test_table_1_without_measuring():
         (["--table=5"], "--table=5: expected 1, 2, 3, 4 or parsing-search"),
         (["--table=4", "--scale=tiny"], "--scale has no effect on --table=4"),
         (["--table=2", "--scale=tiny"], "--output_dir is missing"),
-        ([*TABLE_2, "--scale=tiny"], "how long? Give either --train_minutes or --train_steps"),
-        (
-            [*TABLE_2, "--scale=tiny", "--train_minutes=2", "--train_steps=9"],
-            "Give either --train_minutes or --t",
-        ),
+        (TINY_2, "how long? Give either --train_minutes or --train_steps"),
+        ([*TINY_2, "--train_minutes=2", "--train_steps=9"], "Give either --train_minutes or --t"),
         ([*TABLE_2, "--scale=full", "--train_steps=9"], "--scale=full has no effect on --table=2"),
         ([*TABLE_2, "--train_steps=9"], "--output_dir has no effect on --table=2: it goes with"),
-        ([*TABLE_2, "--scale=tiny", "--train_steps=9", "--rows=gru"], "Table 2 has no row 'gru'"),
+        ([*TINY_2, "--train_steps=9", "--rows=gru"], "Table 2 has no row 'gru'"),
         (["--table=1", "--scale=tiny"], "--output_dir is missing"),
         (["--table=3", "--scale=tiny", "--output_dir=x"], "--problem is missing"),
-        (
-            ["--table=3", "--scale=tiny", "--problem=translate_ende_multi31k", *_SHARED],
-            "did you mean 'translate_ende_multi30k'",
-        ),
-        (
-            ["--table=parsing-search", "--output_dir=x", "--problem=parsing_craft"],
-            "--data_dir is missing",
-        ),
-        (
-            ["--table=1", "--rows=base"],
-            "--rows has no effect on --table=1: it goes with --table=2 --scale",
-        ),
-        (
-            ["--table=3", "--output_dir=x"],
-            "it goes with --table=1 --scale, --table=2 --scale, --table=3",
-        ),
+        ([*TINY_3, "--problem=translate_ende_multi31k"], "mean 'translate_ende_multi30k'"),
+        (SEARCH[:3], "--data_dir is missing"),
+        (["--table=1", "--rows=base"], f"--rows {NO_EFFECT}=1: it goes with --table=2 --scale"),
+        (["--table=3", "--output_dir=x"], "with --table=1 --scale, --table=2 --scale, --table=3"),
         (
             ["--table=3", "--params", "--scale=full"],
-            "no effect on --table=3 --scale: it goes with --table=3",
+            f"{NO_EFFECT}=3 --scale: it goes with --table=3",
         ),
-        (
-            ["--table=4", "--beam_sizes=4"],
-            "no effect on --table=4: it goes with --table=parsing-search",
-        ),
+        (["--table=4", "--beam_sizes=4"], f"{NO_EFFECT}=4: it goes with --table=parsing-search"),
         (
             ["--table=parsing-search", "--seeds=2"],
-            "no effect on --table=parsing-search: it goes with --table=2 --sc",
+            f"{NO_EFFECT}=parsing-search: it goes with --table=2 --sc",
         ),
         ([*SEARCH, "--beam_sizes=4,2.5"], "--beam_sizes=4,2.5: expected whole numbers"),
         ([*SEARCH, "--dropouts=0.1,x"], "--dropouts=0.1,x: expected numbers separated by commas"),

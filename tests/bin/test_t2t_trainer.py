@@ -62,6 +62,9 @@ def test_early_stopping_without_evaluations_is_refused():
     assert "--schedule=train has none" in refusal(main, *_NEEDED, *flags)
 
 
+_SEED, _WHOLE = f"--random_seed={2**32}", "expected a whole number"
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [
@@ -71,10 +74,7 @@ def test_early_stopping_without_evaluations_is_refused():
         ("--hparams=hiden_size=8", "unknown hparam 'hiden_size'; did you mean 'hidden_size'?"),
         ("--hparams=hidden_size=8.5", "hparam hidden_size='8.5': expected a whole number"),
         ("--decode_hparams=beem_size=2", "unknown decode hparam 'beem_size'; did you mean"),
-        (
-            "--decode_hparams=beam_size=0",
-            "decode hparam beam_size=0: expected a whole number, at least 1",
-        ),
+        ("--decode_hparams=beam_size=0", f"decode hparam beam_size=0: {_WHOLE}, at least 1"),
         ("--schedule=train_and_evaluate", "continuous_train_and_eval, train or evaluate"),
         ("--train_step=5", "unknown flag --train_step; did you mean 'train_steps'?"),
         ("--train_steps=0", "--train_steps=0: expected a whole number, at least 1"),
@@ -82,10 +82,7 @@ def test_early_stopping_without_evaluations_is_refused():
         ("--eval_early_stopping_metric=f1", "unknown metric 'f1'"),
         ("--worker_gpu=-1", "--worker_gpu=-1: expected a whole number, at least 0"),
         ("--random_seed=-1", "--random_seed=-1: expected a whole number, at least 0"),
-        (
-            f"--random_seed={2**32}",
-            f"--random_seed={2**32}: expected a whole number, at least 0 and at most {2**32 - 1}",
-        ),
+        (_SEED, f"{_SEED}: {_WHOLE}, at least 0 and at most {2**32 - 1}"),
     ],
 )
 def test_usage_errors_are_found_before_anything_starts(word, message):
