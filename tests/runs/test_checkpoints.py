@@ -91,13 +91,19 @@ def names(folder: pathlib.Path) -> list[str]:
     return [os.path.basename(path) for path in checkpoint_files.checkpoints(folder)]
 
 
+def tensorflows_manager(run: Training) -> tf.train.CheckpointManager:
+    checkpoint = run.checkpoints._checkpoint
+    return tf.train.CheckpointManager(checkpoint, str(run.folder), 5, checkpoint_name="model.ckpt")
+
+
 def cut_in_half(path: pathlib.Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-def flip(path: pathlib.Path, position: int) -> None:
+def flip(path: pathlib.Path, position: int | None = None) -> None:
+    """Changes the byte at a position, or in the middle."""
     content = bytearray(path.read_bytes())
-    content[position] ^= 0xFF
+    content[len(content) // 2 if position is None else position] ^= 0xFF
     path.write_bytes(content)
 
 
@@ -149,11 +155,9 @@ def test_the_files_are_those_of_tensorflow(tmp_path):
 
 def test_a_checkpoint_by_tensorflows_manager_is_restored(tmp_path):
     run = Training(tmp_path)
+    manager = tensorflows_manager(run)
     run.train(4)
     run.checkpoints._step.assign(4)
-    manager = tf.train.CheckpointManager(
-        run.checkpoints._checkpoint, str(tmp_path), 5, checkpoint_name="model.ckpt"
-    )
     manager.save(4)
     run.train(3)
     resumed = Training(tmp_path, seed=2)
@@ -174,40 +178,21 @@ def test_the_newest_are_kept_and_listed(tmp_path, caplog):
     assert "checkpoint of step 10: paused" in caplog.text
 
 
-def _remove_index(prefix):
-    os.remove(prefix + INDEX)
-
-
-def _remove_data(prefix):
-    os.remove(prefix + DATA)
-
-
-def _cut_data(prefix):
-    cut_in_half(pathlib.Path(prefix + DATA))
-
-
-def _cut_index(prefix):
-    cut_in_half(pathlib.Path(prefix + INDEX))
-
-
-def _empty_index(prefix):
-    os.truncate(prefix + INDEX, 0)
-
-
-def _flip_weights(prefix):
-    path = pathlib.Path(prefix + DATA)
-    flip(path, path.stat().st_size // 2)
+DAMAGES = {
+    "no index": lambda prefix: os.remove(prefix + INDEX),
+    "no data": lambda prefix: os.remove(prefix + DATA),
+    "half the data": lambda prefix: cut_in_half(pathlib.Path(prefix + DATA)),
+    "half the index": lambda prefix: cut_in_half(pathlib.Path(prefix + INDEX)),
+    "an empty index": lambda prefix: os.truncate(prefix + INDEX, 0),
+    "other weights": lambda prefix: flip(pathlib.Path(prefix + DATA)),
+}
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    "damage",
-    [_remove_index, _remove_data, _cut_data, _cut_index, _empty_index, _flip_weights],
-    ids=lambda damage: damage.__name__,
-)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog, damage):
     states = Training(tmp_path).save_at(2, 4)
-    damage(str(tmp_path / "model.ckpt-4"))
+    DAMAGES[damage](str(tmp_path / "model.ckpt-4"))
     resumed = Training(tmp_path, seed=2)
     assert resumed.restore() == 2
     assert_equal(resumed.state(), states[2])
@@ -272,9 +257,7 @@ def test_a_torn_list_of_checkpoints_does_no_harm(tmp_path, content):
 
 def test_a_clock_set_back_changes_nothing(tmp_path, monkeypatch):
     run = Training(tmp_path, keep=2)
-    manager = tf.train.CheckpointManager(
-        run.checkpoints._checkpoint, str(tmp_path), 5, checkpoint_name="model.ckpt"
-    )
+    manager = tensorflows_manager(run)
     for step in (1, 2, 3):  # as the released version did, in the year 2100
         monkeypatch.setattr(time, "time", lambda: 4.1e9)
         run.train(1)
@@ -306,11 +289,10 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path):
     before = sorted(os.listdir(tmp_path))
     content = (tmp_path / f"model.ckpt-2{DATA}").read_bytes()
     run.train(1)
+    message = r"step 3 not saved .*good one is .*ckpt-2\).*too large"
     with full_disk(100):
         run.checkpoints.save(3)
-        with pytest.raises(
-            UserError, match=r"step 3 not saved .*good one is .*ckpt-2\).*too large"
-        ):
+        with pytest.raises(UserError, match=message):
             run.checkpoints.wait()
         run.checkpoints.save(3)
         with pytest.raises(UserError, match="step 3 not saved"):  # noticed at the next save

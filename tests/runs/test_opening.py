@@ -41,11 +41,18 @@ def test_another_run_in_an_old_folder_is_refused_and_changes_nothing(tmp_path, c
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize(("seed", "is_kept"), [(None, True), (1, True), (2, False)])
-def test_a_run_that_has_not_started_gives_way_to_another_seed(tmp_path, seed, is_kept):
+@pytest.mark.parametrize(
+    ("change", "is_kept"),
+    [
+        *(({"random_seed": None}, True), ({"random_seed": 1}, True), ({"random_seed": 2}, False)),
+        *(({"parts": 1}, True), ({"parts": 2}, False)),
+    ],
+)
+def test_a_run_that_has_not_started_gives_way_to_another(tmp_path, change, is_kept):
     run = make_run(tmp_path)
+    assert run.flags["parts"] == 1
     (tmp_path / "model.ckpt-0.index").unlink()
-    opening.forget_unstarted({**run.flags, "random_seed": seed}, run.hparams)
+    opening.forget_unstarted(run.flags | change, run.hparams)
     assert run_folder.is_run(tmp_path) == is_kept
 
 
@@ -58,11 +65,3 @@ def test_an_evaluation_has_the_seed_of_its_run_and_changes_nothing(tmp_path, see
     with refused:
         assert opening.open_for_evaluation(flags, run.hparams).flags == run.flags
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(("replicas", "is_kept"), [(1, True), (2, False)])
-def test_a_run_that_has_not_started_gives_way_to_other_parts(tmp_path, replicas, is_kept):
-    run = make_run(tmp_path)
-    (tmp_path / "model.ckpt-0.index").unlink()
-    opening.forget_unstarted({**run.flags, "parts": replicas * run.flags["parts"]}, run.hparams)
-    assert run_folder.is_run(tmp_path) == is_kept

@@ -71,12 +71,8 @@ def test_another_vocabulary_is_refused(tmp_path):
     data, run = tmp_path / "data", tmp_path / "run"
     data.mkdir()
     tokens = data / "vocab.text2text_tmpdir_tokens.tokens"
-    flags = FLAGS | {
-        "problem": "text2text_tmpdir_tokens",
-        "output_dir": str(run),
-        "model": "transformer",
-        "hparams_set": "transformer_test",
-    }
+    flags = FLAGS | {"problem": "text2text_tmpdir_tokens", "output_dir": str(run)}
+    flags |= {"model": "transformer", "hparams_set": "transformer_test"}
     hparams = registry.hparams("transformer_test").freeze()
     tokens.write_text("<UNK>\na\nb\n")
     run_folder.create_run(flags, hparams, str(data))
@@ -93,12 +89,13 @@ def test_another_vocabulary_is_refused(tmp_path):
 def test_a_checkpoint_of_another_size_is_refused(tmp_path):
     saved_checkpoint(make_run(tmp_path))
     opened = run_folder.RunFolder.open(str(tmp_path))
-    wider = dataclasses.replace(opened, hparams=opened.hparams.copy(hidden_size=16).freeze())
-    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
-        wider.restore_weights(wider.build_model())
-    deeper = dataclasses.replace(opened, hparams=opened.hparams.copy(num_hidden_layers=2).freeze())
-    with pytest.raises(UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"):
-        deeper.restore_weights(deeper.build_model())
+    for change in ({"hidden_size": 16}, {"num_hidden_layers": 2}):
+        other = dataclasses.replace(opened, hparams=opened.hparams.copy(**change).freeze())
+        model = other.build_model()
+        with pytest.raises(
+            UserError, match=r"model\.ckpt-7 does not fit the model, hparams\.json and"
+        ):
+            other.restore_weights(model)
 
 
 def test_missing_pieces_are_named(tmp_path):

@@ -34,6 +34,13 @@ def evaluated(folder: pathlib.Path, step: int, **values) -> None:
     (folder / f"model.ckpt-{step}.data-00000-of-00001").write_text(f"data {step}")
 
 
+def evaluated_in_turn(folder: pathlib.Path, choice: Selection, **curves: list[float]) -> None:
+    """Adds evaluations at steps 10, 20, ...; the choice is updated after each."""
+    for number, values in enumerate(zip(*curves.values(), strict=True), 1):
+        evaluated(folder, 10 * number, **dict(zip(curves, values, strict=True)))
+        choice.update()
+
+
 def forget(folder: pathlib.Path, step: int) -> None:
     """Deletes a checkpoint as the trainer does when it is no longer among the last N."""
     for path in folder.glob(f"model.ckpt-{step}.*"):
@@ -76,12 +83,9 @@ def test_a_better_one_that_is_gone_pushes_none_out(tmp_path):
     [("", 20), ("bleu", 20), ("loss", 10), ("accuracy", 30), ("neg_log_perplexity", 30)],
 )
 def test_every_metric_knows_its_direction(tmp_path, metric, best):
-    choice = selection_of(tmp_path, best=metric)
-    for step, bleu, loss, accuracy in ((10, 1, 1.0, 0.1), (20, 3, 3.0, 0.2), (30, 2, 2.0, 0.3)):
-        evaluated(
-            tmp_path, step, bleu=bleu, loss=loss, accuracy=accuracy, neg_log_perplexity=accuracy
-        )
-        choice.update()
+    curves = {"bleu": [1, 3, 2], "loss": [1.0, 3.0, 2.0], "accuracy": [0.1, 0.2, 0.3]}
+    curves["neg_log_perplexity"] = curves["accuracy"]
+    evaluated_in_turn(tmp_path, selection_of(tmp_path, best=metric), **curves)
     assert kept(tmp_path) == files_of(best)
 
 
@@ -89,10 +93,8 @@ def test_every_metric_knows_its_direction(tmp_path, metric, best):
     ("metrics", "best"), [(["ter", "bleu"], 10), (["bleu", "ter"], 20), (["loss", "bleu"], 30)]
 )
 def test_the_first_metric_of_a_problem_chooses(tmp_path, metrics, best):
-    choice = selection_of(tmp_path, metrics)
-    for step, ter, bleu, loss in ((10, 1.0, 1.0, 3.0), (20, 3.0, 3.0, 2.0), (30, 2.0, 2.0, 1.0)):
-        evaluated(tmp_path, step, ter=ter, bleu=bleu, loss=loss)
-        choice.update()
+    curves = {"ter": [1.0, 3.0, 2.0], "bleu": [1.0, 3.0, 2.0], "loss": [3.0, 2.0, 1.0]}
+    evaluated_in_turn(tmp_path, selection_of(tmp_path, metrics), **curves)
     assert kept(tmp_path) == files_of(best)
 
 
@@ -124,9 +126,8 @@ def test_a_file_system_without_links_gets_copies(tmp_path, monkeypatch):
 
 
 def test_a_diverged_evaluation_is_never_the_best(tmp_path):
-    evaluated(tmp_path, 10, loss=2.0, bleu=0.0)
-    evaluated(tmp_path, 20, loss=float("nan"), bleu=0.0)
-    evaluated(tmp_path, 30, loss=float("-inf"), bleu=0.0)
+    for step, loss in ((10, 2.0), (20, math.nan), (30, -math.inf)):
+        evaluated(tmp_path, step, loss=loss, bleu=0.0)
     selection_of(tmp_path, best="loss").update()
     assert kept(tmp_path) == files_of(10)
 
@@ -183,27 +184,21 @@ def test_evaluations_that_diverged_brought_no_gain(tmp_path):
         assert choice.stopped == (step == 40)
 
 
-def test_the_direction_can_be_given(tmp_path):
-    for minimize, stops in ((None, False), (False, False), (True, True)):
-        accuracy = Criterion.named("accuracy", ["bleu"], minimize)
-        choice = selection_of(tmp_path, stopping=EarlyStopping(accuracy, 10, 0.1))
-        (tmp_path / "metrics.jsonl").write_text("")
-        for step, accuracy in ((10, 0.1), (20, 0.5)):
-            evaluated(tmp_path, step, accuracy=accuracy, bleu=0.0)
-        choice.update()
-        assert choice.stopped == stops
-
-
-def test_early_stopping_knows_the_direction_of_every_metric(tmp_path):
+@pytest.mark.parametrize(
+    ("metric", "minimize", "stops"),
+    [
+        *(("accuracy", None, False), ("accuracy", False, False), ("accuracy", True, True)),
+        *(("ter", None, True), ("chrf", None, False), ("bracketing_f1_of_all", None, False)),
+    ],
+)
+def test_early_stopping_knows_the_direction_of_every_metric(tmp_path, metric, minimize, stops):
     metrics = ["chrf", "ter", "bracketing_f1"]
-    for metric, stops in (("ter", True), ("chrf", False), ("bracketing_f1_of_all", False)):
-        stopping = EarlyStopping(Criterion.named(metric, metrics), 10, 0.0)
-        choice = selection_of(tmp_path, metrics, stopping=stopping)
-        (tmp_path / "metrics.jsonl").write_text("")
-        for step, value in ((10, 1.0), (20, 5.0)):
-            evaluated(tmp_path, step, **{metric: value, "chrf": value})
-        choice.update()
-        assert choice.stopped == stops
+    stopping = EarlyStopping(Criterion.named(metric, metrics, minimize), 10, 0.1)
+    choice = selection_of(tmp_path, metrics, stopping=stopping)
+    for step, value in ((10, 1.0), (20, 5.0)):
+        evaluated(tmp_path, step, **{metric: value, "chrf": value})
+    choice.update()
+    assert choice.stopped == stops
 
 
 def test_a_metric_that_evaluations_do_not_have():
@@ -231,10 +226,11 @@ def test_too_few_checkpoints(tmp_path):
     forget(tmp_path, 20)
     with pytest.raises(UserError, match=r"holds no checkpoint with a bleu .* larger --keep_best"):
         selection.best_checkpoints(tmp_path, criterion, 1)
+    criterion = Criterion.named("", ["ter"])
     with pytest.raises(
         UserError, match=r"no evaluation in .*metrics\.jsonl has a finite ter: train"
     ):
-        selection.best_checkpoints(tmp_path, Criterion.named("", ["ter"]), 1)
+        selection.best_checkpoints(tmp_path, criterion, 1)
 
 
 def test_a_kept_checkpoint_of_another_training_is_replaced(tmp_path):

@@ -10,7 +10,7 @@ from support import small_runs
 from support.commands import printed_by
 from t2t_lite.bin import t2t_eval
 from t2t_lite.errors import UsageError
-from t2t_lite.runs import metrics_jsonl, run_folder
+from t2t_lite.runs import run_folder
 from t2t_lite.training import trainer
 from t2t_lite.training.config import TrainerConfig
 
@@ -20,8 +20,7 @@ HPARAMS = "batch_shuffle_size=0,learning_rate_schedule=constant"
 
 
 def evaluations(folder) -> dict[int, dict]:
-    records = (record for _, record in metrics_jsonl.read_records(folder))
-    return {record["step"]: record for record in records if record["kind"] == "eval"}
+    return {record["step"]: record for record in small_runs.records_of(folder, "eval")}
 
 
 def scores(capsys, *flags: str) -> list[dict]:

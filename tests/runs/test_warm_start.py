@@ -105,28 +105,41 @@ def encoder_of(folder, *words):
     return LowerCase(path)
 
 
+def sides(inputs, targets=None):
+    """Encoders of both sides; those of the targets are the same unless given."""
+    return {"inputs": inputs, "targets": targets or inputs}
+
+
+def start(model, checkpoint, *encoders):
+    """Starts with a problem that has these encoders."""
+    warm_start(model, checkpoint, SimpleNamespace(encoders=sides(*encoders)))
+
+
+def matrix(model, side="inputs"):
+    return getattr(model, f"{side}_embedding").matrix.numpy()
+
+
 @pytest.fixture
 def other_of(tmp_path, monkeypatch):
     """Makes a run whose vocabularies are given."""
 
-    def make(encoders, model="transformer", hparams_set="transformer_test", hparams=HPARAMS):
-        monkeypatch.setattr(RunFolder, "encoders", property(lambda run: encoders))
-        return make_run(tmp_path / "other", model, hparams_set, hparams)
+    def make(*encoders, **kinds):
+        monkeypatch.setattr(RunFolder, "encoders", property(lambda run: sides(*encoders)))
+        return make_run(tmp_path / "other", **kinds)
 
     return make
 
 
 def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of, caplog):
     theirs = encoder_of(tmp_path, *WORDS[:6], "Two")  # no match: a text that occurs twice
-    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
-    ours = {"inputs": encoder_of(tmp_path, "five", "seven", "one", "two"), "targets": theirs}
+    run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
     model = registry.model("transformer")(run.hparams, 6, theirs.vocab_size)
-    before = model.inputs_embedding.matrix.numpy()
-    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
-    found, there = model.inputs_embedding.matrix.numpy(), trained.inputs_embedding.matrix.numpy()
+    before = matrix(model)
+    start(model, checkpoint, encoder_of(tmp_path, "five", "seven", "one", "two"), theirs)
+    found, there = matrix(model), matrix(trained)
     assert np.array_equal(found[[0, 1, 2, 4]], there[[0, 1, 7, 3]])
     assert np.array_equal(found[[3, 5]], before[[3, 5]])
-    assert np.array_equal(model.targets_embedding.matrix, trained.targets_embedding.matrix)
+    assert np.array_equal(matrix(model, "targets"), matrix(trained, "targets"))
     (report,) = warnings_of(caplog)
     assert report == (
         "1 weights are of another vocabulary there; rows that it lacks keep their initial values: "
@@ -135,33 +148,30 @@ def test_rows_of_words_that_both_vocabularies_have_are_copied(tmp_path, other_of
 
 
 def test_a_matrix_of_both_sides_takes_rows_on_which_they_agree(tmp_path, other_of, caplog):
-    theirs = {side: encoder_of(tmp_path, *WORDS[:6]) for side in ("inputs", "targets")}
+    theirs = encoder_of(tmp_path, *WORDS[:6])
     run, trained, checkpoint = other_of(theirs)
-    ours = theirs | {"targets": encoder_of(tmp_path, *WORDS[:4], "five", "four")}
     model = run.build_model()
     assert model.softmax_embedding is model.inputs_embedding
-    before = model.inputs_embedding.matrix.numpy()
-    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
-    found = model.inputs_embedding.matrix.numpy()
-    assert np.array_equal(found[:6], trained.inputs_embedding.matrix.numpy()[:6])
-    assert np.array_equal(found[6:], before[6:])
+    before = matrix(model)
+    start(model, checkpoint, theirs, encoder_of(tmp_path, *WORDS[:4], "five", "four"))
+    assert np.array_equal(matrix(model)[:6], matrix(trained)[:6])
+    assert np.array_equal(matrix(model)[6:], before[6:])
     assert "targets_embedding/matrix (6 of 8 rows copied)" in caplog.text
 
 
 def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tmp_path, other_of):
     words = encoder_of(tmp_path, *WORDS)
-    theirs = {"inputs": encoder_of(tmp_path, *reversed(WORDS)), "targets": words}
-    run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
+    theirs = encoder_of(tmp_path, *reversed(WORDS)), words
+    run, trained, checkpoint = other_of(*theirs, hparams=UNSHARED)
     hparams = run.hparams.copy(shared_embedding_and_softmax_weights=True)
     model = registry.model("transformer")(hparams, words.vocab_size, words.vocab_size)
-    ours = dict.fromkeys(theirs, words)
-    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
+    start(model, checkpoint, words)
     assert model.softmax_embedding is model.inputs_embedding
-    assert np.array_equal(model.inputs_embedding.matrix, trained.targets_embedding.matrix)
+    assert np.array_equal(matrix(model), matrix(trained, "targets"))
 
 
 @pytest.mark.parametrize(
-    ("name", "hparams_set", "hparams"),
+    ("model", "hparams_set", "hparams"),
     [
         ("transformer", "transformer_test", f"{HPARAMS},{UNSHARED}"),
         ("transformer", "transformer_test", HPARAMS),
@@ -170,20 +180,15 @@ def test_a_matrix_of_both_sides_takes_that_of_the_targets_where_there_are_two(tm
         ("transformer_encoder", "transformer_test", HPARAMS),
     ],
 )
-def test_the_order_of_a_vocabulary_changes_nothing(tmp_path, other_of, name, hparams_set, hparams):
+def test_the_order_of_a_vocabulary_changes_nothing(tmp_path, other_of, model, hparams_set, hparams):
     theirs = encoder_of(tmp_path, *WORDS)
-    run, trained, checkpoint = other_of(
-        dict.fromkeys(("inputs", "targets"), theirs), name, hparams_set, hparams
-    )
+    names = {"model": model, "hparams_set": hparams_set, "hparams": hparams}
+    run, trained, checkpoint = other_of(theirs, **names)
     ours = encoder_of(tmp_path, *WORDS[3:], *WORDS[:3])
     model = run.build_model()
-    warm_start(
-        model, checkpoint, SimpleNamespace(encoders=dict.fromkeys(("inputs", "targets"), ours))
-    )
+    start(model, checkpoint, ours)
     ids = np.array([[2, 5, 11, 1], [9, 1, 0, 0]])
-    there = np.array(
-        [theirs.encode(ours.decode([id_]))[0] if id_ > 1 else id_ for id_ in range(12)]
-    )
+    there = np.array([0, 1, *(theirs.encode(ours.decode([id_]))[0] for id_ in range(2, 12))])
     found = model({"inputs": ids, "targets": ids})
     wanted = trained({"inputs": there[ids], "targets": there[ids]}).numpy()[..., there]
     assert_close(found, wanted, terms_of(model, 4))
@@ -191,11 +196,10 @@ def test_the_order_of_a_vocabulary_changes_nothing(tmp_path, other_of, name, hpa
 
 def test_a_classifier_takes_the_embedding_of_a_translator(tmp_path, other_of, caplog):
     theirs = encoder_of(tmp_path, *WORDS)
-    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs})
-    ours = {"inputs": theirs, "targets": ClassLabelEncoder(["bad", "good"])}
+    run, trained, checkpoint = other_of(theirs)
     model = registry.model("transformer_encoder")(run.hparams, theirs.vocab_size, 4)
-    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
-    assert np.array_equal(model.inputs_embedding.matrix, trained.inputs_embedding.matrix)
+    start(model, checkpoint, theirs, ClassLabelEncoder(["bad", "good"]))
+    assert np.array_equal(matrix(model), matrix(trained))
     missing, _ = warnings_of(caplog)
     assert "missing there" in missing
     assert "embedding" not in missing
@@ -215,42 +219,45 @@ class OneWordAtLeast(TokenTextEncoder):
 @pytest.mark.parametrize("raises", [None, 3])
 def test_an_encoder_that_fails_for_single_ids_is_named(tmp_path, other_of, caplog, raises):
     theirs = encoder_of(tmp_path, *WORDS)
-    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
+    run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
     sources = OneWordAtLeast(theirs._path)
     sources.raises = raises
     model = run.build_model()
-    before = model.inputs_embedding.matrix.numpy()
-    warm_start(model, checkpoint, SimpleNamespace(encoders={"inputs": sources, "targets": theirs}))
-    found, there = model.inputs_embedding.matrix.numpy(), trained.inputs_embedding.matrix.numpy()
+    before = matrix(model)
+    start(model, checkpoint, sources, theirs)
+    found, there = matrix(model), matrix(trained)
     assert np.array_equal(found[:2], there[:2])
     assert np.array_equal(found[2:], (there if raises is None else before)[2:])
-    assert np.array_equal(model.targets_embedding.matrix, trained.targets_embedding.matrix)
+    assert np.array_equal(matrix(model, "targets"), matrix(trained, "targets"))
     message = "OneWordAtLeast of the inputs cannot decode id 3 by itself (ValueError: nothing to"
-    assert [message in warning for warning in warnings_of(caplog)] == (
-        [True, False] if raises else []
-    )
+    said = [message in warning for warning in warnings_of(caplog)]
+    assert said == ([True, False] if raises else [])
 
 
 def test_numbers_are_no_bytes(tmp_path, other_of):
     """Id 50 of bytes is "0", not 50."""
     theirs = encoder_of(tmp_path, "50", "0", "é")
-    run, trained, checkpoint = other_of({"inputs": theirs, "targets": theirs}, hparams=UNSHARED)
-    ours = {"inputs": ByteTextEncoder(), "targets": theirs}
+    run, trained, checkpoint = other_of(theirs, hparams=UNSHARED)
     model = registry.model("transformer")(run.hparams, 258, theirs.vocab_size)
-    before = model.inputs_embedding.matrix.numpy()
-    warm_start(model, checkpoint, SimpleNamespace(encoders=ours))
-    copied = np.any(model.inputs_embedding.matrix.numpy() != before, axis=1)
+    before = matrix(model)
+    start(model, checkpoint, ByteTextEncoder(), theirs)
+    copied = np.any(matrix(model) != before, axis=1)
     assert np.flatnonzero(copied).tolist() == [0, 1, 50]
-    assert np.array_equal(model.inputs_embedding.matrix[50], trained.inputs_embedding.matrix[3])
+    assert np.array_equal(matrix(model)[50], matrix(trained)[3])
+
+
+def transformer(run, layers=1):
+    """A Transformer for the vocabulary of a run."""
+    hparams = registry.hparams("transformer_test").override(HPARAMS)
+    hparams = hparams.copy(num_hidden_layers=layers).freeze()
+    vocabulary = run.encoders["inputs"].vocab_size
+    return registry.model("transformer")(hparams, vocabulary, vocabulary)
 
 
 @pytest.mark.parametrize(("layers", "message"), [(2, "are missing there"), (1, "")])
 def test_what_is_missing_is_listed(other, caplog, layers, message):
     run, _, checkpoint = other
-    hparams = registry.hparams("transformer_test").override(HPARAMS)
-    hparams = hparams.override(f"num_hidden_layers={layers}").freeze()
-    vocabulary = run.encoders["inputs"].vocab_size
-    warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), checkpoint)
+    warm_start(transformer(run, layers), checkpoint)
     warnings = warnings_of(caplog)
     assert len(warnings) == bool(message)
     assert all(message in w and "encoder/stack/layer_1/" in w for w in warnings)
@@ -258,9 +265,7 @@ def test_what_is_missing_is_listed(other, caplog, layers, message):
 
 def test_weights_that_the_model_lacks_are_listed(tmp_path, caplog):
     run, _, _ = make_run(tmp_path / "deep", hparams="num_hidden_layers=2,hidden_size=8")
-    hparams = registry.hparams("transformer_test").override(HPARAMS).freeze()
-    vocabulary = run.encoders["inputs"].vocab_size
-    warm_start(registry.model("transformer")(hparams, vocabulary, vocabulary), str(run.folder))
+    warm_start(transformer(run), str(run.folder))
     assert "exist there, but not in this model: encoder/stack/layer_1/" in caplog.text
 
 
