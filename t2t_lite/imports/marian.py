@@ -3,6 +3,7 @@
 The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
 """
 
+import math
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from t2t_lite.imports.open_model import (
     NO_ID,
     OpenModel,
     Side,
+    Vocabulary,
     language_labels,
     pieces_by_id,
     spm_pieces,
@@ -38,9 +40,8 @@ _NEMATUS = ("eos", "UNK")
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 # The settings of the decoder that are read, with OPUS-MT's values where a model comes without.
-_DECODER = {"beam-size": "6", "normalize": "1", "word-penalty": "0"}
-# Outputs have at most this many times the source's subwords, EOS counted: --max-length-factor.
-_LENGTH_FACTOR = 3
+# Outputs have at most max-length-factor times the source's subwords, EOS counted.
+_DECODER = {"beam-size": "6", "normalize": "1", "word-penalty": "0", "max-length-factor": "3"}
 
 
 def is_marian(path: pathlib.Path) -> bool:
@@ -66,7 +67,7 @@ def read(model_dir: pathlib.Path, checkpoint_path: str = "") -> OpenModel:
     decoder = _decoder_settings(path, folder)
     settings = read_settings(path, tensors)
     source, target = _sides(folder, decoder)
-    hparams = find_hparams(settings, _never_output(target), path)
+    hparams = find_hparams(settings, _never_output(target.vocabulary, decoder), path)
     embeddings = _embeddings(settings, tensors)
     sizes = (len(source.order), len(target.order))
     ours = {name: _in_our_form(tensor) for name, tensor in tensors.items() if name != SETTINGS}
@@ -150,10 +151,11 @@ def _decode_hparams(decoder: Mapping[str, Any]) -> str:
             raise UserError("word-penalty has no counterpart here: set it to 0")
         changes = (
             f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
-            f"length_penalty=average,length_factor={_LENGTH_FACTOR},extra_length=0"
+            "length_penalty=average,extra_length=0,"
+            f"length_factor={math.ceil(float(read['max-length-factor']))}"
         )
         DecodeHParams().override(changes)
-    except (TypeError, ValueError, UserError) as error:
+    except (TypeError, ValueError, OverflowError, UserError) as error:
         raise UserError(f"decoder.yml, settings {read}: {first_line(error)}") from error
     return changes
 
@@ -216,11 +218,13 @@ def _side(path: pathlib.Path, side: str) -> Side:
     )
 
 
-def _never_output(side: Side) -> list[int]:
+def _never_output(vocabulary: Vocabulary, decoder: Mapping[str, Any]) -> list[int]:
     """Returns the ids that Marian's decoder does not output unless it is told to."""
-    vocabulary = side.vocabulary
+    unknown = [vocabulary.unknown] if decoder.get("allow-unk") != "true" else []
+    if decoder.get("allow-special") == "true":
+        return unknown
     controls = [id_ for id_, piece in enumerate(vocabulary.pieces) if _CONTROL.fullmatch(piece)]
-    return sorted([vocabulary.unknown, *controls])
+    return sorted([*unknown, *controls])
 
 
 def _required(pieces: Sequence[str], name: str, old: str, path: pathlib.Path) -> int:

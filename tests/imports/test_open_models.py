@@ -83,14 +83,24 @@ def decode_hparams(folder: pathlib.Path) -> DecodeHParams:
     return DecodeHParams.of(RunFolder.open(str(folder)))
 
 
+_DECODER = """
+vocabs: [vocab.yml]
+beam-size: 3
+normalize: 0.6
+max-length-factor: 1.5
+allow-unk: true
+"""
+
+
 def test_the_search_of_a_model_is_the_default_of_its_run(tmp_path):
     folder = marian_folder(tmp_path / "model")
-    (folder / "decoder.yml").write_text("beam-size: 3\nnormalize: 0.6\nvocabs: [vocab.yml]\n")
+    (folder / "decoder.yml").write_text(_DECODER)
     run = str(tmp_path / "run")
     open_models.import_run(str(folder), run)
     found = decode_hparams(tmp_path / "run")
     assert (found.beam_size, found.alpha, found.length_penalty) == (3, 0.6, "average")
-    assert found.output_limit(10) == 30
+    assert found.output_limit(10) == 20
+    assert not RunFolder.open(run).hparams.never_output
     assert DecodeHParams.of(api.open_run(run), "beam_size=1").beam_size == 1
     change_json(tmp_path / "run" / "flags.json", published_decode_hparams=7)
     with pytest.raises(Exception, match="expected text as 'published_decode_hparams'"):
