@@ -228,4 +228,7 @@ def _encode(encoder: TextEncoder, text: str, place: str) -> list[int]:
 
 
 def _token_texts(encoder: TextEncoder, ids: Sequence[int]) -> list[str]:
-    return [RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) for i in ids]
+    """Returns each id as text; one that no text shows, such as a language, by its name."""
+    return [
+        RESERVED_TOKENS[i] if i <= EOS_ID else encoder.decode([i]) or encoder.symbol(i) for i in ids
+    ]

@@ -78,7 +78,7 @@ def look(decoder: Decoder, text: str, target: str = "") -> tuple[list[View], str
     else:
         [found] = decoder.decode([source])
         ids, target = found[0].ids if found else [], best_output(found).text
-    ids = [*ids, EOS_ID]
+    ids = [*source.start, *ids, EOS_ID]
     maps = attention_maps(decoder.engine.models[0], source.ids, ids)
     if not maps:
         raise UserError(f"{type(decoder.engine.models[0]).__name__} has no attention to show")

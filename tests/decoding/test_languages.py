@@ -58,6 +58,7 @@ def test_sources_begin_with_their_language_and_outputs_with_theirs_unseen(decode
     (source,) = decoder.text.encode(["w1 w2"])
     assert list(source.ids) == [LANGUAGES["de"], *ids_of("w1 w2"), 1]
     assert list(source.start) == [LANGUAGES["en"]]
+    assert decoder.text.source_tokens(source.ids) == ["__de__", "w1", "w2", "<EOS>"]
     for hypothesis in decoder.decode([source])[0]:
         assert decoder.text.target_text(hypothesis.ids) == hypothesis.output.text
         assert len(hypothesis.details.tokens) == len(hypothesis.details.log_probs)

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from support.commands import exit_code
+from support.imported_runs import imported_run
 from t2t_lite.bin import t2t_insights
+from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.insights.job import heads_of, look
 from t2t_lite.models.attention_maps import attention_maps
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 
 def test_words_and_weights_of_a_given_target(decoder):
@@ -38,6 +41,15 @@ def test_the_target_is_the_decoders_output_unless_one_is_given(decoder):
     assert len(views[2].rows) == len(best.ids) + 1
     given, _ = look(decoder, "a cat", "Katze")
     assert not np.array_equal(views[1].rows, given[1].rows)
+
+
+def test_tokens_of_languages_have_their_place(tmp_path):
+    run = imported_run(tmp_path / "run", default="de")
+    decoder = Decoder.from_run(run, hparams=DecodeHParams(extra_length=4, target_language="en"))
+    encoder, own, across = look(decoder, "w1 w2", "w3")[0]
+    source, target = ["__de__", "w1", "w2", "<EOS>"], ["__en__", "w3", "<EOS>"]
+    assert encoder.rows == across.columns == source
+    assert own.rows == across.rows == target
 
 
 @pytest.mark.parametrize(
