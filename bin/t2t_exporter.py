@@ -1,4 +1,4 @@
-"""t2t-exporter: exports a trained model for TensorFlow Serving, Keras or CTranslate2."""
+"""t2t-exporter: exports a trained model for TensorFlow Serving, Keras, CTranslate2 or Argos."""
 
 import pathlib
 import types
@@ -8,13 +8,14 @@ from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 from t2t_lite.search.decode_hparams import DecodeHParams
 
-_SAVED_MODEL, _KERAS, _CTRANSLATE2 = "savedmodel", "keras", "ctranslate2"
+_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS = "savedmodel", "keras", "ctranslate2", "argos"
 _NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
-    "exports a trained model as a SavedModel that includes the search, as a Keras model, or\n"
-    "for CTranslate2. Each export is a new version, with a README.md on how to use it.",
+    "exports a trained model as a SavedModel that includes the search, as a Keras model, for\n"
+    "CTranslate2, or as a package for Argos Translate. Each export is a new version, with a\n"
+    "README.md on how to use it.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",
@@ -28,15 +29,15 @@ COMMAND = Command(
                 pathlib.Path,
                 "",
                 "Folder of exports (default: export in the run folder). Version N is written to "
-                "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; or to "
-                "ctranslate2/N.",
+                "translate/N (text to text) and ids/N, for TensorFlow Serving; to keras/N; to "
+                "ctranslate2/N; or to argos/N.",
             ),
             Flag(
                 "format",
                 str,
                 _SAVED_MODEL,
                 "Format to write.",
-                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2),
+                choices=(_SAVED_MODEL, _KERAS, _CTRANSLATE2, _ARGOS),
             ),
             Flag(
                 "decode_hparams",
@@ -49,9 +50,17 @@ COMMAND = Command(
                 "quantization",
                 str,
                 _NOT_QUANTIZED,
-                "Type in which CTranslate2 stores weights.",
+                "Type in which CTranslate2 stores weights, in a package for Argos Translate, too.",
                 choices=(_NOT_QUANTIZED, "float16", "bfloat16", "int8"),
             ),
+            Flag(
+                "from_code",
+                str,
+                "",
+                "Code of the source's language, for Argos Translate (default: that in the "
+                "problem's name, such as en in translate_ende_wmt32k).",
+            ),
+            Flag("to_code", str, "", "Code of the target's language, for Argos Translate."),
         ),
     },
 )
@@ -71,6 +80,11 @@ def main(args: types.SimpleNamespace) -> None:
         saved_model.export(run, checkpoint, export_dir, hparams)
     elif args.format == _KERAS:
         keras_archive.export(run, checkpoint, export_dir)
+    elif args.format == _ARGOS:
+        from t2t_lite.export import argos
+
+        languages = argos.languages_of(run, args.from_code, args.to_code)
+        argos.export(run, checkpoint, export_dir, args.quantization, languages)
     else:
         from t2t_lite.export import ctranslate2
 
@@ -87,8 +101,11 @@ def _check(args: types.SimpleNamespace) -> None:
             f"--decode_hparams needs --format={_SAVED_MODEL}: other formats do not contain "
             "the search"
         )
-    if args.quantization != _NOT_QUANTIZED and args.format != _CTRANSLATE2:
-        raise UsageError(f"--quantization needs --format={_CTRANSLATE2}")
+    if args.quantization != _NOT_QUANTIZED and args.format not in (_CTRANSLATE2, _ARGOS):
+        raise UsageError(f"--quantization needs --format={_CTRANSLATE2} or {_ARGOS}")
+    for name in ("from_code", "to_code"):
+        if getattr(args, name) and args.format != _ARGOS:
+            raise UsageError(f"--{name} needs --format={_ARGOS}")
 
 
 if __name__ == "__main__":

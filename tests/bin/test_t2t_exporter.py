@@ -18,6 +18,7 @@ from t2t_lite.export.ctranslate2_model import QUANTIZATIONS
             "--decode_hparams needs --format=savedmodel",
         ),
         (["--quantization=int8"], "--quantization needs --format=ctranslate2"),
+        (["--to_code=de"], "--to_code needs --format=argos"),
     ],
 )
 def test_usage_errors_are_one_line(argv, message):

@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+from typing import Any
 
 import sentencepiece
 
@@ -11,7 +12,7 @@ SOURCE = ["A sentence about the sense of tents.", "The cats see a white house, a
 TARGET = ["Ein Satz über den Sinn von Zelten.", "Die Katzen sehen ein Haus und einen Baum."] * 9
 
 
-def trained(lines: list[str], size: int) -> bytes:
+def trained(lines: list[str], size: int, **settings: Any) -> bytes:
     """Returns a SentencePiece model as open models have them, with ids of its own."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -20,6 +21,7 @@ def trained(lines: list[str], size: int) -> bytes:
         vocab_size=size,
         hard_vocab_limit=False,
         minloglevel=3,
+        **settings,
     )
     return written.getvalue()
 
