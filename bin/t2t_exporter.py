@@ -13,9 +13,9 @@ _NOT_QUANTIZED = "float32"
 
 COMMAND = Command(
     "t2t-exporter",
-    "exports a trained model as a SavedModel that includes the search, as a Keras model, for\n"
-    "CTranslate2, or as a package for Argos Translate. Each export is a new version, with a\n"
-    "README.md on how to use it.",
+    "exports a trained model as a SavedModel that includes the search, as a Keras\n"
+    "model, for CTranslate2, or as a package for Argos Translate. Each export is a new version,\n"
+    "with a README.md on how to use it.",
     [
         "t2t-exporter --output_dir=runs/base --export_dir=exports",
         "t2t-exporter --output_dir=runs/base --checkpoint_path=averaged \\",

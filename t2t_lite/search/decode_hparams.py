@@ -51,8 +51,7 @@ class DecodeHParams(HParams):
     )
     stopping: str = setting(
         "t2t",
-        "When a beam search ends. t2t: when no better output is possible; never, false, true: as "
-        "with this early_stopping of transformers, where only the beam_size best may end.",
+        "When a beam search ends: T2T's rule, or Hugging Face's early_stopping.",
         choices=STOPPING_RULES,
     )
     coverage_penalty: float = setting(

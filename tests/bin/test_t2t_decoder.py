@@ -78,6 +78,7 @@ def test_t2ts_search_defaults():
         "beam_size": 4,
         "alpha": 0.6,
         "length_penalty": "t2t",
+        "stopping": "t2t",
         "coverage_penalty": 0.0,
         "min_length": 0,
         "no_repeat_ngram_size": 0,
@@ -88,6 +89,7 @@ def test_t2ts_search_defaults():
         "seed": 0,
         "replace_unk": False,
         "extra_length": 100,
+        "length_factor": 1,
         "force_decode_length": False,
         "well_formed": False,
         "batch_size": 0,
@@ -97,6 +99,8 @@ def test_t2ts_search_defaults():
         "xla_compile": False,
         "search": "",
         "max_input_size": -1,
+        "source_language": "",
+        "target_language": "",
     }
 
 
