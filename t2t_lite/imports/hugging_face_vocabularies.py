@@ -1,5 +1,6 @@
 """Reads the vocabularies of Hugging Face's MarianMT, M2M100 and NLLB-200."""
 
+import base64
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +10,17 @@ from t2t_lite.errors import DataError, UserError
 from t2t_lite.imports import safe_files
 from t2t_lite.imports.open_model import Side, language_labels, pieces_by_id, spm_pieces
 from t2t_lite.text.imported_encoder import TEXT, TRANSLATION
+from t2t_lite.text.sentencepiece_encoder import merging_model
 
 _UNKNOWN = "<unk>"
 _SPECIAL = ("<s>", "<pad>", "</s>", _UNKNOWN)  # of NLLB, before its pieces
 _SENTENCEPIECE = "sentencepiece.bpe.model"
+_TOKENIZER = "tokenizer.json"  # all that transformers 5 saves of NLLB's
 _SPM_SPECIAL = 3  # pieces of that model that NLLB replaces by its own
 _M2M_LANGUAGE = re.compile(r"__(\w+)__")
 _NLLB_LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 # The files that list the tokens of languages, the surest first, and the keys under which they do.
-_LISTS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_LISTS = (_TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 _KEYS = ("additional_special_tokens", "extra_special_tokens")
 
 
@@ -62,7 +65,8 @@ def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any
         end: the id of EOS.
         default: the id with which outputs begin unless one is chosen.
     """
-    model = _required(folder / _SENTENCEPIECE)
+    has_model = (folder / _SENTENCEPIECE).is_file() or not (folder / _TOKENIZER).is_file()
+    model = _required(folder / _SENTENCEPIECE) if has_model else _merging_model(folder / _TOKENIZER)
     table = folder / "vocab.json"
     if table.is_file():
         pieces, language = pieces_by_id(table), _M2M_LANGUAGE
@@ -132,6 +136,37 @@ def _content(token: Any) -> str:
     """Returns the text of a token, which some files describe by several fields."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
+
+
+def _merging_model(path: pathlib.Path) -> bytes:
+    """Returns the SentencePiece model from which a tokenizer.json was made.
+
+    Raises:
+        DataError: the file is damaged, or of another kind of model.
+    """
+    found = safe_files.read_json(path)
+    try:
+        settings = found["model"]
+        normalizers = (found["normalizer"] or {"normalizers": []})["normalizers"]
+        kinds = (settings["type"], settings["byte_fallback"], found["pre_tokenizer"]["type"])
+        rules = [base64.b64decode(n["precompiled_charsmap"]) for n in normalizers[:1]]
+        ids = settings["vocab"]
+        special = {content for _, content in _added(found)}  # those of languages come last
+        pieces = [*_SPECIAL, *sorted(ids.keys() - special, key=ids.__getitem__)]
+        merged = [
+            merge.replace(" ", "") if isinstance(merge, str) else "".join(merge)
+            for merge in settings["merges"]
+        ]
+        is_dense = all(ids.get(piece) == id_ for id_, piece in enumerate(pieces))
+        if kinds != ("BPE", False, "Metaspace") or not is_dense:
+            raise ValueError("it is not of NLLB")
+        ranks = {piece: rank for rank, piece in reversed([*enumerate(merged)])}
+        return merging_model(pieces[len(_SPECIAL) :], ranks, b"".join(rules))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path} does not tell how text is split ({error}); add {_SENTENCEPIECE} of the model "
+            "that this one was trained from"
+        ) from error
 
 
 def _required(path: pathlib.Path) -> bytes:

@@ -14,7 +14,7 @@ import logging
 import pathlib
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sentencepiece
@@ -250,6 +250,30 @@ def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProces
         and not (rules.add_dummy_prefix or rules.remove_extra_whitespaces)
         and not any(_SPACE in processor.id_to_piece(i)[1:] for i in range(len(processor)))
     )
+
+
+def merging_model(pieces: Sequence[str], ranks: Mapping[str, int], charsmap: bytes) -> bytes:
+    """Returns a BPE model with pieces of another program, after unknown, start and end.
+
+    Args:
+        pieces: those with text, in their order.
+        ranks: of pieces that are merged: those with the least ranks are merged first.
+        charsmap: SentencePiece's compiled rules of normalization; empty: none.
+    """
+    model = _Model()
+    special = [
+        ("<unk>", PieceKind.UNKNOWN),
+        ("<s>", PieceKind.CONTROL),
+        ("</s>", PieceKind.CONTROL),
+    ]
+    listed = [Piece(text, 0.0, kind) for text, kind in special]
+    last = len(ranks)  # whatever is not merged has the least score
+    listed += [Piece(text, -float(ranks.get(text, last)), PieceKind.NORMAL) for text in pieces]
+    for text, score, kind in listed:
+        model.pieces.append(_Piece(piece=text, score=score, type=kind).SerializeToString())
+    model.trainer_spec.model_type = _BPE
+    model.normalizer_spec.precompiled_charsmap = charsmap
+    return model.SerializeToString(deterministic=True)
 
 
 def train(model_type: str, path: pathlib.Path, lines: Iterable[str], vocab_size: int) -> None:

@@ -6,12 +6,14 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from support.texts import write_lines
+from t2t_lite.errors import DataError
 from t2t_lite.imports import hugging_face_vocabularies as vocabularies
 from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.languages import Languages, speaking
@@ -58,6 +60,42 @@ def assert_equal_ids(folder, layout, work):
 @pytest.mark.parametrize("layout", _LAYOUTS)
 def test_recorded_ids_and_texts(layout, tmp_path):
     assert_equal_ids(_FIXTURE, layout, tmp_path)
+
+
+@pytest.mark.parametrize("lists_languages_twice", [False, True])  # as earlier releases did
+def test_nllb_as_transformers_saves_it(tmp_path, lists_languages_twice):
+    folder = shutil.copytree(_FIXTURE, tmp_path / "copy")
+    (folder / "nllb" / "sentencepiece.bpe.model").unlink()
+    path = folder / "nllb" / "tokenizer.json"
+    contents = json.loads(path.read_text("utf-8"))
+    if lists_languages_twice:
+        added = {token["content"]: token["id"] for token in contents["added_tokens"]}
+        contents["model"]["vocab"].update(added)
+    path.write_text(json.dumps(contents))
+    assert_equal_ids(folder, "nllb", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda file: file["model"].update(type="Unigram"), "it is not of NLLB"),
+        (lambda file: file["model"]["vocab"].pop("<pad>"), "it is not of NLLB"),
+        (lambda file: file.pop("model"), "'model'"),
+        (lambda file: file["model"].update(merges=5), "not iterable"),
+        (lambda file: file["model"].update(vocab={"a": 1, "b": "c"}), "not supported"),
+        (lambda file: file.update(normalizer={"normalizers": [{"type": "NFC"}]}), "charsmap"),
+    ],
+)
+def test_other_kinds_of_tokenizers_are_refused(tmp_path, change, reason):
+    folder = shutil.copytree(_FIXTURE / "nllb", tmp_path / "nllb")
+    (folder / "sentencepiece.bpe.model").unlink()
+    path = folder / "tokenizer.json"
+    contents = json.loads(path.read_text("utf-8"))
+    change(contents)
+    path.write_text(json.dumps(contents))
+    with pytest.raises(DataError, match=rf"{reason}.*; add sentencepiece\.bpe\.model") as error:
+        vocabularies.m2m100(folder, 1000, 1, 2, None)
+    assert "\n" not in str(error.value)
 
 
 def test_a_text_may_name_the_language_of_its_translation(tmp_path):
