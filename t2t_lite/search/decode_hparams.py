@@ -103,10 +103,10 @@ class DecodeHParams(HParams):
         False, "Compile decoding steps with XLA, once for each size (a power of two)."
     )
     source_language: str = setting(
-        "", "Code of the source's language, where a model knows several; empty: the default."
+        "", "The source's language, if a model knows several; empty: its default."
     )
     target_language: str = setting(
-        "", "Code of the target's language, where a model knows several; empty: the default."
+        "", "The target's language, if a model knows several; empty: its default."
     )
     search: str = setting(
         "", "Registered constraints, penalty and sampler of your own, joined by +."
