@@ -9,6 +9,7 @@ import json
 import math
 import pathlib
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from t2t_lite.errors import DataError, UserError, first_line, quoted
 _LARGEST_RATIO = 64
 _LARGEST_TEXT = 1 << 26  # bytes of a YAML or JSON file
 _DEEPEST_YAML = 8
+_LONGEST_REASON = 200
 # `weights_only=True` of older releases runs a file's code (CVE-2025-32434).
 _FIRST_SAFE_TORCH = (2, 6)
 
@@ -146,9 +148,11 @@ _DAMAGED_ZIP = (
     zipfile.BadZipFile,
     EOFError,
     NotImplementedError,
+    MemoryError,
     OSError,
     RuntimeError,
     SyntaxError,
+    tokenize.TokenError,
     ValueError,
     zlib.error,
 )
@@ -262,4 +266,5 @@ def _torch_tensor(value: Any) -> Tensor:
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> DataError:
-    return DataError(f"{path} is damaged: {first_line(error)}; download it again")
+    reason = first_line(error)[:_LONGEST_REASON]  # which may hold what is in the file
+    return DataError(f"{path} is damaged: {reason}; download it again")

@@ -79,6 +79,14 @@ def test_an_archive_that_unpacks_to_far_more(marian):
     assert "claims 100,000,000 bytes, far more than the file has" in refusal(marian)
 
 
+@pytest.mark.parametrize("header", [b"{'descr'( '<f4'}", b"(" * 9000, b"", b"{}", b"\xff"])
+def test_a_damaged_header(marian, header: bytes):
+    start = np.lib.format.magic(1, 0) + struct.pack("<H", len(header))
+    with zipfile.ZipFile(marian / "model.npz", "w") as archive:
+        archive.writestr("Wemb.npy", start + header + bytes(256))
+    assert "model.npz is damaged" in refusal(marian)
+
+
 @pytest.mark.parametrize("shape", [(1 << 40, 64), (-1, 64), (0, 64), (1161,)])
 def test_a_header_that_claims_another_size(marian, shape):
     header = np.lib.format.magic(1, 0)
