@@ -96,7 +96,9 @@ def test_steps_of_a_search_are_the_whole(changes):
     assert_steps_are_the_whole(make_model(**fields), FEATURES)
 
 
-@pytest.mark.parametrize("name", set(EVERYTHING) - {"suppressed_ids", "layer_postprocess_sequence"})
+@pytest.mark.parametrize(
+    "name", sorted({*EVERYTHING} - {"suppressed_ids", "layer_postprocess_sequence"})
+)
 def test_every_field_changes_the_logits(name):
     others = {**EVERYTHING, name: TransformerHParams().to_dict()[name]}
     if name == "layer_preprocess_sequence":

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from support import small_runs
-from support.batches import VOCAB, ragged_batches
 from support.limits import strategy_over
 from support.rounding import assert_close
 from support.terms import forward_terms, step_terms
+from support.training_steps import VOCAB, ragged_batches
 from t2t_lite import registry
 from t2t_lite.models.frozen_weights import parts_of
 from t2t_lite.runs import averaging, checkpoint_files
