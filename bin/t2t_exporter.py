@@ -44,7 +44,9 @@ COMMAND = Command(
                 str,
                 "",
                 "Changes to the problem's search settings, for a SavedModel: NAME=VALUE,... "
-                "(t2t-decoder --help). With return_beams=true it returns all hypotheses.",
+                "(t2t-decoder --help). With return_beams=true it returns all hypotheses. "
+                "CTranslate2's README.md shows these settings; Argos Translate takes only "
+                "source_language and target_language.",
             ),
             Flag(
                 "quantization",
@@ -75,8 +77,8 @@ def main(args: types.SimpleNamespace) -> None:
         from t2t_lite.runs.checkpoint_names import named_model
     run, checkpoint = named_model(checkpoint_name(args), args.output_dir)
     export_dir = args.export_dir or str(run.folder / "export")
+    hparams = DecodeHParams.of(run, args.decode_hparams)
     if args.format == _SAVED_MODEL:
-        hparams = DecodeHParams.of(run, args.decode_hparams)
         saved_model.export(run, checkpoint, export_dir, hparams)
     elif args.format == _KERAS:
         keras_archive.export(run, checkpoint, export_dir)
@@ -84,23 +86,20 @@ def main(args: types.SimpleNamespace) -> None:
         from t2t_lite.export import argos
 
         languages = argos.languages_of(run, args.from_code, args.to_code)
-        argos.export(run, checkpoint, export_dir, args.quantization, languages)
+        argos.export(run, checkpoint, export_dir, args.quantization, languages, hparams)
     else:
         from t2t_lite.export import ctranslate2
 
         with folder.new_folder(export_dir, _CTRANSLATE2) as version:
-            ctranslate2.export(run, checkpoint, str(version), args.quantization)
+            ctranslate2.export(run, checkpoint, str(version), args.quantization, hparams)
 
 
 def _check(args: types.SimpleNamespace) -> None:
     """Raises UsageError if a flag is missing or has no effect on this format."""
     COMMAND.require_run(args)
     DecodeHParams().override(args.decode_hparams)
-    if args.decode_hparams and args.format != _SAVED_MODEL:
-        raise UsageError(
-            f"--decode_hparams needs --format={_SAVED_MODEL}: other formats do not contain "
-            "the search"
-        )
+    if args.decode_hparams and args.format == _KERAS:
+        raise UsageError(f"--decode_hparams: --format={_KERAS} does not contain the search")
     if args.quantization != _NOT_QUANTIZED and args.format not in (_CTRANSLATE2, _ARGOS):
         raise UsageError(f"--quantization needs --format={_CTRANSLATE2} or {_ARGOS}")
     for name in ("from_code", "to_code"):

@@ -27,7 +27,9 @@ from t2t_lite.export.folder import new_folder, origin
 from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.text.languages import speaking
 from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ def export(
     export_dir: str,
     quantization: str,
     languages: tuple[str, str],
+    hparams: DecodeHParams | None = None,
 ) -> None:
     """Writes `export_dir/argos/VERSION`, a folder with the package, whole or not at all.
 
@@ -67,11 +70,25 @@ def export(
         export_dir: the parent of all exports.
         quantization: how weights are stored, one of `ctranslate2_model.QUANTIZATIONS`.
         languages: codes of the source's and the target's language, as in ISO 639.
+        hparams: have the model's own codes of the languages, if it knows several; None: the run's.
 
     Raises:
-        UserError: Argos Translate could not split or join the text of the model.
+        UserError: Argos Translate could not split or join the text of the model, or the model
+            knows several languages and none was chosen.
+        UsageError: the hparams change the search, which is Argos Translate's own.
     """
-    encoders = run.encoders
+    usual = DecodeHParams.of(run)
+    search = usual if hparams is None else hparams
+    if search.copy(source_language="", target_language="") != usual.copy(
+        source_language="", target_language=""
+    ):
+        raise UsageError(
+            "--decode_hparams: Argos Translate searches with settings of its own; with "
+            "--format=argos, set only source_language and target_language"
+        )
+    encoders = speaking(run.encoders, search.languages)
+    for encoder in encoders.values():
+        encoder.start_ids()
     text = _text_of(run, encoders)
     with new_folder(export_dir, ARGOS) as version, files.whole_folder(version) as folder:
         model, step, checkpoint = run.load_model(checkpoint)

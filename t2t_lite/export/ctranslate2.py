@@ -12,12 +12,18 @@ from t2t_lite.export.ctranslate2_readme import readme
 from t2t_lite.export.pieces import tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.text.languages import speaking
 
 log = logging.getLogger(__name__)
 
 
 def export(
-    run: run_folder.RunFolder, checkpoint: str | None, export_dir: str, quantization: str
+    run: run_folder.RunFolder,
+    checkpoint: str | None,
+    export_dir: str,
+    quantization: str,
+    hparams: DecodeHParams | None = None,
 ) -> None:
     """Exports the model of a run folder, whole or not at all.
 
@@ -26,14 +32,16 @@ def export(
         checkpoint: prefix of a checkpoint; None: the newest.
         export_dir: the folder to write; must be missing or empty.
         quantization: how weights are stored, one of `ctranslate2_model.QUANTIZATIONS`.
+        hparams: the search and the languages that README.md shows; None: the run's.
     """
+    search = DecodeHParams.of(run) if hparams is None else hparams
+    encoders = speaking(run.encoders, search.languages)
     with files.whole_folder(export_dir) as folder:
         model, step, checkpoint = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint)
-        encoders = run.encoders
         convert(model, tokens_of(encoders), quantization).save(str(folder))
         for name in run.problem.vocab_files():
             shutil.copyfile(run.folder / name, folder / name)
-        text = readme(run, step, quantization, encoders, model.never_output)
+        text = readme(run, step, quantization, search, encoders, model.never_output)
         (folder / "README.md").write_text(text, encoding="utf-8")
     log.info("wrote %s", export_dir)

@@ -95,6 +95,7 @@ def readme(
     run: RunFolder,
     step: int,
     quantization: str,
+    search: DecodeHParams,
     encoders: Mapping[str, TextEncoder],
     never_output: Sequence[int],
 ) -> str:
@@ -104,10 +105,11 @@ def readme(
         run: what was exported.
         step: of its checkpoint.
         quantization: of its weights.
+        search: the settings to show.
         encoders: of "inputs" and "targets".
         never_output: ids.
     """
-    search, tokens = DecodeHParams.of(run), tokens_of(encoders)
+    tokens = tokens_of(encoders)
     is_average = search.length_penalty == "average"
     penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
     nearest = f"{search.alpha:g}" if is_average else f"{penalties[_USUAL_LENGTH]:.2f}"

@@ -15,7 +15,7 @@ from t2t_lite.export.ctranslate2_model import QUANTIZATIONS
         (["--format=onnx"], "--format"),
         (
             ["--format=keras", "--decode_hparams=alpha=1"],
-            "--decode_hparams needs --format=savedmodel",
+            "--decode_hparams: --format=keras does not contain the search",
         ),
         (["--quantization=int8"], "--quantization needs --format=ctranslate2"),
         (["--to_code=de"], "--to_code needs --format=argos"),

@@ -17,19 +17,14 @@ from t2t_lite.data.text_problems import Text2TextProblem, TwoVocabularies
 from t2t_lite.errors import UsageError, UserError
 from t2t_lite.export import argos
 from t2t_lite.export import ctranslate2 as exporter
-from t2t_lite.text.imported_encoder import ImportedEncoder
+from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.text_encoder import VocabType
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
 TEXT = " ".join(open_vocabularies.SOURCE[:2])
 LINES = [TEXT[n * 3 : n * 3 + n % 5 * 6 + 4].strip() for n in range(20)]
-FIELDS = {
-    "attention_bias": True,
-    "softmax_bias": True,
-    "softmax_padding": False,
-    "shared_embedding_and_softmax_weights": False,  # else the noise would repeat its input
-}
+FIELDS = {"attention_bias": True, "softmax_bias": True, "softmax_padding": False}
 
 # What a user does; but lines are sentences, where else a model would be downloaded to split them.
 SCRIPT = """
@@ -88,11 +83,7 @@ def package(request, tmp_path_factory):
     """A package, and the lines translated by CTranslate2 with the settings of Argos Translate."""
     write_vocabulary, start, prefix = LAYOUTS[request.param]
     folder = tmp_path_factory.mktemp("package")
-    (folder / "text").mkdir()
-    write_vocabulary(folder / "text")
-    special = ImportedEncoder(folder / "text" / "vocab.imported.target.json").special_ids
-    never = "+".join(map(str, [2, *special]))  # these weights have not learned to leave them out
-    run = short_run(folder, "translate_imported", write_vocabulary, **FIELDS, suppressed_ids=never)
+    run = short_run(folder, "translate_imported", write_vocabulary, **FIELDS)
     exporter.export(run, None, str(folder / "plain"), "float32")
     source, target = (
         sentencepiece.SentencePieceProcessor(f"{folder}/plain/vocab.imported.{side}.spm")
@@ -189,6 +180,23 @@ def test_what_argos_translate_cannot_join_is_refused(write_vocabulary, message, 
     with pytest.raises(UserError, match=message):
         argos.export(run, None, str(tmp_path / "exports"), "float32", ("en", "de"))
     assert not (tmp_path / "exports").exists()
+
+
+def test_the_language_of_a_model_of_several_must_be_chosen(tmp_path):
+    def write(folder: pathlib.Path) -> None:
+        open_vocabularies.write_m2m100(folder, ("", ""))
+
+    run = short_run(tmp_path, "translate_imported", write)
+    with pytest.raises(UserError, match="no default: set source_language and target_language"):
+        exported(run, tmp_path / "exports")
+    hparams = DecodeHParams.of(run, "source_language=de,target_language=en,beam_size=2")
+    with pytest.raises(UsageError, match="set only source_language and target_language"):
+        argos.export(run, None, str(tmp_path), "float32", ("de", "en"), hparams)
+    hparams = DecodeHParams.of(run, "source_language=de,target_language=en")
+    argos.export(run, None, str(tmp_path / "exports"), "float32", ("de", "en"), hparams)
+    package = tmp_path / "exports" / "argos" / "1" / "translate-de_en-1.argosmodel"
+    root = unpacked(package, tmp_path / "unpacked")
+    assert json.loads((root / "model" / "config.json").read_text())["bos_token"] == "__de__"
 
 
 def test_languages_are_those_given_or_in_the_name(tmp_path):

@@ -377,8 +377,9 @@ def run(tmp_path_factory) -> run_folder.RunFolder:
         ("export_test_two_vocabularies", None),
         ("translate_imported", open_vocabularies.write_opus),
         ("translate_imported", lambda folder: open_vocabularies.write_opus(folder, ("deu", "fra"))),
+        ("translate_imported", open_vocabularies.write_m2m100),
     ],
-    ids=["one_vocabulary", "two_vocabularies", "opus", "opus_of_two_languages"],
+    ids=["one_vocabulary", "two_vocabularies", "opus", "opus_of_two_languages", "m2m100"],
 )
 def test_the_example_in_the_readme_prints_what_the_decoder_does(
     problem, write_vocabulary, tmp_path

@@ -54,12 +54,12 @@ def write_opus(folder: pathlib.Path, languages: tuple[str, ...] = ()) -> None:
         )
 
 
-def write_m2m100(folder: pathlib.Path) -> None:
+def write_m2m100(folder: pathlib.Path, languages: tuple[str, str] = ("en", "de")) -> None:
     """Writes M2M100's layout: one model, and on both sides the language of the text first."""
     model = trained([*SOURCE, *TARGET], 70)
     table = ["<pad>", "</s>", "<unk>", "<s>", *normal_pieces(model), "__de__", "__en__"]
     ids = {"de": len(table) - 2, "en": len(table) - 1}
-    for side, language in (("source", "en"), ("target", "de")):
+    for side, language in zip(("source", "target"), languages, strict=True):
         write_encoder(
             folder / f"vocab.imported.{side}.json",
             table,

@@ -9,6 +9,7 @@ import keras
 from support import small_runs
 from t2t_lite import registry
 from t2t_lite.runs import run_folder
+from t2t_lite.text.imported_encoder import ImportedEncoder
 
 
 def short_run(
@@ -22,7 +23,7 @@ def short_run(
     Args:
         folder: for the run and its vocabulary.
         problem: a name.
-        write_vocabulary: writes the vocabulary to a folder; None: it is built from text.
+        write_vocabulary: writes an imported model's to a folder; None: it is built from text.
         **hparams: those to change.
     """
     data_dir = folder / "data"
@@ -31,6 +32,11 @@ def short_run(
     else:
         data_dir.mkdir(parents=True)
         write_vocabulary(data_dir)
+        table = ImportedEncoder(data_dir / "vocab.imported.target.json")
+        # What a trained model leaves out; and else the noise would repeat its input.
+        never = [table.unknown_id, *sorted(table.special_ids)]
+        hparams["suppressed_ids"] = "+".join(map(str, never))
+        hparams["shared_embedding_and_softmax_weights"] = False
     names = {"problem": problem, "hparams_set": "transformer_tiny"}
     sizes = {"pos": "emb", "max_length": 40}
     run = small_runs.make_run(folder / "run", data_dir=data_dir, **names, **sizes, **hparams)
