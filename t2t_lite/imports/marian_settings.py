@@ -47,6 +47,8 @@ _MAX_LENGTH = 512  # of the examples that training keeps, and of the sources tha
 
 # Before this release, GELU was computed as x·σ(1.702 x).
 _FIRST_EXACT_GELU = (1, 12, 3)
+# Before this release, a norm before self-attention was only of the queries.
+_FIRST_PRE_NORM = (1, 11, 0)
 
 
 def read_settings(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> dict[str, str]:
@@ -101,6 +103,11 @@ def find_hparams(
         raise reader.refuse("transformer-tied-layers", "only layers of their own")
     if not {*reader.text("input-types", "").split("+")} <= {"", "sequence"}:
         raise reader.refuse("input-types", "only sequences")
+    if "n" in reader.text("transformer-preprocess", "") and not reader.is_since(_FIRST_PRE_NORM):
+        raise reader.refuse(
+            "transformer-preprocess",
+            "before 1.11, Marian normalizes queries of self-attention, but no keys and values",
+        )
     both = reader.is_on("tied-embeddings-src")
     all_tied = reader.is_on("tied-embeddings-all") or (both and reader.is_on("tied-embeddings"))
     try:
@@ -171,9 +178,12 @@ class _Reader:
         name = self.text("transformer-ffn-activation")
         if name not in ("relu", "swish", "gelu"):
             raise self.refuse("transformer-ffn-activation", "only relu, swish and gelu")
+        return "gelu_sigmoid" if name == "gelu" and not self.is_since(_FIRST_EXACT_GELU) else name
+
+    def is_since(self, release: tuple[int, int, int]) -> bool:
+        """Whether a release of Marian, or a later one, has written the model."""
         version = re.match(r"v(\d+)\.(\d+)\.(\d+)", self.text("version", ""))
-        is_exact = version and tuple(map(int, version.groups())) >= _FIRST_EXACT_GELU
-        return "gelu_sigmoid" if name == "gelu" and not is_exact else name
+        return version is not None and tuple(map(int, version.groups())) >= release
 
     def refuse(self, name: str, known: str) -> UserError:
         """Returns the error of a setting that has no counterpart."""

@@ -6,6 +6,7 @@ kinds of tied embeddings, of activations and of vocabularies, and weights in hal
 
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.translator import Translator
+from t2t_lite.errors import UserError
 from t2t_lite.imports import open_models
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -30,6 +32,19 @@ def form(request, tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
     open_models.import_run(str(FORMS / request.param), str(folder))
     recorded = json.loads((FORMS / request.param / "recorded.json").read_text(encoding="utf-8"))
     return RunFolder.open(str(folder)), recorded
+
+
+def test_pre_norm_of_old_releases_is_refused(tmp_path):
+    """They normalize the queries of self-attention, but no keys and values."""
+    folder = shutil.copytree(FORMS / "pre_norm_top", tmp_path / "old")
+    with np.load(folder / "model.npz") as file:
+        arrays = dict(file)
+    settings = arrays["special:model.yml"].tobytes().replace(b"v1.12.42", b"v1.10.28")
+    arrays["special:model.yml"] = np.frombuffer(settings, np.int8)
+    np.savez(folder / "model.npz", **arrays)
+    with pytest.raises(UserError, match=r"transformer-preprocess=n .*before 1\.11, Marian"):
+        open_models.import_run(str(folder), str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
 
 
 def ids(run: RunFolder, side: str, texts: list[str]) -> np.ndarray:
