@@ -187,7 +187,7 @@ class Inline(Worker):
         for number, batch in enumerate(batches):
             yield number, work(self, batch)
 
-    def _search(self, inputs, limits, prefixes, numbers):
+    def _search(self, inputs, limits, prefixes, numbers, given):
         question = (inputs == ByteTextEncoder().encode("?")[0]).any(axis=1)
         ids = np.zeros([len(inputs), 1, max(limits)], np.int32)
         ids[:, :, 0] = EOS_ID
