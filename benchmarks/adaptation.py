@@ -32,10 +32,30 @@ from collections.abc import Iterable, Iterator, Sequence
 Pair = tuple[str, str]  # English and German
 
 SEGMENTS, DEV_SEGMENTS = 2000, 200
-GENERAL_SHARE = 3  # general sentences for each segment, in the mix
+REPEATS, GENERAL_SHARE = 10, 3  # of each segment in the mix; general sentences for each of these
 SEED = 1
 _TAG = re.compile(r"<[^<>]*>")
 _BUCKETS, _TEST, _DEV = 10000, 75, 113  # buckets of English sides below these
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a training; the next one goes on from its weights."""
+
+    steps: int
+    hparams: str
+
+
+# The second part takes the learning rate to 0, and has less dropout: the model is small.
+PARTS = (
+    Part(1700, "learning_rate_constant=7e-4,ema_decay=0.998"),
+    Part(
+        900,
+        "learning_rate_schedule=constant*linear_warmup*single_cycle_cos_decay,"
+        "learning_rate_constant=5e-4,learning_rate_warmup_steps=50,learning_rate_decay_steps=850,"
+        "attention_dropout=0,relu_dropout=0,dtype=bfloat16",
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +168,9 @@ class Adaptation:
         }
         general = manythings(self.args.manythings)
         adapting = drawn(segments["train"], SEGMENTS)
-        mix = adapting + drawn(general["train"], GENERAL_SHARE * SEGMENTS)
+        copies = REPEATS * adapting
+        mix = copies + drawn(general["train"], GENERAL_SHARE * len(copies))
+        random.Random(SEED).shuffle(mix)
         for text, pairs in (("segments", adapting), ("mixed", mix)):
             folder = self.folder / "text" / text
             write_pairs(pairs, folder, ("inputs.train.txt", "targets.train.txt"))
@@ -158,32 +180,39 @@ class Adaptation:
         write_pairs(general["test"], self.tests["general"], ("test.en", "test.de"))
 
     def train(self, name: str) -> pathlib.Path:
-        """Trains a row; returns the run folder."""
-        row, imported = ROWS[name], self.folder / IMPORTED
-        data, run = self.folder / "data" / row.text, self.folder / name
+        """Trains a row; returns the run folder of the last part."""
+        row, run = ROWS[name], self.folder / IMPORTED
+        data = self.data(row)
+        for number, part in enumerate(PARTS, 1):
+            before, run = run, self.folder / f"{name}_{number}"
+            if not (run / f"model.ckpt-{part.steps}.index").exists():
+                command(
+                    "t2t_trainer",
+                    problem="translate_imported",
+                    model="transformer",
+                    hparams_set="transformer_finetune",
+                    hparams=",".join(filter(None, (part.hparams, row.hparams))),
+                    warm_start_from=before,
+                    data_dir=data,
+                    output_dir=run,
+                    train_steps=part.steps,
+                    schedule="train",
+                    random_seed=number,
+                )
+        return run
+
+    def data(self, row: Row) -> pathlib.Path:
+        """Generates the data of a row; returns its folder."""
+        data = self.folder / "data" / row.text
         if not data.exists():
             with tempfile.TemporaryDirectory(dir=self.folder) as made:
-                for path in imported.glob("vocab.imported.*"):
+                for path in (self.folder / IMPORTED).glob("vocab.imported.*"):
                     shutil.copy(path, made)
                 text = self.folder / "text" / row.text
                 command("t2t_datagen", problem="translate_imported", tmp_dir=text, data_dir=made)
                 data.parent.mkdir(exist_ok=True)
                 shutil.copytree(made, data)
-        if not (run / f"model.ckpt-{self.args.train_steps}.index").exists():
-            command(
-                "t2t_trainer",
-                problem="translate_imported",
-                model="transformer",
-                hparams_set="transformer_finetune",
-                hparams=",".join(filter(None, (self.args.hparams, row.hparams))),
-                warm_start_from=imported,
-                data_dir=data,
-                output_dir=run,
-                train_steps=self.args.train_steps,
-                schedule="train",
-                random_seed=SEED,
-            )
-        return run
+        return data
 
     def scores(self, name: str, run: pathlib.Path) -> str:
         """Returns the row of the table for a run."""
@@ -230,11 +259,9 @@ def main() -> None:
     parser.add_argument("--libreoffice", type=path, help="folder of train, dev and test.tsv.gz")
     parser.add_argument("--model_dir", type=path, help="the Marian model")
     parser.add_argument("--output_dir", type=path, help="folder for everything")
-    parser.add_argument("--train_steps", type=int, default=400, help="updates of each training")
-    parser.add_argument("--hparams", default="learning_rate_constant=3e-4", help="of all trainings")
     parser.add_argument(
         "--decode_hparams",
-        default="beam_size=6,length_penalty=average,alpha=1",
+        default="beam_size=4,length_penalty=average,alpha=1",
         help="of the translations",
     )
     parser.add_argument(
