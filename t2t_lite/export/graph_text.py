@@ -79,7 +79,7 @@ class _Pieces(tf.Module):
 
             self._model = tensorflow_text.SentencepieceTokenizer(encoder.model, out_type=tf.string)
         self._ids = _table(encoder.text_ids, encoder.unknown_id)
-        self._languages = _table(encoder.languages, -1)
+        self._languages = _table({"": -1, **encoder.languages}, -1)  # a table cannot be empty
         self._shown = tf.constant(encoder.shown)
         self._skipped = tf.constant([encoder.unknown_id, *encoder.special_ids])
         self._has_languages = bool(encoder.languages)
@@ -118,7 +118,9 @@ class _Pieces(tf.Module):
         shown = tf.gather(self._shown, ids)
         if self._model is None:
             return tf.strings.reduce_join(shown, axis=-1, separator=" ")
-        return tf.strings.regex_replace(self._model.detokenize(shown), _SPACE_AROUND, "")
+        # Unlike sentencepiece, tensorflow_text leaves the spaces of some pieces as they are.
+        texts = tf.strings.regex_replace(self._model.detokenize(shown), "\u2581", " ")
+        return tf.strings.regex_replace(texts, _SPACE_AROUND, "")
 
 
 def _table(ids: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
