@@ -151,7 +151,7 @@ def _decode_hparams(decoder: Mapping[str, Any]) -> str:
             raise UserError("word-penalty has no counterpart here: set it to 0")
         changes = (
             f"beam_size={int(read['beam-size'])},alpha={float(read['normalize']):g},"
-            "length_penalty=average,extra_length=0,"
+            "length_penalty=average,stopping=marian,extra_length=0,"
             f"length_factor={math.ceil(float(read['max-length-factor']))}"
         )
         DecodeHParams().override(changes)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.constraints import Constraint
-from t2t_lite.search.decode_hparams import FIRST, HEURISTIC, T2T_STOPS
+from t2t_lite.search.decode_hparams import FIRST, HEURISTIC, SHRINKING, T2T_STOPS
 from t2t_lite.search.parts import DEAD, Sentences, StepModel
 from t2t_lite.search.penalties import DEFAULT_PENALTY, NO_PENALTY, Penalty, coverage_so_far
 from t2t_lite.search.search_loop import Hypotheses, SearchLoop, hypotheses, reorder
@@ -54,8 +54,8 @@ class BeamSearch(SearchLoop):
         candidates: continuations considered per sentence and step, at least K; None: 2K.
         is_prompt: whether prefixes are prompts, whose log-probability and length do not count.
         xla_compile: whether XLA compiles the steps.
-        stopping: "t2t"; or "never", "false", "true": see the decode hparam of this name. With
-            these, `stop_early` means nothing.
+        stopping: "t2t"; or "never", "false", "true", "marian": see the decode hparam of this name.
+            With these, `stop_early` means nothing.
 
     Raises:
         UsageError: `beam_size` or `candidates` is too small, the model does not map (inputs,
@@ -110,15 +110,20 @@ class BeamSearch(SearchLoop):
         log_probs, parents, tokens, is_nan = self._best(logits, old.alive_log_probs + left)
         here = tf.range(tf.shape(old.alive_ids)[2]) == step  # [L]
         ids = tf.where(here, tokens[..., None], reorder(old.alive_ids, parents))
+        length = step + 1 - sentences.uncounted  # [B]
         ended = tokens == EOS_ID
-        may_end = ended
-        if self._stopping != T2T_STOPS:  # candidates are best first
-            may_end = ended & (tf.range(self._candidates) < self._beam_size)
+        counts = self._counts(old.finished_scores)
+        may_end = ended & counts
+        survives = ~ended
+        if self._stopping == SHRINKING:
+            survives &= counts
+            # At the limit, alive hypotheses count as if they had ended.
+            at_limit = length >= sentences.limits - sentences.uncounted
+            may_end = (ended | at_limit[:, None]) & counts
 
         alive_log_probs, (alive_ids, survivors) = best_of(
-            tf.where(ended, DEAD, log_probs), self._beam_size, (ids, parents)
+            tf.where(survives, log_probs, DEAD), self._beam_size, (ids, parents)
         )
-        length = step + 1 - sentences.uncounted  # [B]
         scores = self.penalty.score(
             log_probs, length[:, None], self._log_coverage(state, parents), ids
         )
@@ -141,6 +146,15 @@ class BeamSearch(SearchLoop):
         if self._beam_size > 1:
             hypothesis = tf.nest.map_structure(lambda x: reorder(x, survivors), hypothesis)
         return new, hypothesis
+
+    def _counts(self, finished_scores: tf.Tensor) -> tf.Tensor:
+        """Returns which candidates, best first, count if they end: broadcasts to [B, C]."""
+        if self._stopping == T2T_STOPS:
+            return tf.constant(True)
+        room = tf.constant([self._beam_size])
+        if self._stopping == SHRINKING:
+            room -= tf.math.count_nonzero(finished_scores > DEAD, axis=1, dtype=tf.int32)  # [B]
+        return tf.range(self._candidates) < room[:, None]
 
     def _log_coverage(self, state: DecodeState, parents: tf.Tensor) -> tf.Tensor | float:
         """Returns the coverage of candidates [B, C], including the step that found them."""
@@ -185,6 +199,8 @@ class BeamSearch(SearchLoop):
             sentences: their greatest lengths.
         """
         limits = sentences.limits - sentences.uncounted
+        if self._stopping == SHRINKING:
+            return (alive_log_probs[:, 0] <= DEAD) | (length >= limits)
         shortest, longest = length, limits
         if self._stopping in (HEURISTIC, FIRST):  # as if the alive ones ended here
             shortest, longest = length - 1, length

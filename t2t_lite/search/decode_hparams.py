@@ -19,8 +19,11 @@ LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# When beam search ends: as in T2T, or as in Hugging Face's transformers by its `early_stopping`.
-STOPPING_RULES = T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST = ("t2t", "never", "false", "true")
+# When beam search ends: as in T2T; as in Hugging Face's transformers by its `early_stopping`; as in
+# Marian, where each hypothesis that ends leaves room for one less.
+STOPPING_RULES = T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST, SHRINKING = (
+    *("t2t", "never", "false", "true", "marian"),
+)
 
 
 class HasDefaults(Protocol):
@@ -51,7 +54,7 @@ class DecodeHParams(HParams):
     )
     stopping: str = setting(
         "t2t",
-        "When a beam search ends: T2T's rule, or Hugging Face's early_stopping.",
+        "When a beam ends: by T2T's rule, transformers' early_stopping, Marian's.",
         choices=STOPPING_RULES,
     )
     coverage_penalty: float = setting(

@@ -90,15 +90,7 @@ def test_greedy_outputs(form):
 
 
 def test_outputs_of_the_models_own_search(form):
-    """Both searches stop differently: where outputs differ, ours is no worse."""
     run, recorded = form
-    if "beam6" not in recorded:
-        return
-    found = translations(run, recorded["sources"], "")
-    expected = texts(run, recorded["beam6"])
-    triples = zip(recorded["sources"], found, expected, strict=True)
-    others = [triple for triple in triples if triple[1] != triple[2]]
-    assert len(others) <= 0.02 * len(expected)
-    for source, *outputs in others:
-        ours, theirs = log_probs(run, [source] * 2, outputs)
-        assert ours.mean() > theirs.mean() - 1e-3
+    if "beam6" in recorded:
+        found = translations(run, recorded["sources"], "")
+        assert found == texts(run, recorded["beam6"])

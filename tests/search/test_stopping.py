@@ -1,4 +1,4 @@
-"""When a beam search ends: T2T's rule, and those of transformers' `early_stopping`."""
+"""When a beam search ends: T2T's rule, those of transformers' `early_stopping`, and Marian's."""
 
 import itertools
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.rounding import assert_close
 from t2t_lite.models.seq2seq import DecodeState
 from t2t_lite.search.beam_search import BeamSearch
 from t2t_lite.search.penalties import Penalty
@@ -59,6 +60,45 @@ def expected(log_probs: np.ndarray, alpha: float, stopping: str) -> tuple[int, .
         if len(finished) == BEAMS and (stopping == "true" or cannot_improve):
             break
     return finished[0].ids if finished else ()
+
+
+def expected_of_marian(log_probs: np.ndarray, alpha: float) -> Hypothesis:
+    """Does the same as Marian, whose beam is smaller by one for each hypothesis that has ended."""
+    alive, finished = [Hypothesis(0.0, ())], []
+    size = BEAMS
+    for length in range(1, LIMIT + 1):
+        found = [
+            Hypothesis(score + log_probs[ids[-1] if ids else 0, token], (*ids, token))
+            for (score, ids), token in itertools.product(alive, range(VOCABULARY))
+        ]
+        found = sorted(found, reverse=True)[:size]
+        ended = [h for h in found if h.ids[-1] == EOS or length == LIMIT]
+        finished += [Hypothesis(h.score / length**alpha, h.ids) for h in ended]
+        alive = [h for h in found if h.ids[-1] != EOS]
+        size = len(alive)
+    return max(finished)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.6, 0.0])
+@pytest.mark.parametrize("ending", [1.0, -1.0])
+def test_the_rule_of_marian(alpha: float, ending: float):
+    table = np.random.default_rng(1).normal(0, 2, (SENTENCES, VOCABULARY, VOCABULARY))
+    table[..., EOS] += ending
+    log_probs = table - np.log(np.exp(table).sum(-1, keepdims=True))
+    search = BeamSearch(MarkovModel(table), BEAMS, Penalty(alpha, "average"), stopping="marian")
+    ids, scores = search(np.arange(1, SENTENCES + 1)[:, None], LIMIT)
+    wanted = [expected_of_marian(table, alpha) for table in log_probs]
+    # Not the ids: the same tokens in another order have the same score.
+    assert_close(scores[:, 0], [h.score for h in wanted], terms=VOCABULARY * LIMIT)
+    for own, hypothesis in zip(ids[:, 0], wanted, strict=True):
+        length = len(hypothesis.ids)
+        assert sorted(own[:length]) == sorted(hypothesis.ids)
+        assert not np.any(own[length:])
+    # Some are those that no other rule finds, or were stopped by the limit.
+    others = {
+        expected(table, alpha, other) for table in log_probs for other in ("never", "false", "true")
+    }
+    assert {h.ids for h in wanted} - others
 
 
 @pytest.mark.parametrize(
