@@ -138,7 +138,8 @@ def _shards(index: pathlib.Path) -> dict[pathlib.Path, set[str]]:
         raise DataError(f"{index}: expected the file of each tensor as 'weight_map'")
     shards: dict[pathlib.Path, set[str]] = {}
     for name, file in table.items():
-        if not isinstance(file, str) or pathlib.PurePath(file).name != file or file == "..":
+        is_name = isinstance(file, str) and pathlib.PurePath(file).name == file
+        if not is_name or file in ("", ".."):
             raise DataError(f"{index}: {quoted(file)} is not the name of a file beside it")
         shards.setdefault(index.with_name(file), set()).add(name)
     for path in shards:
@@ -252,7 +253,7 @@ def _sides(
         for fields, name in ((config, "pad"), (config, "eos"), (generation, "decoder_start"))
     )
     if config["model_type"] == settings.MARIAN:
-        sides = vocabularies.marian(folder, padding, end)
+        sides = vocabularies.marian(folder, padding, end, start)
     else:
         default = generation.get("forced_bos_token_id")
         sides = vocabularies.m2m100(folder, size, padding, end, default)

@@ -24,13 +24,14 @@ _LISTS = (_TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 _KEYS = ("additional_special_tokens", "extra_special_tokens")
 
 
-def marian(folder: pathlib.Path, padding: int, end: int) -> list[Side]:
+def marian(folder: pathlib.Path, padding: int, end: int, start: int) -> list[Side]:
     """Returns the vocabularies of a MarianMT model.
 
     Args:
         folder: of the model.
         padding: its id.
         end: the id of EOS.
+        start: the id that starts the decoder.
     """
     target_file = folder / "target_vocab.json"
     sides = []
@@ -38,6 +39,12 @@ def marian(folder: pathlib.Path, padding: int, end: int) -> list[Side]:
         is_own = side == "target" and target_file.is_file()
         path = target_file if is_own else folder / "vocab.json"
         pieces = pieces_by_id(path)
+        needed = max(padding, end, start if side == "target" else 0)
+        if needed >= len(pieces):
+            raise DataError(
+                f"{path} has {len(pieces)} pieces, and none of id {needed}, which "
+                f"{folder / 'config.json'} names: the vocabulary is of another model, or lacks ids"
+            )
         spm = _required(folder / f"{side}.spm")
         languages = language_labels(pieces)
         sides.append(

@@ -5,6 +5,7 @@ line that names the file. Tensors are read one at a time, when they are asked fo
 """
 
 import importlib.metadata
+import io
 import json
 import math
 import pathlib
@@ -23,10 +24,12 @@ from t2t_lite.errors import DataError, UserError, first_line, quoted
 # Weights hardly shrink: a file whose members claim to be this many times larger is a bomb.
 _LARGEST_RATIO = 64
 _LARGEST_TEXT = 1 << 26  # bytes of a YAML or JSON file
+_LARGEST_HEADER = 1 << 14  # bytes of an array's; NumPy accepts 10,000
 _DEEPEST_YAML = 8
 _LONGEST_REASON = 200
 # `weights_only=True` of older releases runs a file's code (CVE-2025-32434).
 _FIRST_SAFE_TORCH = (2, 6)
+_ZIP = b"PK\x03\x04"  # begins an archive, by which PyTorch recognises one, too
 
 
 class Tensor(NamedTuple):
@@ -93,8 +96,10 @@ def parse_yaml(text: bytes, name: str) -> Any:
         if isinstance(stack[-1], list):
             stack[-1].append(value)
         elif keys[-1] is None:
-            if not isinstance(value, str) or value in stack[-1]:
-                raise DataError(f"{name}: expected one text as a key, got {quoted(value)} again")
+            if not isinstance(value, str):
+                raise DataError(f"{name}: expected a text as a key, got {quoted(value)}")
+            if value in stack[-1]:
+                raise DataError(f"{name}: the key {quoted(value)} occurs twice")
             keys[-1] = value
         else:
             stack[-1][keys[-1]] = value
@@ -105,6 +110,9 @@ def parse_yaml(text: bytes, name: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 raise DataError(f"{name}: YAML aliases are not read: write the values out")
+            # A lone `!` leaves a value as it is written.
+            if (tag := getattr(event, "tag", None)) not in (None, "!"):
+                raise DataError(f"{name}: the YAML tag {quoted(tag)} is not read: leave it out")
             if isinstance(event, yaml.ScalarEvent):
                 add(event.value)
             elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -131,13 +139,9 @@ def read_npz(path: pathlib.Path) -> dict[str, Tensor]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            claimed = sum(member.file_size for member in members)
-            if claimed > _LARGEST_RATIO * path.stat().st_size:
-                raise DataError(f"{path} claims {claimed:,} bytes, far more than the file has")
             return {
                 member.filename.removesuffix(".npy"): _npy(path, archive, member)
-                for member in members
+                for member in _members(path, archive)
             }
     except _DAMAGED_ZIP as error:
         raise _damaged(path, error) from error
@@ -158,9 +162,19 @@ _DAMAGED_ZIP = (
 )
 
 
+def _members(path: pathlib.Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Returns the members of an archive after checking their sizes."""
+    members = archive.infolist()
+    claimed = sum(member.file_size for member in members)
+    if claimed > _LARGEST_RATIO * path.stat().st_size:
+        raise DataError(f"{path} claims {claimed:,} bytes, far more than the file has")
+    return members
+
+
 def _npy(path: pathlib.Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Tensor:
     name = f"{path}: array {quoted(member.filename)}"
-    with archive.open(member) as file:
+    with archive.open(member) as whole:
+        file = io.BytesIO(whole.read(_LARGEST_HEADER))  # NumPy reads what a header claims to have
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
             shape, column_major, dtype = np.lib.format.read_array_header_1_0(file)
@@ -245,6 +259,14 @@ def read_torch(path: pathlib.Path) -> dict[str, Tensor]:
     import torch
 
     try:
+        with path.open("rb") as file:
+            is_zip = file.read(len(_ZIP)) == _ZIP
+        if is_zip:  # older releases of PyTorch write nothing that is compressed
+            with zipfile.ZipFile(path) as archive:
+                _members(path, archive)
+    except _DAMAGED_ZIP as error:
+        raise _damaged(path, error) from error
+    try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a hostile file can raise anything
         reason = first_line(error)
@@ -255,16 +277,26 @@ def read_torch(path: pathlib.Path) -> dict[str, Tensor]:
         raise DataError(f"{path} holds a {type(found).__name__}: expected tensors by name")
     for name, value in found.items():
         is_plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
-        if not isinstance(name, str) or not is_plain or value.is_meta:
+        if not isinstance(name, str) or not is_plain or value.is_meta or value.is_nested:
             raise DataError(f"{path}: {quoted(name)} is a {type(value).__name__}, no plain tensor")
-    return {name: _torch_tensor(value) for name, value in found.items()}
+    return {name: _torch_tensor(path, name, value) for name, value in found.items()}
 
 
-def _torch_tensor(value: Any) -> Tensor:
-    dtype = str(value.dtype).removeprefix("torch.")
-    return Tensor(tuple(value.shape), dtype, lambda: value.float().numpy())
+def _torch_tensor(path: pathlib.Path, name: str, value: Any) -> Tensor:
+    shape = tuple(value.shape)
+    if value.numel() * value.element_size() > (stored := value.untyped_storage().nbytes()):
+        raise DataError(f"{path}: {quoted(name)} has {stored:,} bytes, and shape {list(shape)}")
+
+    def read() -> np.ndarray:
+        try:  # a tensor may have a gradient, or be stored as the negative of its values
+            return value.detach().resolve_neg().float().numpy()
+        except RuntimeError as error:
+            raise _damaged(path, error) from error
+
+    return Tensor(shape, str(value.dtype).removeprefix("torch."), read)
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> DataError:
     reason = first_line(error)[:_LONGEST_REASON]  # which may hold what is in the file
+    reason = reason or type(error).__name__
     return DataError(f"{path} is damaged: {reason}; download it again")

@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import struct
+import tracemalloc
 import zipfile
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from support.open_model_files import (
     refusal,
 )
 from t2t_lite.errors import UserError
-from t2t_lite.imports import open_models
+from t2t_lite.imports import open_models, safe_files
 
 
 class Evil:
@@ -122,6 +124,26 @@ def test_wrong_arrays(marian, arrays, message):
     refusal(marian)
 
 
+def test_a_header_is_not_read_whole(marian):
+    """The second version of the format has headers of up to 4 GB."""
+    size = 1 << 23
+    header = np.lib.format.magic(2, 0) + struct.pack("<I", size)
+    random = np.random.default_rng(0).bytes(size // 16)  # or the archive is too small for it
+    with zipfile.ZipFile(marian / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("Wemb.npy", header + random + bytes(size - len(random)))
+    tracemalloc.start()
+    try:
+        assert "model.npz is damaged" in refusal(marian)
+        assert tracemalloc.get_traced_memory()[1] < size // 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_error_without_a_text_is_named_by_its_type(marian, monkeypatch):
+    monkeypatch.setattr(np.lib.format, "read_magic", mock.Mock(side_effect=MemoryError))
+    assert "model.npz is damaged: MemoryError; download it again" in refusal(marian)
+
+
 # ---- Marian's settings
 
 
@@ -175,8 +197,9 @@ def test_what_has_no_counterpart_is_refused_by_name(marian, name: str, value: st
         ("skip", "&a [*a]", "YAML aliases are not read"),
         ("skip", "[" * 50 + "]" * 50, "nested more than 8 levels deep"),
         ("skip", "[" * 100_000, "YAML"),
-        ("ulr", "!!python/object/apply:os.system [ls]", "ulr=ls has no counterpart"),
-        ("enc-depth", "1\nenc-depth: 2", "expected one text as a key, got 'enc-depth' again"),
+        ("ulr", "!!python/object/apply:os.system [ls]", "the YAML tag '.*os.system' is not read"),
+        ("enc-depth", "1\nenc-depth: 2", "the key 'enc-depth' occurs twice"),
+        ("skip", "{[a]: b}", "expected a text as a key, got "),
     ],
 )
 def test_hostile_settings(marian, name: str, value: str, message: str):
@@ -205,7 +228,7 @@ def test_aliases_that_expand_to_gigabytes(marian):
         ('"</s>": 0\n"<unk>": 1\n"a": [2]\n', "'a' has id"),
         ('"</s>": 0\n"x": 1\n"a": 2\n', "no piece <unk>"),
         ('"</s>": 0\n"<unk>": 1\n"a": 2\n', "1161 rows, and the vocabulary 3 pieces"),
-        ('"</s>": 0\n"</s>": 1\n', "got '</s>' again"),
+        ('"</s>": 0\n"</s>": 1\n', "the key '</s>' occurs twice"),
         ("- a\n- b\n", "expected the id of each piece"),
         ("{", "is not YAML"),
         ("\0", "is not YAML"),
@@ -327,13 +350,22 @@ def test_a_config_that_is_no_json(hugging_face, text: bytes):
     assert "config.json" in refusal(hugging_face)
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"pad_token_id": 1}, {"pad_token_id": 2, "decoder_start_token_id": 3}]
+)
+def test_a_vocabulary_that_is_too_short(hugging_face, changes):
+    (hugging_face / "vocab.json").write_text('{"</s>": 0, "<unk>": 1, "a": 2}')
+    change_json(hugging_face / "config.json", **changes)
+    assert "vocab.json has 3 pieces, and none of id " in refusal(hugging_face)
+
+
 @pytest.mark.parametrize("text", ['{"a": 0}', '{"</s>": 0, "<unk>": 5}', "[]", "{"])
 def test_a_vocabulary_that_lacks_ids(hugging_face, text: str):
     (hugging_face / "vocab.json").write_text(text)
     assert "vocab" in refusal(hugging_face)
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "..", 7, None])
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "..", "", 7, None])
 def test_shards_outside_the_folder(hugging_face, name):
     (hugging_face / "model.safetensors").rename(hugging_face.parent / "secret")
     index = {"weight_map": {"model.shared.weight": name}}
@@ -386,6 +418,39 @@ def test_a_pickle_that_runs_code(hugging_face, tmp_path):
         assert "pytorch_model.bin" in refusal(hugging_face)
     path.write_bytes(b"damaged")
     assert "pytorch_model.bin" in refusal(hugging_face)
+
+
+def test_tensors_of_pytorch_that_are_no_plain_ones(tmp_path):
+    """Parameters and views of negated values are read, ragged tensors refused."""
+    torch = pytest.importorskip("torch")
+    values = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    negated = torch._neg_view(values)
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"a": torch.nn.Parameter(values), "b": negated, "c": values.bfloat16()}, path)
+    found = {name: tensor.read() for name, tensor in safe_files.read_torch(path).items()}
+    np.testing.assert_array_equal(found["a"], values.numpy())
+    np.testing.assert_array_equal(found["b"], -values.numpy())
+    np.testing.assert_array_equal(found["c"], values.numpy())
+    torch.save({"a": torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])}, path)
+    with pytest.raises(UserError, match=r"pytorch_model\.bin"):
+        safe_files.read_torch(path)
+
+
+def test_a_pickle_that_claims_more_than_it_has(hugging_face):
+    torch = pytest.importorskip("torch")
+    path = pickled(hugging_face)
+    torch.save({"model.shared.weight": torch.ones(1).expand(1_000_000, 1_000_000)}, path)
+    message = refusal(hugging_face)
+    assert "'model.shared.weight' has 4 bytes, and shape [1000000, 1000000]" in message
+    torch.save({"model.shared.weight": torch.zeros(5_000_000)}, path)
+    with zipfile.ZipFile(path) as stored:
+        contents = {name: stored.read(name) for name in stored.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in contents.items():
+            archive.writestr(name, text)
+    assert "far more than the file has" in refusal(hugging_face)
+    path.write_bytes(b"PK\x03\x04")
+    assert "pytorch_model.bin is damaged" in refusal(hugging_face)
 
 
 # ---- both
