@@ -2,14 +2,20 @@
 
 import pathlib
 import types
+from collections.abc import Iterable
 
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
 
-# The flags of some models only.
 _OF_T2T = ("data_dir", "problem", "hparams_set", "hparams", "target_space_id")
-_OF_OTHERS = ("source_language", "target_language")
+_LANGUAGES = ("source_language", "target_language")
+# The flags that a model of each kind has no use for.
+_USELESS = {
+    "marian": _OF_T2T,
+    "huggingface": (*_OF_T2T, "checkpoint_path"),
+    "t2t": _LANGUAGES,
+}
 
 COMMAND = Command(
     "t2t-import",
@@ -35,8 +41,8 @@ COMMAND = Command(
                 "from",
                 str,
                 "",
-                "Whose model it is (default: as its files tell).",
-                choices=("marian", "huggingface", "t2t"),
+                "Toolkit that made the model (default: guessed from its files).",
+                choices=tuple(_USELESS),
             ),
             Flag(
                 "checkpoint_path",
@@ -106,21 +112,35 @@ def main(args: types.SimpleNamespace) -> None:
     if not args.verify:
         COMMAND.require(args, "model_dir")
     COMMAND.require(args, "output_dir")
-    if args.model_dir:
-        _import(args)
+    if not args.model_dir:
+        _refuse(
+            args,
+            ("from", "checkpoint_path", *_LANGUAGES, *_OF_T2T),
+            "is only for an import: add --model_dir, or leave it out",
+        )
     if args.verify:
         with quiet_import():
             from t2t_lite.imports import verification
-        print(verification.verify(args.output_dir, args.verify))
+        # Before an import, which may take minutes.
+        pairs = verification.read_pairs(pathlib.Path(args.verify))
+    if args.model_dir:
+        _import(args)
+    if args.verify:
+        print(verification.verify(args.output_dir, pairs))
+
+
+def _refuse(args: types.SimpleNamespace, names: Iterable[str], reason: str) -> None:
+    for name in names:
+        if getattr(args, name) not in ("", None):
+            raise UsageError(f"--{name} {reason}")
 
 
 def _import(args: types.SimpleNamespace) -> None:
     with quiet_import():
         from t2t_lite.imports import open_models, t2t_checkpoint
-    kind = getattr(args, "from") or open_models.kind_of(args.model_dir)
-    for name in _OF_OTHERS if kind == open_models.T2T else _OF_T2T:
-        if getattr(args, name) not in ("", None):
-            raise UsageError(f"--{name} is not for a model of {kind}: leave it out")
+    given = getattr(args, "from")
+    kind = given or open_models.kind_of(args.model_dir)
+    _refuse(args, _USELESS[kind], f"is not for a model of {kind}: leave it out")
     if kind != open_models.T2T:
         open_models.import_run(
             args.model_dir,
@@ -131,6 +151,11 @@ def _import(args: types.SimpleNamespace) -> None:
             target_language=args.target_language,
         )
         return
+    if not given and not args.data_dir:
+        raise UsageError(
+            f"{args.model_dir} has no model of Marian (.npz) or Hugging Face (config.json): "
+            "correct --model_dir, or add --data_dir for a model of tensor2tensor"
+        )
     COMMAND.require(args, "data_dir")
     t2t_checkpoint.import_run(
         args.model_dir,

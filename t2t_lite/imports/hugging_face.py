@@ -68,7 +68,14 @@ def read(folder: pathlib.Path) -> OpenModel:
     never_output = settings.never_output(folder, generation, sides[1].order)
     has_start = start == len(sides[1].order) - 1 and sides[1].order.count(sides[1].order[0]) > 1
     # Without padding, as generations that renormalize probabilities have it.
-    excludes_padding = generation.get("renormalize_logits") is True and never_output == [0]
+    renormalizes = generation.get("renormalize_logits") is True
+    excludes_padding = renormalizes and never_output == [0]
+    if renormalizes and not excludes_padding and never_output:
+        log.warning(
+            "%s: renormalize_logits=True has no counterpart here if generations exclude more than "
+            "padding: outputs may differ",
+            folder,
+        )
     hparams = settings.find_hparams(
         folder,
         config,

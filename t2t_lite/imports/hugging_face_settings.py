@@ -9,7 +9,7 @@ from t2t_lite.errors import DataError, UsageError, UserError, quoted
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.imports import safe_files
 from t2t_lite.json_files import Fields, is_number
-from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,14 @@ _SEARCH = {
 _STOPPING = {"True": "true", "never": "never"}  # by `early_stopping`
 # Settings of a generation that change its outputs and are not read, with the values that do not.
 _NO_EFFECT: Mapping[str, Any] = {
+    "begin_suppress_tokens": [],
     "diversity_penalty": 0.0,
     "do_sample": False,
     "encoder_no_repeat_ngram_size": 0,
     "exponential_decay_length_penalty": None,
     "force_words_ids": None,
     "min_length": 0,
+    "min_new_tokens": 0,
     "num_beam_groups": 1,
     "repetition_penalty": 1.0,
     "sequence_bias": None,
@@ -148,7 +150,9 @@ def find_hparams(folder: pathlib.Path, config: Fields, **others: Any) -> Transfo
 
 def decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[str, Any]) -> str:
     """Returns the search with which a model is published."""
-    for name, value in _NO_EFFECT.items():
+    # EOS at the limit ends what ends there anyway.
+    no_effect = {**_NO_EFFECT, "forced_eos_token_id": generation.get("eos_token_id")}
+    for name, value in no_effect.items():
         if generation.get(name, value) not in (value, None):
             log.warning(
                 "%s: %s=%r has no counterpart here: outputs may differ",
@@ -168,7 +172,7 @@ def decode_hparams(folder: pathlib.Path, config: Fields, generation: Mapping[str
         "length_penalty": "average",
         "stopping": _STOPPING.get(str(generation.get("early_stopping")), "false"),
         "length_factor": 0,
-        "extra_length": longest,
+        "extra_length": min(longest, LONGEST),
         "no_repeat_ngram_size": read["no_repeat_ngram_size"],
     }
     text = ",".join(f"{name}={value}" for name, value in changes.items())

@@ -57,6 +57,7 @@ def marian(folder: pathlib.Path, padding: int, end: int, start: int) -> list[Sid
                 special=languages.values(),
                 languages=languages if side == "source" else {},
                 language_of=TRANSLATION,
+                origin=str(path),
             )
         )
     return sides
@@ -104,6 +105,7 @@ def m2m100(folder: pathlib.Path, size: int, padding: int, end: int, default: Any
             languages=languages,
             language_of=TEXT,
             language=code,
+            origin=str(table if table.is_file() else folder),
         )
         for code in ("", chosen)
     ]

@@ -215,6 +215,7 @@ def _side(path: pathlib.Path, side: str) -> Side:
         special=languages.values(),
         languages=languages if side == "source" else {},
         language_of=TRANSLATION,
+        origin=str(path),
     )
 
 

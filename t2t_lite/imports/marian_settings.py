@@ -106,7 +106,7 @@ def find_hparams(
     if "n" in reader.text("transformer-preprocess", "") and not reader.is_since(_FIRST_PRE_NORM):
         raise reader.refuse(
             "transformer-preprocess",
-            "before 1.11, Marian normalizes queries of self-attention, but no keys and values",
+            "before 1.11, Marian normalizes queries of self-attention, but not keys and values",
         )
     both = reader.is_on("tied-embeddings-src")
     all_tied = reader.is_on("tied-embeddings-all") or (both and reader.is_on("tied-embeddings"))

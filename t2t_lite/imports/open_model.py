@@ -33,6 +33,7 @@ class Vocabulary:
     languages: Mapping[str, int] = dataclasses.field(default_factory=dict)
     language_of: str = ""
     language: str = ""
+    origin: str = ""
 
     def write(self, path: pathlib.Path) -> None:
         """Writes the files of an `ImportedEncoder`."""

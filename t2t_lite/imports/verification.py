@@ -14,29 +14,28 @@ _BLOCK = 3  # lines of source, reference and translation, before an empty one
 _MOST_SHOWN = 3  # differences
 
 
-def verify(output_dir: str, path: str) -> str:
-    """Decodes the sources of a file with a run's own search; returns how close the outputs are.
+def verify(output_dir: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Decodes sources with a run's own search; returns how close the outputs are.
 
     Args:
         output_dir: the run folder.
-        path: see `read_pairs`.
+        pairs: sources and expected outputs.
 
     Raises:
-        DataError: the file is of another form.
         UserError: the run cannot be opened.
     """
-    sources, expected = zip(*read_pairs(pathlib.Path(path)), strict=True)
+    sources, expected = zip(*pairs, strict=True)
     outputs = Translator(Decoder.from_run(RunFolder.open(output_dir)))(list(sources))
-    pairs = list(zip(outputs, expected, strict=True))
-    others = [number for number, (ours, theirs) in enumerate(pairs, 1) if ours != theirs]
-    equal, count = len(pairs) - len(others), len(pairs)
+    both = list(zip(outputs, expected, strict=True))
+    others = [number for number, (ours, theirs) in enumerate(both, 1) if ours != theirs]
+    equal, count = len(both) - len(others), len(both)
     bleu = corpus_bleu(outputs, list(expected))
     lines = [
         f"{equal} of {count} outputs are as expected ({100 * equal / count:.1f} %)",
         f"BLEU against the expected ones: {bleu.score:.2f} ({bleu.signature})",
     ]
     for number in others[:_MOST_SHOWN]:
-        ours, theirs = pairs[number - 1]
+        ours, theirs = both[number - 1]
         lines += [f"{number} ours:     {ours}", f"{number} expected: {theirs}"]
     return "\n".join(lines)
 
@@ -52,14 +51,16 @@ def read_pairs(path: pathlib.Path) -> Sequence[tuple[str, str]]:
         DataError: the file is of neither form.
     """
     lines = [line.strip(" \r\n") for line in read_lines(path)]
-    while lines and not lines[-1]:
-        lines.pop()
-    if not lines:
+    size = len(lines)
+    while size and not lines[size - 1]:
+        size -= 1
+    if not size:
         raise DataError(f"{path} is empty: expected sources and outputs")
-    if any("\t" in line for line in lines):
-        return [_pair(path, number, line) for number, line in enumerate(lines, 1)]
+    are_blocks = size > _BLOCK and not lines[_BLOCK]  # whose text may have tabs
+    if not are_blocks and any("\t" in line for line in lines):
+        return [_pair(path, number, line) for number, line in enumerate(lines[:size], 1)]
     pairs = []
-    for start in range(0, len(lines), _BLOCK + 1):
+    for start in range(0, size, _BLOCK + 1):
         block = lines[start : start + _BLOCK]
         end = lines[start + _BLOCK : start + _BLOCK + 1]
         if len(block) < _BLOCK or any(end):

@@ -56,7 +56,7 @@ class ImportedEncoder(TextEncoder):
     """
 
     def __init__(self, path: pathlib.Path) -> None:
-        table = _checked(_read_table(path), path)
+        table = _read_table(path)
         self._path = path
         self._pieces: list[str] = table["pieces"]
         self._unknown_id: int = table["unknown"]
@@ -258,6 +258,7 @@ def write_encoder(
     languages: Mapping[str, int] | None = None,
     language_of: str = "",
     language: str = "",
+    origin: str = "",
 ) -> None:
     """Writes the two files of an `ImportedEncoder`, each whole or not at all.
 
@@ -270,6 +271,7 @@ def write_encoder(
         languages: the ids of language tokens by code; none if texts have no such token.
         language_of: with languages: `TEXT` or `TRANSLATION`, what a text's token is of.
         language: the code of the default language; "": none.
+        origin: the file that all this is from, for errors; "": `path`.
 
     Raises:
         DataError: a value is not as described.
@@ -282,9 +284,12 @@ def write_encoder(
         "language_of": language_of,
         "language": language,
     }
-    _checked(table, path)
+    try:
+        _checked(table)
+        _processor(model)
+    except ValueError as error:
+        raise DataError(f"{origin or path} has no valid vocabulary: {error}") from None
     model_path = path.with_suffix(_MODEL)
-    _processor(model, model_path)
     with files.whole_file(model_path) as temporary:
         temporary.write_bytes(model)
     files.write_text(path, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
@@ -292,13 +297,16 @@ def write_encoder(
 
 def _read_table(path: pathlib.Path) -> dict[str, Any]:
     try:
-        return json_files.parse_object(_read(path))
+        return _checked(json_files.parse_object(_read(path)))
     except ValueError as error:
         raise _damaged(path, str(error)) from None
 
 
 def _read_model(path: pathlib.Path) -> sentencepiece.SentencePieceProcessor | None:
-    return _processor(_read(path), path)
+    try:
+        return _processor(_read(path))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
 
 
 def _read(path: pathlib.Path) -> bytes:
@@ -314,48 +322,52 @@ def _read(path: pathlib.Path) -> bytes:
     return contents
 
 
-def _processor(model: bytes, path: pathlib.Path) -> sentencepiece.SentencePieceProcessor | None:
-    """Returns the SentencePiece model of a file's contents; None if the file is empty."""
+def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor | None:
+    """Returns the SentencePiece model of a file's contents; None if the file is empty.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not model:
         return None
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         processor.id_to_piece(list(range(len(processor))))
     except (RuntimeError, UnicodeDecodeError):
-        raise _damaged(path, "not a SentencePiece model") from None
+        raise ValueError("not a SentencePiece model") from None
     return processor
 
 
-def _checked(table: dict[str, Any], path: pathlib.Path) -> dict[str, Any]:
+def _checked(table: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of a table after checking each of them.
 
     Raises:
-        DataError: one is missing, or not what it should be.
+        ValueError: one is missing, or not what it should be.
     """
     pieces = table.get("pieces")
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-        raise _damaged(path, f"'pieces': expected a list of texts, got {quoted(pieces)}")
+        raise ValueError(f"'pieces': expected a list of texts, got {quoted(pieces)}")
     size = len(pieces)
     if not EOS_ID + 1 < size <= _MAX_PIECES:
-        raise _damaged(path, f"'pieces': {size} of them, expected 3 to {_MAX_PIECES}")
+        raise ValueError(f"'pieces': {size} of them, expected 3 to {_MAX_PIECES}")
     if len(set(pieces)) < size:
         (twice, _), *_ = Counter(pieces).most_common(1)
-        raise _damaged(path, f"'pieces': {quoted(twice)} occurs twice")
+        raise ValueError(f"'pieces': {quoted(twice)} occurs twice")
     unknown, special, languages = (table.get(n) for n in ("unknown", "special", "languages"))
     if not _is_id(unknown, size):
-        raise _damaged(path, f"'unknown': {quoted(unknown)} is not the id of a piece")
+        raise ValueError(f"'unknown': {quoted(unknown)} is not the id of a piece")
     if not isinstance(special, list) or not all(_is_id(id_, size) for id_ in special):
-        raise _damaged(path, f"'special': expected a list of ids, got {quoted(special)}")
+        raise ValueError(f"'special': expected a list of ids, got {quoted(special)}")
     if unknown in special:
-        raise _damaged(path, "'special' contains the id of unknown pieces")
+        raise ValueError("'special' contains the id of unknown pieces")
     if not isinstance(languages, dict) or not all(_is_id(i, size) for i in languages.values()):
-        raise _damaged(path, f"'languages': expected ids by code, got {quoted(languages)}")
+        raise ValueError(f"'languages': expected ids by code, got {quoted(languages)}")
     expected = (TEXT, TRANSLATION) if languages else ("",)
     language_of, language = table.get("language_of"), table.get("language")
     if language_of not in expected:
-        raise _damaged(path, f"'language_of': {quoted(language_of)}, expected one of {expected}")
+        raise ValueError(f"'language_of': {quoted(language_of)}, expected one of {expected}")
     if language != "" and not (isinstance(language, str) and language in languages):
-        raise _damaged(path, f"'language': {quoted(language)} is not one of 'languages'")
+        raise ValueError(f"'language': {quoted(language)} is not one of 'languages'")
     return table
 
 

@@ -359,6 +359,12 @@ def test_a_vocabulary_that_is_too_short(hugging_face, changes):
     assert "vocab.json has 3 pieces, and none of id " in refusal(hugging_face)
 
 
+def test_a_vocabulary_whose_padding_is_its_unknown_piece(hugging_face):
+    change_json(hugging_face / "config.json", pad_token_id=1, decoder_start_token_id=1)
+    message = refusal(hugging_face)
+    assert f"{hugging_face / 'vocab.json'} has no valid vocabulary: 'unknown': 0 is" in message
+
+
 @pytest.mark.parametrize("text", ['{"a": 0}', '{"</s>": 0, "<unk>": 5}', "[]", "{"])
 def test_a_vocabulary_that_lacks_ids(hugging_face, text: str):
     (hugging_face / "vocab.json").write_text(text)

@@ -35,7 +35,7 @@ def form(request, tmp_path_factory) -> tuple[RunFolder, dict[str, Any]]:
 
 
 def test_pre_norm_of_old_releases_is_refused(tmp_path):
-    """They normalize the queries of self-attention, but no keys and values."""
+    """They normalize the queries of self-attention, but not keys and values."""
     folder = shutil.copytree(FORMS / "pre_norm_top", tmp_path / "old")
     with np.load(folder / "model.npz") as file:
         arrays = dict(file)

@@ -22,7 +22,7 @@ from t2t_lite.imports import hugging_face, marian, open_models
 from t2t_lite.imports.safe_files import read_safetensors
 from t2t_lite.imports.verification import read_pairs
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import LONGEST, DecodeHParams
 
 
 def run_command(capsys, code: int = 0, **flags: object) -> str:
@@ -69,6 +69,20 @@ def test_the_others_are_of_t2t(tmp_path):
         (2, {"model_dir": FIXTURE, "target_language": "deu"}, "only one target language"),
         (1, {"model_dir": FIXTURE, "checkpoint_path": "other.npz"}, "other.npz: no such file"),
         (2, {}, "--model_dir is missing"),
+        (
+            2,
+            {"model_dir": ".", "from_": "huggingface", "checkpoint_path": "a"},
+            "--checkpoint_path is",
+        ),
+        (2, {"verify": "a", "target_language": "deu"}, "--target_language is only for an import"),
+        (2, {"verify": "a", "from_": "marian"}, "--from is only for an import: add --model_dir"),
+        (2, {"verify": "a", "problem": "a"}, "--problem is only for an import: add --model_dir"),
+        (
+            2,
+            {"model_dir": "."},
+            "(config.json): correct --model_dir, or add --data_dir for a model",
+        ),
+        (1, {"model_dir": FIXTURE, "verify": "nowhere.tsv"}, "nowhere.tsv"),
     ],
 )
 def test_wrong_flags(tmp_path, capsys, code: int, flags: dict[str, object], message: str):
@@ -126,6 +140,33 @@ def test_the_search_of_a_generation_config(tmp_path):
     assert (found.output_limit(1000), found.no_repeat_ngram_size) == (19, 3)
     assert model.hparams.never_output == (0, 2)  # padding and <unk>
     assert model.hparams.softmax_padding
+
+
+def test_the_longest_output_of_a_generation_config_is_limited(tmp_path):
+    folder = hugging_face_folder(tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps({"max_length": 10**9}))
+    found = DecodeHParams().override(hugging_face.read(folder).decode_hparams)
+    assert found.output_limit(10) == LONGEST
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        ({"min_new_tokens": 5}, "min_new_tokens=5"),
+        ({"begin_suppress_tokens": [3]}, "begin_suppress_tokens=[3]"),
+        ({"forced_eos_token_id": 3}, "forced_eos_token_id=3"),
+        ({"renormalize_logits": True, "suppress_tokens": [3, 39]}, "renormalize_logits=True"),
+        ({"forced_eos_token_id": 0, "min_new_tokens": 0, "begin_suppress_tokens": []}, ""),
+        ({"renormalize_logits": True, "forced_eos_token_id": None}, ""),
+    ],
+)
+def test_what_generations_lack_here_is_told(tmp_path, caplog, changes, warning: str):
+    folder = hugging_face_folder(tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps(changes))
+    hugging_face.read(folder)
+    told = [r.getMessage() for r in caplog.records if "no counterpart" in r.getMessage()]
+    assert len(told) == bool(warning)
+    assert all(warning in message for message in told)
 
 
 def test_padding_without_probability(tmp_path):
@@ -244,6 +285,12 @@ def test_pairs(tmp_path, form: str):
     path = tmp_path / "pairs"
     path.write_text(form.format("Die Katze.", "Es regnet."), encoding="utf-8")
     assert read_pairs(path) == [("A cat.", "Die Katze."), ("It rains.", "Es regnet.")]
+
+
+def test_blocks_with_tabs_and_an_empty_output(tmp_path):
+    path = tmp_path / "pairs"
+    path.write_text("A\tcat.\nEine Katze\nDie\tKatze.\n\nIt rains.\nEs regnet.\n\n\n")
+    assert read_pairs(path) == [("A\tcat.", "Die\tKatze."), ("It rains.", "")]
 
 
 @pytest.mark.parametrize(
