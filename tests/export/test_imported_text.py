@@ -27,7 +27,7 @@ _LINES = [
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp("source") / "source.json"
     size = len(vocabularies.pieces_by_id(_MODEL / "vocab.json"))
-    side, _ = vocabularies.marian(_MODEL, size - 1, 0)
+    side, _ = vocabularies.marian(_MODEL, size - 1, 0, size - 1)
     side.vocabulary.write(path)
     return ImportedEncoder(path)
 

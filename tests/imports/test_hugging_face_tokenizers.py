@@ -28,7 +28,7 @@ _PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 def _sides(layout, folder, recorded):
     padding, end = recorded["padding"], recorded["end"]
     if layout == "marian":
-        return vocabularies.marian(folder, padding, end)
+        return vocabularies.marian(folder, padding, end, padding)
     return vocabularies.m2m100(folder, recorded["size"], padding, end, None)
 
 
