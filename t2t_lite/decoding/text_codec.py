@@ -86,7 +86,10 @@ class TextCodec:
         for number, line in enumerate(lines, first):
             text = self._problem.source(line)
             ids = self._source_ids(text, f"{name} {number}", languages)
-            encoded.append(Source(text, ids, number, languages=languages, start=start))
+            # All pieces of a line have the language that it names at its start.
+            named = self._encoders["inputs"].named_language(text)
+            own = languages._replace(target=named) if named else languages
+            encoded.append(Source(text, ids, number, languages=own, start=start))
         return encoded
 
     def encode_targets(self, lines: Sequence[str], name: str, first: int = 1) -> list[list[int]]:

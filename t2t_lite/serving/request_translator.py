@@ -90,11 +90,9 @@ class RequestTranslator:
         """Decodes the texts of some requests together; requests that fail get an error."""
         try:
             found = iter(self._decode(decoder, list(itertools.chain(*group.values())), end))
-        except NoOutputError as error:
+        except UserError as error:
             if len(group) == 1:
-                log.error("a request failed: %s", error)
-                message = f"{error.summary}: see the server's log"
-                return dict.fromkeys(group, HTTPException(500, message))
+                return dict.fromkeys(group, _failure(error))
             alone = [self._decode_group(decoder, {n: s}, end) for n, s in group.items()]
             return {number: answer for one in alone for number, answer in one.items()}
         return {number: list(itertools.islice(found, len(s))) for number, s in group.items()}
@@ -141,6 +139,14 @@ class RequestTranslator:
         self._metrics.source_tokens.inc(self._subwords(sources))
         self._metrics.target_tokens.inc(sum(len(h.ids) for beams in found for h in beams[:1]))
         return found
+
+
+def _failure(error: UserError) -> HTTPException:
+    """Returns the answer to a request that decoding refuses."""
+    if not isinstance(error, NoOutputError):  # in a text's second line, say
+        return HTTPException(422, str(error))
+    log.error("a request failed: %s", error)
+    return HTTPException(500, f"{error.summary}: see the server's log")
 
 
 def _json(

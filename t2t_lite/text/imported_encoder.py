@@ -147,6 +147,11 @@ class ImportedEncoder(TextEncoder):
         other.language = code
         return other
 
+    def named_language(self, text: str) -> str:
+        """Returns the language that a text such as ">>deu<< A cat." names; "" if none."""
+        named = self._label(text)
+        return named[1] if named else ""
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a line, after the token of the language; none for white space.
 
@@ -161,7 +166,7 @@ class ImportedEncoder(TextEncoder):
             return self._split(lines)
         starts, texts = [], []
         for line in lines:
-            start, text = self._named_language(line)
+            start, text = self._without_label(line)
             starts.append(start)
             texts.append(text)
         encoded = self._split(texts)
@@ -200,13 +205,18 @@ class ImportedEncoder(TextEncoder):
     def _text_ids(self, ids: Sequence[int]) -> list[int]:
         return [i for i in super()._text_ids(ids) if i not in self._special]
 
-    def _named_language(self, line: str) -> tuple[list[int], str]:
+    def _label(self, line: str) -> re.Match[str] | None:
+        """Returns the match of the language token that a line begins with."""
+        is_read = self.languages and self.language_of == TRANSLATION
+        return _NAMED_LANGUAGE.match(line) if is_read else None
+
+    def _without_label(self, line: str) -> tuple[list[int], str]:
         """Returns the language token that a line begins with, as an id or as none; and its text.
 
         Raises:
             DataError: it names an unknown language.
         """
-        named = _NAMED_LANGUAGE.match(line) if self.language_of == TRANSLATION else None
+        named = self._label(line)
         if named is None:
             return [], line
         code = named[1]

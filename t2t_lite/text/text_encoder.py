@@ -66,6 +66,10 @@ class TextEncoder(abc.ABC):
         """
         return ()
 
+    def named_language(self, text: str) -> str:
+        """Returns the language that the start of a text names for its translation; "" if none."""
+        return ""
+
     def start_of(self, ids: Sequence[int]) -> Sequence[int]:
         """Returns the ids of this kind with which the ids of a text begin."""
         return ()

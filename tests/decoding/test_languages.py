@@ -20,6 +20,8 @@ from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.serving.config import ServerConfig
 from t2t_lite.serving.prometheus import ServerMetrics
 from t2t_lite.serving.request_translator import RequestTranslator
+from t2t_lite.serving.requests import TranslationRequest
+from t2t_lite.text.imported_encoder import TRANSLATION
 from t2t_lite.text.languages import Languages
 
 TEXTS = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w1", "w1 w1"]
@@ -29,6 +31,13 @@ INTO_ENGLISH = "source_language=de,target_language=en,extra_length=6"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return imported_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module", params=["", "en"])
+def naming(request, tmp_path_factory):
+    """A run whose sources name the targets' language; with a default, and without."""
+    folder = tmp_path_factory.mktemp("naming") / "run"
+    return imported_run(folder, request.param, TRANSLATION)
 
 
 def make_decoder(run, changes=INTO_ENGLISH, **settings):
@@ -127,6 +136,32 @@ def test_every_piece_of_a_long_text_has_them(run):
         alone = [decoder.decode([piece])[0][0].output.text for piece in pieces]
         joined = decoder.decode([source])[0][0].output.text
         assert joined.replace("\n", " ").split() == " ".join(alone).split()
+
+
+def test_every_piece_of_a_long_text_has_the_language_that_the_text_names(naming):
+    decoder = make_decoder(naming, "extra_length=6,max_input_size=4")
+    texts = [">>fr<< w1 w2 w3 w4 w5", ">>fr<< w1 w2\nw3 w4\nw5", ">>fr<<\nw1 w2 w3 w4\nw5"]
+    for text, source in zip(texts, decoder.text.encode(texts), strict=True):
+        pieces = [piece for line in decoder.text.pieces(source, "line") for piece in line]
+        assert {piece.ids[0] for piece in pieces if piece.ids} == {LANGUAGES["fr"]}
+        words = [id_ for piece in pieces for id_ in piece.ids[1:-1]]
+        assert words == ids_of("w1 w2 w3 w4 w5"), text
+    (source,) = decoder.text.encode([">>fr<< w1\n>>de<< w2\nw3"], languages=Languages("", "en"))
+    ((one,), (other,), (third,)) = decoder.text.pieces(source, "line")
+    assert [piece.ids[0] for piece in (one, other, third)] == [
+        LANGUAGES[c] for c in ("fr", "de", "fr")
+    ]
+
+
+def test_a_second_line_in_an_unknown_language_fails_its_request_alone(naming):
+    decoder = make_decoder(naming, "extra_length=6")
+    translator = RequestTranslator(decoder, ServerMetrics(), ServerConfig())
+    texts = [">>fr<< w1\nw2", ">>fr<< w1\n>>frr<< w2"]
+    requests = [TranslationRequest([text], 1, False, True) for text in texts]
+    answered, refused = translator(requests)
+    assert b"hypotheses" in answered
+    assert refused.status_code == 422
+    assert ">>frr<< at the start of the text names an unknown language" in refused.detail
 
 
 def test_a_prefix_follows_the_language(decoder):
