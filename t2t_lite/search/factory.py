@@ -7,13 +7,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UsageError, quoted
 from t2t_lite.models.seq2seq import Seq2Seq
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
-from t2t_lite.search.constraints import (
-    Constraint,
-    FixedLength,
-    MinLength,
-    NoRepeatedNgrams,
-    Suppressed,
-)
+from t2t_lite.search.constraints import Constraint, FixedLength, MinLength, NoRepeatedNgrams
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.parts import SearchPart, StepModel
@@ -53,7 +47,6 @@ def make_search(
     own = [*(registry.search_part(kind).from_hparams(h, encoders, text) for kind, _, text in named)]
     own += parts
     constraints = (
-        *([Suppressed(model.never_output)] if model.never_output else []),
         *([MinLength(h.min_length)] if h.min_length else []),
         *([NoRepeatedNgrams(h.no_repeat_ngram_size)] if h.no_repeat_ngram_size else []),
         *([FixedLength()] if h.force_decode_length else []),

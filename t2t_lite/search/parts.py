@@ -81,6 +81,11 @@ class WrappedModel:
     def __init__(self, model: StepModel) -> None:
         self._model = model
 
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """The ids that the wrapped model never outputs, if it tells any."""
+        return getattr(self._model, "never_output", ())
+
     def grow(self, state: DecodeState, length: tf.Tensor) -> DecodeState:
         """Grows the state to `length` steps in all."""
         inner = self._model.grow(inner_state(state), length)

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from t2t_lite.errors import UsageError
 from t2t_lite.models.seq2seq import DecodeState
-from t2t_lite.search.constraints import Constraint, constrain
+from t2t_lite.search.constraints import Constraint, Suppressed, constrain
 from t2t_lite.search.parts import DEAD, Sentences, StepModel
 from t2t_lite.search.penalties import NO_PENALTY, Penalty
 from t2t_lite.search.plain_keras import as_step_model
@@ -57,7 +57,8 @@ class SearchLoop(abc.ABC):
     first use.
 
     Args:
-        model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` (see `PlainKerasModel`).
+        model: any `Seq2Seq` or `StepModel`, or a plain `keras.Model` (see `PlainKerasModel`). What
+            its member `never_output` lists, if it has one, is suppressed.
         beam_size: K, hypotheses per sentence.
         constraints: what outputs must or must not contain.
         penalty: what outputs are scored by.
@@ -83,6 +84,8 @@ class SearchLoop(abc.ABC):
         if beam_size < 1:
             raise UsageError(f"beam_size={beam_size}: expected at least 1")
         self._model: StepModel = as_step_model(model)
+        if never_output := getattr(model, "never_output", ()):
+            constraints = (Suppressed(never_output), *constraints)
         for part in (*constraints, penalty):
             self._model = part.wrap(self._model)
         self._constraints = constraints

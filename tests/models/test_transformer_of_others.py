@@ -17,10 +17,12 @@ from t2t_lite.layers.feed_forward import FeedForward
 from t2t_lite.layers.position import Position
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.models.transformer import Transformer
-from t2t_lite.search.beam_search import greedy_search
+from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.ensemble import Ensemble
 from t2t_lite.search.factory import make_search
+from t2t_lite.search.parts import WrappedModel
+from t2t_lite.search.sampling import RandomSearch
 from t2t_lite.training.losses import cross_entropy_of, smoothed_among_possible
 
 V = 17
@@ -154,6 +156,16 @@ def test_suppressed_ids_never_come_and_other_probabilities_stay(beams, ensemble)
     total = (taken * (ids != 0)).sum(axis=1)
     terms = terms_of(free, 6) + ids.shape[1]
     assert_close(scores, total, terms, scale=float(np.abs(total).max() + np.abs(log_probs).max()))
+
+
+def test_every_search_obeys_the_suppressed_ids_of_its_model():
+    free, never = make_model(), tuple(range(2, V, 2))
+    model = make_model(suppressed_ids="+".join(map(str, never)))
+    for wrapped in (model, Ensemble([free, model]), WrappedModel(model)):
+        assert wrapped.never_output == never
+    for search in (BeamSearch(model, 3), RandomSearch(model, 3, seed=1), greedy_search(model)):
+        assert not {*never} & {*search(INPUTS, 6).ids.ravel().tolist()}
+    assert {*never} & {*BeamSearch(free, 3)(INPUTS, 6).ids.ravel().tolist()}
 
 
 @pytest.mark.parametrize(

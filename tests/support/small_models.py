@@ -22,8 +22,6 @@ class ByHand:
         attention: [last id, S], to the source; None: there is none.
     """
 
-    never_output = ()
-
     def __init__(self, probabilities, attention=None):
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(np.asarray(probabilities, np.float64)), 10 * DEAD)
