@@ -104,8 +104,13 @@ class RunFolder:
 
     @property
     def decode_hparams(self) -> str:
-        """Changes to the defaults of `--decode_hparams`: the problem's, an imported model's."""
-        return ",".join(filter(None, (self.problem.decode_hparams, self.flags.get(SEARCH, ""))))
+        """Changes to the defaults of `--decode_hparams`: an imported model's, then the problem's.
+
+        Where both set the same, the problem's is left.
+        """
+        published = self.flags.get(SEARCH, "")
+        both = ",".join(filter(None, (published, self.problem.decode_hparams))).split(",")
+        return ",".join({one.partition("=")[0].strip(): one for one in both}.values())
 
     @property
     def encoders(self) -> "dict[str, TextEncoder]":

@@ -11,6 +11,7 @@ from t2t_lite import registry
 from t2t_lite.errors import UserError
 from t2t_lite.layers.base import without_initial_values
 from t2t_lite.runs import run_folder
+from t2t_lite.search.decode_hparams import DecodeHParams
 
 SMALL = "num_hidden_layers=1,hidden_size=8"
 FLAGS = {"problem": "algorithmic_reverse_decimal40", "random_seed": 1, "parts": 1, "data_dir": ""}
@@ -55,6 +56,16 @@ def test_loading_a_model_draws_nothing_at_random(tmp_path, model, hparams_set):
         assert np.array_equal(one.numpy(), other.numpy()), one.path
     drawn_again = run.build_model().weights
     assert sum(np.ptp(weight) > 0 for weight in drawn_again) > len(drawn_again) / 3
+
+
+def test_search_settings_of_a_problem_win_over_those_of_an_imported_model(tmp_path, monkeypatch):
+    flags = {run_folder.SEARCH: "beam_size=6,alpha=1.0"}
+    run = dataclasses.replace(make_run(tmp_path), flags=flags)
+    assert DecodeHParams.of(run) == DecodeHParams(beam_size=6, alpha=1.0)
+    monkeypatch.setattr(type(run.problem), "decode_hparams", "beam_size=8,extra_length=3")
+    assert DecodeHParams.of(run) == DecodeHParams(beam_size=8, alpha=1.0, extra_length=3)
+    run = dataclasses.replace(run, flags={})
+    assert DecodeHParams.of(run) == DecodeHParams(beam_size=8, extra_length=3)
 
 
 def test_open_run_gives_back_what_was_made(tmp_path):
