@@ -12,7 +12,7 @@ from typing import Any
 from t2t_lite import registry
 from t2t_lite.data.problem import three_splits
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.errors import UserError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.problems.text2text_tmpdir import Text2textTmpdir
 from t2t_lite.text.text_encoder import TextEncoder, VocabType
 
@@ -36,6 +36,14 @@ class ImportedVocabulary(Text2TextProblem):
     vocab_filename = "vocab.imported.target.json"
     source_language = ""
     target_language = ""
+
+    def __init__(self, was_reversed: bool = False, was_copy: bool = False) -> None:
+        super().__init__(was_reversed, was_copy)
+        if was_reversed:  # the vocabularies, and where languages are named, fit one direction
+            raise UsageError(
+                f"problem {self.name!r}: an imported model has one direction; import a model of "
+                f"the other one, and use {self.base_name!r} with the sides of your text exchanged"
+            )
 
     def vocab_files(self) -> list[str]:
         """Returns the table and the SentencePiece model of each side."""

@@ -162,6 +162,12 @@ assert not ours, ours
     assert done.returncode == 0, done.stderr
 
 
+def test_search_settings_load_no_vocabulary():
+    script = "import sys, t2t_lite.search.decode_hparams as _; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert not {"numpy", "sentencepiece"} & {*loaded.stdout.split()}
+
+
 def test_help_loads_neither_tensorflow_nor_keras():
     commands = [path.stem for path in (_ROOT / "bin").glob("t2t_*.py")]
     assert len(commands) >= 6

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from t2t_lite.errors import UsageError
-from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
 from t2t_lite.text.text_encoder import TextEncoder
 
 
@@ -28,6 +27,9 @@ def speaking(
     """
     if languages == ANY:
         return encoders
+    # Here, since `--help` needs only `Languages`.
+    from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
+
     given = languages._asdict()
     chosen = dict(encoders)
     known = set()

@@ -3,8 +3,9 @@ import shutil
 import pytest
 
 from support.texts import decoded_pairs, write_lines
+from t2t_lite import registry
 from t2t_lite.data import records
-from t2t_lite.errors import DataError, UserError
+from t2t_lite.errors import DataError, UsageError, UserError
 from t2t_lite.generation.generator import generate_data
 from t2t_lite.problems.imported import ImportedVocabulary, TranslateImported
 from t2t_lite.text import imported_encoder
@@ -113,3 +114,9 @@ def test_text_files_are_asked_for(folder):
 
 def test_has_few_files():
     assert TranslateImported().dataset_splits[0] == {"split": "train", "shards": 10}
+
+
+@pytest.mark.parametrize("name", ["translate_imported_rev", "translate_imported_rev_copy"])
+def test_has_one_direction(name):
+    with pytest.raises(UsageError, match="an imported model has one direction"):
+        registry.problem(name)
