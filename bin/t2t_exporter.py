@@ -52,7 +52,7 @@ COMMAND = Command(
                 "quantization",
                 str,
                 _NOT_QUANTIZED,
-                "Type in which CTranslate2 stores weights, in a package for Argos Translate, too.",
+                "Type of the stored weights, for CTranslate2 and Argos Translate.",
                 choices=(_NOT_QUANTIZED, "float16", "bfloat16", "int8"),
             ),
             Flag(

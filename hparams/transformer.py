@@ -44,8 +44,8 @@ class TransformerHParams(MixtureOfExpertsHParams):
     )
     ffn_activation: str = setting(
         "relu",
-        "Between the two products of dense_relu_dense; gelu: exact; gelu_tanh, gelu_sigmoid: its "
-        "approximations.",
+        "Activation inside dense_relu_dense; gelu is exact, gelu_tanh and gelu_sigmoid approximate "
+        "it.",
         choices=("relu", "swish", "gelu", "gelu_tanh", "gelu_sigmoid"),
     )
     attention_bias: bool = setting(

@@ -16,7 +16,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import sentencepiece
 
@@ -24,7 +24,7 @@ from t2t_lite import files
 from t2t_lite.errors import UsageError, UserError, quoted
 from t2t_lite.export.ctranslate2_model import convert
 from t2t_lite.export.folder import new_folder, origin
-from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
+from t2t_lite.export.pieces import Tokens, language_token, sentencepiece_files, tokens_of
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
@@ -93,8 +93,8 @@ def export(
     with new_folder(export_dir, ARGOS) as version, files.whole_folder(version) as folder:
         model, step, checkpoint = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint)
-        sources, targets, prefix = _tokens(encoders, text)
-        spec = convert(model, (sources, targets), quantization)
+        tokens, prefix = _tokens(encoders, text)
+        spec = convert(model, tokens, quantization)
         if start := language_token(encoders["inputs"]):
             spec.config.add_source_bos, spec.config.bos_token = True, start
         name = "translate-{}_{}-{}".format(*languages, version.name)
@@ -176,7 +176,7 @@ def _text_of(run: RunFolder, encoders: Mapping[str, TextEncoder]) -> bytes:
         )
     targets = encoders["targets"]
     special = targets.special_ids if isinstance(targets, ImportedEncoder) else ()
-    for id_, piece in enumerate(tokens[1]):
+    for id_, piece in enumerate(tokens.targets):
         if id_ > EOS_ID and id_ not in special and _shown(own, piece) != _shown(other, piece):
             raise UserError(
                 f"{run.problem.name}: Argos Translate joins outputs by the SentencePiece model of "
@@ -192,23 +192,20 @@ def _shown(model: sentencepiece.SentencePieceProcessor, piece: str) -> list[str]
     return [text.replace(_SPACE, " ").replace("_", " ").removeprefix(" ") for text in joined]
 
 
-def _tokens(
-    encoders: Mapping[str, TextEncoder], text: bytes
-) -> tuple[Sequence[str], Sequence[str], str]:
-    """Returns the tokens of source and target by id, and the prefix of outputs, "" if none.
+def _tokens(encoders: Mapping[str, TextEncoder], text: bytes) -> tuple[Tokens, str]:
+    """Returns the names of the ids, and the prefix of outputs, "" if there is none.
 
     Raises:
         UserError: sentencepiece.model has no control symbol to name the prefix.
     """
-    found = tokens_of(encoders)
-    assert found is not None
-    sources, targets = found
+    tokens = tokens_of(encoders)
+    assert tokens is not None
     language = language_token(encoders["targets"])
     if not language:
-        return sources, targets, ""
+        return tokens, ""
     model = sentencepiece.SentencePieceProcessor(model_proto=text)
     symbols = [model.id_to_piece(i) for i in range(len(model)) if model.is_control(i)]
-    name = next((symbol for symbol in symbols if symbol != targets[EOS_ID]), "")
+    name = next((symbol for symbol in symbols if symbol != tokens.targets[EOS_ID]), "")
     if not name:
         raise UserError(
             f"Argos Translate would show {language!r}, the token of the target's language, since "
@@ -216,4 +213,5 @@ def _tokens(
             "(--format=ctranslate2)"
         )
     exchanged = {language: name, name: language}
-    return sources, [exchanged.get(token, token) for token in targets], name
+    targets = [exchanged.get(token, token) for token in tokens.targets]
+    return tokens._replace(targets=targets), name

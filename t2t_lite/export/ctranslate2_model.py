@@ -9,7 +9,6 @@ probability among the others; our search does not. That adds -log(1 - p) to the 
 every token, where p is theirs together, and changes the output of no greedy search.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import keras
@@ -18,6 +17,7 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_lite.errors import UserError
+from t2t_lite.export.pieces import Tokens
 from t2t_lite.hparams.transformer import TransformerHParams
 from t2t_lite.layers.attention import EncoderDecoderAttention, SelfAttention
 from t2t_lite.layers.dense import Projection
@@ -61,15 +61,14 @@ _PRE_NORM, _POST_NORM = ("n", "a"), ("", "an")
 
 def convert(
     model: Seq2Seq,
-    tokens: tuple[Sequence[str], Sequence[str]] | None = None,
+    tokens: Tokens | None = None,
     quantization: str = "float32",
 ) -> "TransformerSpec":
     """Converts a model to CTranslate2's specification, whose `save` writes it into a folder.
 
     Args:
         model: a Transformer.
-        tokens: CTranslate2's token for each id of the sources and of the targets; None: the id as
-            text.
+        tokens: CTranslate2's names of the ids; None: each id as text, and 0 is for what is unknown.
         quantization: how weights are stored, one of `QUANTIZATIONS`.
     """
     try:
@@ -244,18 +243,22 @@ def _array(values: keras.KerasTensor) -> np.ndarray:
 
 
 def _register_vocabularies(
-    spec: "TransformerSpec", model: Transformer, tokens: tuple[Sequence[str], Sequence[str]] | None
+    spec: "TransformerSpec", model: Transformer, tokens: Tokens | None
 ) -> None:
-    sizes = (model.inputs_vocab_size, model.targets_vocab_size)
-    sources, targets = tokens or ([str(i) for i in range(size)] for size in sizes)
-    spec.register_source_vocabulary(list(sources))
-    spec.register_target_vocabulary(list(targets))
+    if tokens is None:
+        sources, targets = (
+            [str(i) for i in range(size)]
+            for size in (model.inputs_vocab_size, model.targets_vocab_size)
+        )
+        tokens = Tokens(sources, targets, sources[PAD_ID])
+    spec.register_source_vocabulary(list(tokens.sources))
+    spec.register_target_vocabulary(list(tokens.targets))
     spec.config.add_source_eos = True
-    spec.config.eos_token = targets[EOS_ID]
-    # T2T's vocabularies have no ids for the start or for unknown tokens.
+    spec.config.eos_token = tokens.targets[EOS_ID]
+    # T2T's vocabularies have no id for the start.
     start_id = model.hparams.start_id or PAD_ID
-    spec.config.bos_token = spec.config.decoder_start_token = targets[start_id]
-    spec.config.unk_token = "<unk>" if "<unk>" in targets else targets[PAD_ID]
+    spec.config.bos_token = spec.config.decoder_start_token = tokens.targets[start_id]
+    spec.config.unk_token = tokens.unknown
 
 
 def _round_to_bfloat16(spec: "LayerSpec") -> None:

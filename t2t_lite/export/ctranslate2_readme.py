@@ -48,14 +48,13 @@ may differ where p is large; greedy outputs do not.
 """
 
 _AVERAGE = """
-The default of this model, `length_penalty=average,alpha={alpha:g}`, is `{nearest}` here.
+`--decode_hparams=length_penalty=average,alpha={alpha:g}` of t2t-decoder is `{nearest}` here.
 """
 
 _T2T = """
 T2T's own penalty differs: t2t-decoder divides the log-probability of an output of n subwords,
 EOS counted, by ((5 + n) / 6)^alpha, CTranslate2 by n^length_penalty. For outputs of about n
-subwords they rank alike if length_penalty = alpha n / (5 + n). For the default of this problem,
-alpha={alpha:g}:
+subwords they rank alike if length_penalty = alpha n / (5 + n). For alpha={alpha:g}:
 
 | n | length_penalty |
 |---:|---:|
@@ -114,7 +113,7 @@ def readme(
     penalties = {n: search.alpha * n / (5 + n) for n in _LENGTHS}
     nearest = f"{search.alpha:g}" if is_average else f"{penalties[_USUAL_LENGTH]:.2f}"
     nearest = f"length_penalty={nearest}"
-    hidden = [tokens[1][id_] if tokens else str(id_) for id_ in never_output]
+    hidden = [tokens.targets[id_] if tokens else str(id_) for id_ in never_output]
     return _README.format(
         problem=run.problem.name,
         model=run.model_name,

@@ -1,6 +1,7 @@
 """How other programs call the ids of a model: by the pieces of text that they stand for."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.text.imported_encoder import ImportedEncoder
@@ -10,11 +11,25 @@ from t2t_lite.text.text_encoder import TextEncoder
 _WithPieces = SentencePieceEncoder | ImportedEncoder
 
 
-def tokens_of(encoders: Mapping[str, TextEncoder]) -> tuple[Sequence[str], Sequence[str]] | None:
+class Tokens(NamedTuple):
+    """The pieces of text that a model's ids stand for.
+
+    Attributes:
+        sources: those of sources by id.
+        targets: those of targets by id.
+        unknown: that of all that is unknown in sources.
+    """
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    unknown: str
+
+
+def tokens_of(encoders: Mapping[str, TextEncoder]) -> Tokens | None:
     """Returns the pieces of sources and targets by id; None: only we know how text is split."""
     inputs, targets = encoders["inputs"], encoders["targets"]
     if isinstance(inputs, _WithPieces) and isinstance(targets, _WithPieces):
-        return inputs.tokens, targets.tokens
+        return Tokens(inputs.tokens, targets.tokens, inputs.tokens[inputs.unknown_id])
     return None
 
 

@@ -144,7 +144,7 @@ class IdsModule(tf.Module):
             lengths += 1  # as in the decoder
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         count = tf.math.count_nonzero(lengths, dtype=tf.int32)
-        room = self._hparams.output_limit(tf.reduce_max(tf.pad(lengths, [[0, 1]])))  # T
+        room = tf.reduce_max(self._limits(tf.pad(lengths, [[0, 1]])))  # T
         shape = [tf.size(lengths), self._hparams.beam_size]
 
         def body(
@@ -153,8 +153,7 @@ class IdsModule(tf.Module):
             longest = lengths[order[start]]
             end = tf.minimum(start + self._batch_size(longest), count)
             rows = order[start:end]  # [B]
-            limits = self._hparams.output_limit(tf.gather(lengths, rows))
-            limits = tf.maximum(limits, len(self._start) + 1)
+            limits = self._limits(tf.gather(lengths, rows))
             found = self._found(tf.gather(inputs, rows)[:, :longest], limits)
             missing = room - tf.shape(found.ids)[2]
             padded = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])  # [B, K, T]
@@ -164,6 +163,15 @@ class IdsModule(tf.Module):
         start = (tf.constant(0), tf.zeros([*shape, room], tf.int32), tf.zeros(shape))
         _, ids, scores = tf.while_loop(lambda start, *_: start < count, body, start)
         return ids, scores
+
+    def _limits(self, lengths: tf.Tensor) -> tf.Tensor:
+        """Returns the maximum lengths of outputs [N], which have room for EOS, as in the decoder.
+
+        Args:
+            lengths: [N], of the sources; of the prompts with EOS.
+        """
+        least = len(self._start) + 1 if self.has_inputs else lengths
+        return tf.maximum(self._hparams.output_limit(lengths), least)
 
     def _found(self, inputs: tf.Tensor, limits: tf.Tensor) -> Hypotheses:
         """Searches for the outputs of one batch [B, S], without their prompt or start."""

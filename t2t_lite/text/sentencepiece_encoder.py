@@ -173,6 +173,11 @@ class SentencePieceEncoder(TextEncoder):
         """The pieces by id, with pad, EOS and unknown."""
         return self._tokens
 
+    @property
+    def unknown_id(self) -> int:
+        """The id of the piece for what has none; as bytes spell all characters, no text has it."""
+        return _UNKNOWN_ID
+
     def symbol(self, id_: int) -> str:
         """Returns a piece: unlike its text, it says whether a word begins with it."""
         return self._tokens[id_]

@@ -23,12 +23,14 @@ from t2t_lite.decoding.translator import Translator
 from t2t_lite.errors import UserError
 from t2t_lite.export import ctranslate2 as exporter
 from t2t_lite.export.ctranslate2_model import convert
+from t2t_lite.export.ctranslate2_readme import readme
 from t2t_lite.models.output_projection import EXCLUDED
 from t2t_lite.runs import run_folder
 from t2t_lite.search.beam_search import BeamSearch, greedy_search
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.search.factory import make_search
 from t2t_lite.search.penalties import Penalty
+from t2t_lite.text.imported_encoder import write_encoder
 from t2t_lite.text.text_encoder import VocabType
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -387,9 +389,9 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(
     run = short_run(tmp_path, problem, write_vocabulary, **(_BIASED if write_vocabulary else {}))
     folder = tmp_path / "out"
     exporter.export(run, None, str(folder), "float32")
-    readme = (folder / "README.md").read_text()
-    assert "after 7 updates" in readme
-    script = "".join(line[4:] for line in readme.splitlines(True) if line.startswith("    "))
+    text = (folder / "README.md").read_text()
+    assert "after 7 updates" in text
+    script = "".join(line[4:] for line in text.splitlines(True) if line.startswith("    "))
     assert len(script.splitlines()) == 5  # the import and four lines
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, check=True, capture_output=True, text=True
@@ -397,6 +399,26 @@ def test_the_example_in_the_readme_prints_what_the_decoder_does(
     expected = Translator(Decoder.from_run(run))(["A sentence."])
     assert done.stdout == f"{expected[0]}\n"
     assert expected[0]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["<unk>", "UNK"])
+def test_unknown_words_are_those_of_the_model(name, tmp_path):
+    def write_words(folder):
+        for side, unknown in (("source", name), ("target", "<unk>")):
+            pieces = ["<pad>", "</s>", "a", unknown, *"bcdefgh"]
+            write_encoder(folder / f"vocab.imported.{side}.json", pieces, pieces.index(unknown))
+
+    run = short_run(tmp_path, "translate_imported", write_words, **_BIASED)
+    exporter.export(run, None, str(tmp_path / "out"), "float32")
+    lines = ["x", "a x", "x a x b", "c d x"]
+    found = ctranslate2.Translator(str(tmp_path / "out")).translate_batch(
+        [line.split() for line in lines], beam_size=1
+    )
+    greedy = Decoder.from_run(run, hparams=DecodeHParams(beam_size=1))
+    expected = Translator(greedy)(lines)
+    assert [" ".join(result.hypotheses[0]) for result in found] == expected
+    assert len(set(expected)) > 1
 
 
 def test_nothing_is_written_if_the_checkpoint_is_missing(run, tmp_path):
@@ -416,12 +438,20 @@ def test_the_penalty_in_the_readme_ranks_outputs_of_like_length_alike(run, tmp_p
     """Of n and n + 1 subwords: the ratio of their penalties is the same by both rules."""
     run = dataclasses.replace(run, problem=Penalised())
     exporter.export(run, None, str(tmp_path / "out"), "int8")
-    readme = (tmp_path / "out" / "README.md").read_text()
-    rows = re.findall(r"^\| (\d+) \| (\S+) \|$", readme, re.MULTILINE)
+    text = (tmp_path / "out" / "README.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\S+) \|$", text, re.MULTILINE)
     assert len(rows) == 4
     for n, penalty in [(int(n), float(penalty)) for n, penalty in rows]:
         wanted = 0.6 * math.log((6 + n) / (5 + n)) / math.log((n + 1) / n)
         # Two decimals of the slope at n; the other end's differs by the rest.
         error = 0.005 + 0.6 * ((n + 1) / (n + 6) - n / (n + 5))
         assert penalty == pytest.approx(wanted, abs=error)
-    assert "length_penalty=0.50)" in readme
+    assert "length_penalty=0.50)" in text
+
+
+@pytest.mark.parametrize("chosen", ["alpha=1.25", "length_penalty=average,alpha=1.25"])
+def test_a_penalty_of_ones_own_is_not_called_the_default(run, chosen):
+    search = DecodeHParams().override(chosen)
+    text = readme(run, 7, "float32", search, run.encoders, ())
+    assert "alpha=1.25" in text.partition("no better output")[2]
+    assert "default" not in text

@@ -173,6 +173,24 @@ def test_a_batch_has_as_many_sentences_as_asked_for(size, counts):
     assert module(np.full([5, 3], 7))["scores"].numpy().tolist() == counts
 
 
+class Longest(Echo):
+    """A search whose outputs are as long as their limits."""
+
+    def in_graph(self, inputs, limits, prefixes=None, given=None):
+        shape = [tf.size(limits), 1, tf.reduce_max(limits)]
+        return Hypotheses(tf.fill(shape, 7), tf.zeros(shape[:2]))
+
+
+@pytest.mark.parametrize(
+    ("takes_inputs", "start"), [(True, ()), (True, (5, 6)), (False, ())], ids=str
+)
+def test_outputs_have_room_for_eos(takes_inputs, start):
+    model = Longest(takes_inputs)
+    hparams = DecodeHParams(beam_size=1, length_factor=0, extra_length=0)
+    module = saved_model.IdsModule(model, model, hparams, start)
+    assert module(np.full([2, 3], 8))["outputs"].numpy().tolist() == [[7], [7]]
+
+
 @pytest.mark.integration
 def test_best_outputs_alone_have_no_column_for_others(greedy_export):
     decoder, folder = greedy_export
