@@ -45,7 +45,7 @@ _README = """\
 
 {origin}
 
-    argospm install {file}
+    python -c "import argostranslate.package as p; p.install_from_path('{file}')"
     argos-translate --from {from_code} --to {to_code} "A sentence."
 
 Argos Translate computes in the fastest type of the processor, usually 8 bits
