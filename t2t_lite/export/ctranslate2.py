@@ -35,10 +35,10 @@ def export(
         hparams: the search and the languages that README.md shows; None: the run's.
     """
     search = DecodeHParams.of(run) if hparams is None else hparams
-    encoders = speaking(run.encoders, search.languages)
     with files.whole_folder(export_dir) as folder:
         model, step, checkpoint = run.load_model(checkpoint)
         require_finite_weights(model, checkpoint)
+        encoders = speaking(run.encoders, search.languages)
         convert(model, tokens_of(encoders), quantization).save(str(folder))
         for name in run.problem.vocab_files():
             shutil.copyfile(run.folder / name, folder / name)
