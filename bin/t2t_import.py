@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from t2t_lite.bin.command import Command, Flag
 from t2t_lite.bin.console import quiet_import
 from t2t_lite.errors import UsageError
+from t2t_lite.imports import HUGGING_FACE, MARIAN, T2T
 
 _OF_T2T = ("data_dir", "problem", "hparams_set", "hparams", "target_space_id")
 _LANGUAGES = ("source_language", "target_language")
 # The flags that a model of each kind has no use for.
 _USELESS = {
-    "marian": _OF_T2T,
-    "huggingface": (*_OF_T2T, "checkpoint_path"),
-    "t2t": _LANGUAGES,
+    MARIAN: _OF_T2T,
+    HUGGING_FACE: (*_OF_T2T, "checkpoint_path"),
+    T2T: _LANGUAGES,
 }
 
 COMMAND = Command(
@@ -141,7 +142,7 @@ def _import(args: types.SimpleNamespace) -> None:
     given = getattr(args, "from")
     kind = given or open_models.kind_of(args.model_dir)
     _refuse(args, _USELESS[kind], f"is not for a model of {kind}: leave it out")
-    if kind != open_models.T2T:
+    if kind != T2T:
         open_models.import_run(
             args.model_dir,
             args.output_dir,

@@ -28,15 +28,13 @@ from t2t_lite.export.pieces import Tokens, language_token, sentencepiece_files, 
 from t2t_lite.models.finite_weights import require_finite_weights
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.search.decode_hparams import DecodeHParams
-from t2t_lite.text.imported_encoder import ImportedEncoder
 from t2t_lite.text.languages import speaking
-from t2t_lite.text.text_encoder import EOS_ID, TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, SPACE, TextEncoder
 
 log = logging.getLogger(__name__)
 
 ARGOS = "argos"
 
-_SPACE = "\u2581"  # in pieces
 _CODE = re.compile("[A-Za-z][A-Za-z0-9-]*")  # of a language: it is part of the name of a folder
 _NAMED_PAIR = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
 
@@ -120,7 +118,7 @@ def languages_of(run: RunFolder, from_code: str, to_code: str) -> tuple[str, str
     """Returns the codes of source and target: those given, else those in the problem's name.
 
     Raises:
-        UsageError: one is missing, or is no code.
+        UsageError: one is missing, or is not a code.
     """
     pair = _NAMED_PAIR.match(run.problem.name)
     named = pair.groups() if pair else ("", "")
@@ -168,14 +166,13 @@ def _text_of(run: RunFolder, encoders: Mapping[str, TextEncoder]) -> bytes:
             "CTranslate2 (--format=ctranslate2)"
         )
     own, other = (sentencepiece.SentencePieceProcessor(model_proto=model) for model in models)
-    if not own.encode("x", out_type=str)[0].startswith(_SPACE):
+    if not own.encode("x", out_type=str)[0].startswith(SPACE):
         log.warning(
             "Argos Translate will join the sentences of a paragraph without spaces: in the "
             "vocabulary of %s, none begins with one",
             run.problem.name,
         )
-    targets = encoders["targets"]
-    special = targets.special_ids if isinstance(targets, ImportedEncoder) else ()
+    special = encoders["targets"].special_ids
     for id_, piece in enumerate(tokens.targets):
         if id_ > EOS_ID and id_ not in special and _shown(own, piece) != _shown(other, piece):
             raise UserError(
@@ -189,7 +186,7 @@ def _text_of(run: RunFolder, encoders: Mapping[str, TextEncoder]) -> bytes:
 def _shown(model: sentencepiece.SentencePieceProcessor, piece: str) -> list[str]:
     """Returns what Argos Translate shows for a piece, at the start and after another one."""
     joined = (model.decode_pieces(pieces) for pieces in ([piece], ["x", piece]))
-    return [text.replace(_SPACE, " ").replace("_", " ").removeprefix(" ") for text in joined]
+    return [text.replace(SPACE, " ").replace("_", " ").removeprefix(" ") for text in joined]
 
 
 def _tokens(encoders: Mapping[str, TextEncoder], text: bytes) -> tuple[Tokens, str]:

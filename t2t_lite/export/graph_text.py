@@ -12,6 +12,7 @@ from t2t_lite.text.imported_encoder import TRANSLATION, ImportedEncoder
 from t2t_lite.text.sentencepiece_encoder import SentencePieceEncoder
 from t2t_lite.text.text_encoder import (
     RESERVED_TOKENS,
+    SPACE,
     ByteTextEncoder,
     ClassLabelEncoder,
     TextEncoder,
@@ -119,7 +120,7 @@ class _Pieces(tf.Module):
         if self._model is None:
             return tf.strings.reduce_join(shown, axis=-1, separator=" ")
         # Unlike sentencepiece, tensorflow_text leaves the spaces of some pieces as they are.
-        texts = tf.strings.regex_replace(self._model.detokenize(shown), "\u2581", " ")
+        texts = tf.strings.regex_replace(self._model.detokenize(shown), SPACE, " ")
         return tf.strings.regex_replace(texts, _SPACE_AROUND, "")
 
 

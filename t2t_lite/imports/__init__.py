@@ -1,1 +1,3 @@
 """Makes run folders of other people's models: tensor2tensor's, Marian's and Hugging Face's."""
+
+MARIAN, HUGGING_FACE, T2T = "marian", "huggingface", "t2t"  # kinds of models, as --from has them

@@ -224,7 +224,7 @@ def _in_our_form(tensor: Tensor) -> Tensor:
 def _bias(
     tensors: Mapping[str, Tensor], order: Sequence[int], has_start: bool, folder: pathlib.Path
 ) -> Tensor:
-    """Returns the bias of the logits; the decoder's start is no output."""
+    """Returns the bias of the logits; the decoder's start is not an output."""
     size = max(order) + 1
     bias = tensors.get(_BIAS, Tensor((1, size), "float32", lambda: np.zeros(size, np.float32)))
     if bias.shape != (1, size):

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_lite import files, registry
 from t2t_lite.errors import UserError, first_line
-from t2t_lite.imports import hugging_face, marian
+from t2t_lite.imports import HUGGING_FACE, MARIAN, T2T, hugging_face, marian
 from t2t_lite.imports.open_model import OpenModel
 from t2t_lite.imports.run import save
 from t2t_lite.imports.weights import assign
@@ -20,15 +20,12 @@ from t2t_lite.text.languages import Languages, speaking
 
 log = logging.getLogger(__name__)
 
-MARIAN, HUGGING_FACE, T2T = "marian", "huggingface", "t2t"
-KINDS = (MARIAN, HUGGING_FACE, T2T)
-
 _SIDES = {"inputs": "source", "targets": "target"}
 _PROBLEM, _MODEL, _SET = "translate_imported", "transformer", "transformer_finetune"
 
 
 def kind_of(model_dir: str) -> str:
-    """Returns the kind of a model: one of `KINDS`.
+    """Returns the kind of a model: `MARIAN`, `HUGGING_FACE` or `T2T`.
 
     Raises:
         UserError: there is nothing.

@@ -272,9 +272,9 @@ class TransformerDecoder(TransformerPart, Decoder):
         encoded = isinstance(memory, tuple)
         encoder_output, padding = memory if encoded else (memory, mask_bias(memory_mask))
         length = ops.shape(targets)[1]
-        start = self.embedding(ops.full((1,), self.hparams.start_id))[0]
-        embedded = shift_right(self.embedding(targets), start if self.hparams.start_id else None)
-        x = self.position(embedded, ops.arange(length))
+        start_id = self.hparams.start_id
+        start = self.embedding(ops.full((1,), start_id))[0] if start_id else None
+        x = self.position(shift_right(self.embedding(targets), start), ops.arange(length))
         x = self.dropout(x, training=training)
         mask = ops.not_equal(targets, 0)
         h = self.hparams

@@ -21,9 +21,8 @@ LENGTH_PENALTIES: dict[str, Callable[[Any], Any]] = {
 
 # When beam search ends: as in T2T; as in Hugging Face's transformers by its `early_stopping`; as in
 # Marian, where each hypothesis that ends leaves room for one less.
-STOPPING_RULES = T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST, SHRINKING = (
-    *("t2t", "never", "false", "true", "marian"),
-)
+STOPPING_RULES = ("t2t", "never", "false", "true", "marian")
+T2T_STOPS, NEVER_EARLY, HEURISTIC, FIRST, SHRINKING = STOPPING_RULES
 
 
 class HasDefaults(Protocol):

@@ -19,9 +19,8 @@ import sentencepiece
 
 from t2t_lite import files, json_files
 from t2t_lite.errors import DataError, UsageError, UserError, did_you_mean, quoted
-from t2t_lite.text.text_encoder import EOS_ID, UNKNOWN_WORD, TextEncoder
+from t2t_lite.text.text_encoder import EOS_ID, SPACE, UNKNOWN_WORD, TextEncoder
 
-_SPACE = "\u2581"
 _MODEL = ".spm"
 
 # Limits on what is read of files that may be of another kind, or made to fill the memory. The
@@ -79,7 +78,7 @@ class ImportedEncoder(TextEncoder):
             self._by_model_id = np.array([self._ids.get(p, self._unknown_id) for p in own])
             # The model replaces the spaces of its own pieces alone.
             known = set(own)
-            self._shown = [p if p in known else p.replace(_SPACE, " ") for p in self._pieces]
+            self._shown = [p if p in known else p.replace(SPACE, " ") for p in self._pieces]
 
     @property
     def vocab_size(self) -> int:
@@ -190,7 +189,7 @@ class ImportedEncoder(TextEncoder):
         if self._unknown_id not in self._split([text])[0]:
             return []
         pieces = [p for p in self._processor.encode(text, out_type=str) if p not in self._ids]
-        return [c for piece in pieces for c in piece if c != _SPACE and c not in self._ids]
+        return [c for piece in pieces for c in piece if c != SPACE and c not in self._ids]
 
     @property
     def text_ids(self) -> Mapping[str, int]:

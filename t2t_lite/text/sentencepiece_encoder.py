@@ -23,12 +23,11 @@ from google.protobuf.message import DecodeError
 from t2t_lite import files
 from t2t_lite.errors import DataError, UserError
 from t2t_lite.protocol_buffers import message_class
-from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, TextEncoder, VocabType, WordCache
+from t2t_lite.text.text_encoder import EOS_ID, PAD_ID, SPACE, TextEncoder, VocabType, WordCache
 
 log = logging.getLogger(__name__)
 
 _UNKNOWN_ID = 2
-_SPACE = "\u2581"
 
 # sentencepiece_model.proto, as far as needed.
 _SCHEMA = """
@@ -253,7 +252,7 @@ def _splits_at_spaces(model: bytes, processor: sentencepiece.SentencePieceProces
         proto.trainer_spec.model_type == _BPE
         and hashlib.sha256(rules.precompiled_charsmap).hexdigest() == _ESCAPE_CHARSMAP
         and not (rules.add_dummy_prefix or rules.remove_extra_whitespaces)
-        and not any(_SPACE in processor.id_to_piece(i)[1:] for i in range(len(processor)))
+        and not any(SPACE in processor.id_to_piece(i)[1:] for i in range(len(processor)))
     )
 
 
@@ -351,7 +350,7 @@ def _train(model_type: str, lines: Iterable[str], vocab_size: int) -> bytes:
             unk_id=_UNKNOWN_ID,
             bos_id=-1,
             byte_fallback=True,
-            required_chars=_SPACE,  # too rare to be covered in Chinese; as bytes it stays U+2581
+            required_chars=SPACE,  # too rare to be covered in Chinese; as bytes it stays U+2581
             normalization_rule_tsv=rules,
             denormalization_rule_tsv=inverse_rules,
             add_dummy_prefix=False,

@@ -24,11 +24,11 @@ import numpy as np
 
 from t2t_lite.errors import UsageError
 from t2t_lite.text.sentencepiece_encoder import PieceKind, SentencePieceEncoder
+from t2t_lite.text.text_encoder import SPACE
 
 # Returns as many random numbers (uint32) for each line as are asked for (int64), line after line.
 Draw = Callable[[np.ndarray], np.ndarray]
 
-_SPACE = "\u2581"
 # Stands for the unknown id; no text contains it.
 _UNKNOWN = "\ud800"
 RANGE = 2**32  # of random numbers
@@ -72,8 +72,8 @@ class SubwordSampler(abc.ABC):
         self.scores = {p.text: p.score for p in pieces if p.kind == PieceKind.NORMAL}
         self._unknown_id = int(np.flatnonzero(kinds == PieceKind.UNKNOWN)[0])
         self._is_control = kinds == PieceKind.CONTROL
-        crosses_words = any(_SPACE in text[1:] for text in self.ids)
-        starts_word = np.array([text.startswith(_SPACE) for text in self._texts])
+        crosses_words = any(SPACE in text[1:] for text in self.ids)
+        starts_word = np.array([text.startswith(SPACE) for text in self._texts])
         self._starts_unit = self._is_control | (starts_word & (not crosses_words))
         self._symbols = np.array([self._count_symbols(i) for i in range(len(pieces))])
 

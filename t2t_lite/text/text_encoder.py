@@ -17,6 +17,8 @@ PAD_ID = 0
 EOS_ID = 1
 RESERVED_TOKENS = ("<pad>", "<EOS>")  # by id
 
+SPACE = "\u2581"  # what SentencePiece writes for a space in pieces
+
 # Stands for each unknown word of a reference. The private-use characters keep every output from
 # matching it; the letters make ROUGE, which reads nothing else, count it as a word.
 UNKNOWN_WORD = "\ue000unknownword\ue000"
@@ -57,6 +59,11 @@ class TextEncoder(abc.ABC):
     def oov_id(self) -> int | None:
         """The id that replaces unknown tokens, if there is one."""
         return None
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids beyond EOS that no text has and that decoding skips."""
+        return frozenset()
 
     def start_ids(self) -> Sequence[int]:
         """Returns the ids with which every text begins, but which it does not show: a language.

@@ -180,7 +180,7 @@ def said(number, split, source, target):
 
 
 def unlabelled(number, split, source, target):
-    """Missing targets are no copies."""
+    """Missing targets are not copies."""
     return source, "" if split == "test" else target
 
 

@@ -176,7 +176,7 @@ class TestTraining:
     @pytest.mark.parametrize("model_type", TYPES)
     def test_requiring_the_space_changes_no_byte(self, tmp_path, monkeypatch, model_type):
         sentencepiece_encoder.train(model_type, tmp_path / "with", TEXT, 310)
-        monkeypatch.setattr(sentencepiece_encoder, "_SPACE", "")
+        monkeypatch.setattr(sentencepiece_encoder, "SPACE", "")
         sentencepiece_encoder.train(model_type, tmp_path / "without", TEXT, 310)
         assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
 
