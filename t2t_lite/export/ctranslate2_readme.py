@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from t2t_lite.export.ctranslate2_model import POSITIONS
 from t2t_lite.export.pieces import language_token, sentencepiece_files, tokens_of
 from t2t_lite.runs.run_folder import RunFolder
-from t2t_lite.search.decode_hparams import DecodeHParams
+from t2t_lite.search.decode_hparams import SHRINKING, T2T_STOPS, DecodeHParams
 from t2t_lite.text.imported_encoder import TEXT, ImportedEncoder
-from t2t_lite.text.text_encoder import TextEncoder
-
-_SPACE = "\u2581"  # in pieces
+from t2t_lite.text.text_encoder import SPACE, TextEncoder
 
 _README = """\
 # {problem}, for CTranslate2
@@ -28,11 +26,19 @@ Neither can be longer than {positions} subwords. `Translator(".", compute_type="
 With `min_decoding_length=0`, greedy search (`beam_size=1`) finds the same outputs as t2t-decoder
 with `beam_size=1`, and beam search with `length_penalty=0` the same as with `alpha=0`, except for
 rounding. With `--decode_hparams=length_penalty=average,alpha=X` t2t-decoder scores outputs as
-`length_penalty=X` does here. In all cases t2t-decoder searches a little further: CTranslate2 lets
+`length_penalty=X` does here. {stopping}
+{never}{penalty}"""
+
+_STOPPING = {
+    T2T_STOPS: """In all cases t2t-decoder searches a little further: CTranslate2 lets
 an output end only if that is among its `beam_size` best steps, and stops once `beam_size` outputs
 have ended; t2t-decoder considers twice as many steps, and continues until no better output is
-possible.
-{never}{penalty}"""
+possible.""",
+    SHRINKING: """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as
+Marian, searches on with one hypothesis less for each of them.""",
+}
+_AS_TRANSFORMERS = """CTranslate2 stops once `beam_size` outputs have ended; t2t-decoder, as
+transformers with `early_stopping` {stopping}, may stop at another step."""
 
 _LANGUAGES = """
 The model knows several languages. The token before the pieces tells the language of {of}{prefix}.
@@ -124,6 +130,7 @@ def readme(
         example=_example(run, encoders, f"beam_size={search.beam_size}, {nearest}"),
         limit=_limit(search),
         positions=POSITIONS,
+        stopping=_STOPPING.get(search.stopping, _AS_TRANSFORMERS).format(stopping=search.stopping),
         languages=_languages(encoders),
         never=_NEVER.format(tokens=_listed(hidden)) if hidden else "",
         penalty=(_AVERAGE if is_average else _T2T).format(
@@ -149,7 +156,7 @@ def _example(run: RunFolder, encoders: Mapping[str, TextEncoder], search: str) -
         search=f'{search}, target_prefix=[["{prefix}"]]' if prefix else search,
         rest="[1:]" if prefix else "",
         # The table may have pieces of which the SentencePiece model knows nothing.
-        plain=f'.replace("{_SPACE}", " ").strip()' if is_imported else "",
+        plain=f'.replace("{SPACE}", " ").strip()' if is_imported else "",
     )
 
 

@@ -3,6 +3,7 @@
 The names and the computation are those of Marian's models/transformer.h and layers/generic.h.
 """
 
+import logging
 import math
 import pathlib
 import re
@@ -32,6 +33,9 @@ from t2t_lite.imports.weights import (
 )
 from t2t_lite.search.decode_hparams import DecodeHParams
 from t2t_lite.text.imported_encoder import TRANSLATION
+from t2t_lite.text.text_encoder import SPACE
+
+log = logging.getLogger(__name__)
 
 _REQUIRED = ("</s>", "<unk>")
 # Nematus's names of these, which Marian accepts.
@@ -197,6 +201,15 @@ def _side(path: pathlib.Path, side: str) -> Side:
         if spm.is_file():
             model = spm.read_bytes()
             spm_pieces(spm, model)
+        elif any(path.with_name(f"{other}.spm").is_file() for other in ("source", "target")):
+            raise UserError(f"{spm} is missing, which splits the text of the {side}: copy it there")
+        elif any(SPACE in piece for piece in pieces):
+            log.warning(
+                "%s has pieces of SentencePiece, but there is no %s.spm beside it: texts must be "
+                "split into pieces already",
+                path,
+                side,
+            )
     else:
         raise UserError(
             f"{path}: expected a vocabulary in .yml, .json or .spm; factored ones (.fsv) have no "

@@ -133,7 +133,7 @@ def spm_pieces(path: pathlib.Path, model: bytes) -> list[str]:
         processor.LoadFromSerializedProto(model)
         return [processor.id_to_piece(id_) for id_ in range(len(processor))]
     except (RuntimeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not a SentencePiece model: download it again") from error
+        raise safe_files.damaged(path, ValueError("not a SentencePiece model")) from error
 
 
 def pieces_by_id(path: pathlib.Path) -> list[str]:

@@ -4,6 +4,7 @@ Nothing in a file is executed, sizes are checked before memory is taken, and eve
 line that names the file. Tensors are read one at a time, when they are asked for.
 """
 
+import contextlib
 import importlib.metadata
 import io
 import json
@@ -26,6 +27,7 @@ _LARGEST_RATIO = 64
 _LARGEST_TEXT = 1 << 26  # bytes of a YAML or JSON file
 _LARGEST_HEADER = 1 << 14  # bytes of an array's; NumPy accepts 10,000
 _DEEPEST_YAML = 8
+_POINTER = b"version https://git-lfs"  # begins what a clone without Git LFS has in a file's place
 _LONGEST_REASON = 200
 # `weights_only=True` of older releases runs a file's code (CVE-2025-32434).
 _FIRST_SAFE_TORCH = (2, 6)
@@ -144,10 +146,10 @@ def read_npz(path: pathlib.Path) -> dict[str, Tensor]:
                 for member in _members(path, archive)
             }
     except _DAMAGED_ZIP as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
-# What `zipfile` and NumPy raise for files that are no archives, truncated, or inconsistent.
+# What `zipfile` and NumPy raise for files that are not archives, or are truncated or inconsistent.
 _DAMAGED_ZIP = (
     zipfile.BadZipFile,
     EOFError,
@@ -196,7 +198,7 @@ def _npy(path: pathlib.Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) 
                 values = np.frombuffer(file.read(size), dtype)
                 return values.reshape(shape, order="F" if column_major else "C")
         except _DAMAGED_ZIP as error:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
 
     return Tensor(shape, dtype.name, read)
 
@@ -217,7 +219,7 @@ def read_safetensors(path: pathlib.Path) -> dict[str, Tensor]:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     header.pop("__metadata__", None)
     return {name: _safetensor(path, 8 + length, entry) for name, entry in header.items()}
 
@@ -265,7 +267,7 @@ def read_torch(path: pathlib.Path) -> dict[str, Tensor]:
             with zipfile.ZipFile(path) as archive:
                 _members(path, archive)
     except _DAMAGED_ZIP as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a hostile file can raise anything
@@ -291,12 +293,18 @@ def _torch_tensor(path: pathlib.Path, name: str, value: Any) -> Tensor:
         try:  # a tensor may have a gradient, or be stored as the negative of its values
             return value.detach().resolve_neg().float().numpy()
         except RuntimeError as error:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
 
     return Tensor(shape, str(value.dtype).removeprefix("torch."), read)
 
 
-def _damaged(path: pathlib.Path, error: Exception) -> DataError:
+def damaged(path: pathlib.Path, error: Exception) -> DataError:
+    """Returns the error for a file of a model that cannot be read."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            return DataError(
+                f"{path} is a pointer of Git LFS, not the file: run `git lfs pull` in its folder"
+            )
     reason = first_line(error)[:_LONGEST_REASON]  # which may hold what is in the file
     reason = reason or type(error).__name__
     return DataError(f"{path} is damaged: {reason}; download it again")

@@ -17,6 +17,8 @@ from t2t_lite.text.text_encoder import RESERVED_TOKENS, TextEncoder
 
 log = logging.getLogger(__name__)
 
+_MOST_NAMED = 3  # weights in an error
+
 
 def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> None:
     """Copies the weights of another run that have the same names and shapes to a model.
@@ -29,6 +31,9 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         model: the model of the new run.
         source: a run folder, for its newest checkpoint, or a checkpoint in one.
         run: the new run; None: one with the vocabularies of the other.
+
+    Raises:
+        UserError: nothing fits; or not all does, and the hparam `warm_start_model` asks for it.
     """
     other_run, checkpoint = open_source(source)
     other, step, _ = other_run.load_model(checkpoint)
@@ -61,6 +66,15 @@ def warm_start(model: Seq2Seq, source: str, run: RunFolder | None = None) -> Non
         raise UserError(
             f"--warm_start_from={source}: none of its weights has the name and shape of a weight "
             f"of this {type(model).__name__}"
+        )
+    others = [*reshaped, *partly, *missing]
+    if model.hparams.warm_start_model and others:
+        shown = "; ".join(others[:_MOST_NAMED]) + ("; ..." if len(others) > _MOST_NAMED else "")
+        raise UserError(
+            f"--warm_start_from={source}: {len(others)} weights of the model that is trained "
+            f"further (hparam warm_start_model) do not fit: {shown}. Generate the data with its "
+            f"vocabulary (cp {other_run.folder}/vocab.* into --data_dir) and change none of its "
+            "sizes, or set warm_start_model=false to copy what fits"
         )
     for name, value in values.items():
         ours[name].assign(value)

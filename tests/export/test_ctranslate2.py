@@ -455,3 +455,12 @@ def test_a_penalty_of_ones_own_is_not_called_the_default(run, chosen):
     text = readme(run, 7, "float32", search, run.encoders, ())
     assert "alpha=1.25" in text.partition("no better output")[2]
     assert "default" not in text
+
+
+@pytest.mark.parametrize(
+    ("stopping", "words"), [("marian", "as\nMarian"), ("never", "`early_stopping` never")]
+)
+def test_the_readme_says_how_a_search_ends(run, stopping, words):
+    text = readme(run, 7, "float32", DecodeHParams(stopping=stopping), run.encoders, ())
+    assert words in text
+    assert "no better output" not in text

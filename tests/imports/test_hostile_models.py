@@ -47,6 +47,34 @@ def hugging_face(tmp_path) -> pathlib.Path:
     return hugging_face_folder(tmp_path / "model")
 
 
+@pytest.mark.parametrize("name", ["model.npz", "source.spm"])
+def test_a_pointer_of_git_lfs_in_a_marian_folder(marian, name):
+    write_pointer(marian / name)
+    assert f"{name} is a pointer of Git LFS, not the file: run `git lfs pull`" in refusal(marian)
+
+
+def test_a_pointer_of_git_lfs_in_a_hugging_face_folder(hugging_face):
+    write_pointer(hugging_face / "model.safetensors")
+    assert "model.safetensors is a pointer of Git LFS" in refusal(hugging_face)
+
+
+def write_pointer(path: pathlib.Path) -> None:
+    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
+
+
+@pytest.mark.parametrize("name", ["source.spm", "target.spm"])
+def test_one_of_two_sentencepiece_models(marian, name):
+    (marian / name).unlink()
+    assert f"{name} is missing, which splits the text of the {name[:6]}" in refusal(marian)
+
+
+def test_pieces_without_a_sentencepiece_model(marian, tmp_path, caplog):
+    for name in ("source.spm", "target.spm"):
+        (marian / name).unlink()
+    open_models.import_run(str(marian), str(tmp_path / "run"))
+    assert "there is no source.spm beside it: texts must be split" in caplog.text
+
+
 # ---- Marian's weights
 
 
@@ -242,7 +270,7 @@ def test_a_damaged_vocabulary(marian, vocabulary: str, message: str):
 
 def test_a_damaged_sentencepiece_model(marian):
     (marian / "source.spm").write_bytes(b"not a model")
-    assert "source.spm is not a SentencePiece model" in refusal(marian)
+    assert "source.spm is damaged: not a SentencePiece model" in refusal(marian)
 
 
 def test_a_missing_vocabulary(marian):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from support import small_runs
-from t2t_lite.errors import UsageError
+from t2t_lite.errors import UsageError, UserError
 from t2t_lite.runs import run_folder
 from t2t_lite.runs.run_folder import RunFolder
 from t2t_lite.training import resolved_settings, trainer
@@ -90,6 +90,30 @@ def test_any_set_can_take_the_model(source, data_dir, tmp_path):
 def test_without_such_a_model_there_is_an_error(changes, message, source, data_dir, tmp_path):
     with pytest.raises(UsageError, match=message):
         resolve_hparams(config(data_dir, tmp_path, **{"source": source, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("hparams", "message"),
+    [
+        ("hidden_size=32", r"weights of the model .* do not fit: .*, there .*cp .*vocab\.\*"),
+        ("num_decoder_layers=2", "do not fit: decoder/stack/layer_1/"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused(hparams, message, source, data_dir, tmp_path):
+    with pytest.raises(UserError, match=message) as error:
+        trainer.run(config(data_dir, tmp_path / "run", source, f"{SLOW},{hparams}"))
+    assert len(str(error.value)) < 1000
+
+
+def test_another_vocabulary_is_refused(source, data_dir, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy)
+    (path,) = copy.glob("vocab.*")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("'and_'") == 1
+    path.write_text(text.replace("'and_'", "'dna_'"), encoding="utf-8")
+    with pytest.raises(UserError, match="rows copied"):
+        trainer.run(config(data_dir, tmp_path / "run", copy))
 
 
 def test_all_weights_are_taken_and_a_resumed_run_needs_the_other_no_more(
