@@ -32,30 +32,11 @@ from collections.abc import Iterable, Iterator, Sequence
 Pair = tuple[str, str]  # English and German
 
 SEGMENTS, DEV_SEGMENTS = 2000, 200
-REPEATS, GENERAL_SHARE = 10, 3  # of each segment in the mix; general sentences for each of these
+REPEATS = 10  # of each segment in the mix; each general sentence comes once
 SEED = 1
+WARMUP_STEPS = 100  # of transformer_finetune
 _TAG = re.compile(r"<[^<>]*>")
 _BUCKETS, _TEST, _DEV = 10000, 75, 113  # buckets of English sides below these
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """A part of a training; the next one goes on from its weights."""
-
-    steps: int
-    hparams: str
-
-
-# The second part takes the learning rate to 0, and has less dropout: the model is small.
-PARTS = (
-    Part(1700, "learning_rate_constant=7e-4,ema_decay=0.998"),
-    Part(
-        900,
-        "learning_rate_schedule=constant*linear_warmup*single_cycle_cos_decay,"
-        "learning_rate_constant=5e-4,learning_rate_warmup_steps=50,learning_rate_decay_steps=850,"
-        "attention_dropout=0,relu_dropout=0,dtype=bfloat16",
-    ),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,16 +45,18 @@ class Row:
 
     name: str
     text: str  # folder of the training text
+    steps: int
     hparams: str = ""
 
 
+_MIXED_STEPS = 4800  # twice through the mix
 ROWS = {
-    "mixed": Row("mixed 1 : 3", "mixed"),
-    "mixed_encoder": Row("mixed 1 : 3, encoder frozen", "mixed", "frozen=encoder"),
+    "mixed": Row("mixed with general sentences", "mixed", _MIXED_STEPS),
+    "mixed_encoder": Row("mixed, encoder frozen", "mixed", _MIXED_STEPS, "frozen=encoder"),
     "mixed_embeddings_encoder": Row(
-        "mixed 1 : 3, embeddings and encoder frozen", "mixed", "frozen=embeddings+encoder"
+        "mixed, embeddings and encoder frozen", "mixed", _MIXED_STEPS, "frozen=embeddings+encoder"
     ),
-    "segments": Row("segments alone", "segments"),
+    "segments": Row("segments alone", "segments", 800),
 }
 IMPORTED = "imported"
 
@@ -168,8 +151,7 @@ class Adaptation:
         }
         general = manythings(self.args.manythings)
         adapting = drawn(segments["train"], SEGMENTS)
-        copies = REPEATS * adapting
-        mix = copies + drawn(general["train"], GENERAL_SHARE * len(copies))
+        mix = REPEATS * adapting + general["train"]
         random.Random(SEED).shuffle(mix)
         for text, pairs in (("segments", adapting), ("mixed", mix)):
             folder = self.folder / "text" / text
@@ -180,25 +162,28 @@ class Adaptation:
         write_pairs(general["test"], self.tests["general"], ("test.en", "test.de"))
 
     def train(self, name: str) -> pathlib.Path:
-        """Trains a row; returns the run folder of the last part."""
-        row, run = ROWS[name], self.folder / IMPORTED
-        data = self.data(row)
-        for number, part in enumerate(PARTS, 1):
-            before, run = run, self.folder / f"{name}_{number}"
-            if not (run / f"model.ckpt-{part.steps}.index").exists():
-                command(
-                    "t2t_trainer",
-                    problem="translate_imported",
-                    model="transformer",
-                    hparams_set="transformer_finetune",
-                    hparams=",".join(filter(None, (part.hparams, row.hparams))),
-                    warm_start_from=before,
-                    data_dir=data,
-                    output_dir=run,
-                    train_steps=part.steps,
-                    schedule="train",
-                    random_seed=number,
-                )
+        """Trains a row; returns its run folder."""
+        row, run = ROWS[name], self.folder / name
+        if not (run / f"model.ckpt-{row.steps}.index").exists():
+            # The rate falls to 0 at the end.
+            schedule = (
+                "learning_rate_schedule=constant*linear_warmup*single_cycle_cos_decay",
+                f"learning_rate_decay_steps={row.steps - WARMUP_STEPS}",
+                "learning_rate_constant=5e-4",
+            )
+            command(
+                "t2t_trainer",
+                problem="translate_imported",
+                model="transformer",
+                hparams_set="transformer_finetune",
+                hparams=",".join(filter(None, (*schedule, row.hparams))),
+                warm_start_from=self.folder / IMPORTED,
+                data_dir=self.data(row),
+                output_dir=run,
+                train_steps=row.steps,
+                schedule="train",
+                random_seed=SEED,
+            )
         return run
 
     def data(self, row: Row) -> pathlib.Path:
