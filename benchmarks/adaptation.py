@@ -53,9 +53,6 @@ _MIXED_STEPS = 4800  # twice through the mix
 ROWS = {
     "mixed": Row("mixed with general sentences", "mixed", _MIXED_STEPS),
     "mixed_encoder": Row("mixed, encoder frozen", "mixed", _MIXED_STEPS, "frozen=encoder"),
-    "mixed_embeddings_encoder": Row(
-        "mixed, embeddings and encoder frozen", "mixed", _MIXED_STEPS, "frozen=embeddings+encoder"
-    ),
     "segments": Row("segments alone", "segments", 800),
 }
 IMPORTED = "imported"
