@@ -15,7 +15,7 @@ from t2t_lite.data.input_pipeline import eval_dataset
 from t2t_lite.decoding.dataset_decoding import decode_examples, read_examples
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.devices import on_device
-from t2t_lite.decoding.engine import Engine
+from t2t_lite.decoding.tensorflow_engine import TensorFlowEngine
 from t2t_lite.errors import UserError
 from t2t_lite.metrics.base import Score
 from t2t_lite.metrics.bootstrap import BootstrapResult, resample
@@ -131,8 +131,9 @@ class _Scorer:
         if hparams.dtype:
             with on_device(devices[0]):
                 self._decoding_model = empty_copy(self._model, hparams.dtype)
-        engine = Engine(self._decoding_model, self.run.encoders, hparams, devices)
-        self._decoder = Decoder(engine, self.run.problem)
+        encoders = self.run.encoders
+        self._engine = TensorFlowEngine(self._decoding_model, encoders, hparams, devices)
+        self._decoder = Decoder(self._engine, self.run.problem)
 
     def score(self, checkpoint: str, split: str, metrics: Sequence[str]) -> _Scored:
         """Scores a checkpoint, using `metrics` for its outputs."""
@@ -149,7 +150,7 @@ class _Scorer:
         )
         with naming_bad_file(paths):
             values = self._teacher_forced(batches)
-            self._decoder.engine.names = [checkpoint]
+            self._engine.names = [checkpoint]
             decodes = decode_examples(self._decoder, paths, f"{split} example")
             # A language model's texts are not decoded, but its loss is of them.
             references = decodes.references or read_examples(self._decoder, paths)[1]
