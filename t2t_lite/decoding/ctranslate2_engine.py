@@ -199,7 +199,8 @@ class CTranslate2Worker(Worker):
             suppress_sequences=[[name] for name in _names(self._export.never_output)] or None,
             max_input_length=0,
             max_decoding_length=limit,
-            min_decoding_length=h.min_length,
+            # Ours does not count what is given; theirs counts all.
+            min_decoding_length=h.min_length + max(len(source.start) for source in sources),
             return_scores=True,
             return_end_token=True,
             return_attention=bool(h.coverage_penalty),

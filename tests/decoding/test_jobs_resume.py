@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.small_runs import noisy_run
 from t2t_lite.data.problem import Output
 from t2t_lite.data.text_problems import Text2TextProblem
-from t2t_lite.decoding import devices, input_lines, jobs
+from t2t_lite.decoding import dataset_decoding, devices, input_lines, jobs
 from t2t_lite.decoding.config import DecoderConfig
 from t2t_lite.decoding.decoder import Decoder
 from t2t_lite.decoding.hypotheses import Hypothesis, Source
@@ -110,7 +110,7 @@ def run(config: DecoderConfig, batches: Batches) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "find_models", lambda config: [trained])
         patch.setattr(jobs, "load_decoder", lambda config, trained: (decoder, trained))
-        patch.setattr(jobs, "read_examples", examples)
+        patch.setattr(dataset_decoding, "read_examples", examples)
         patch.setattr(input_lines, "_FIRST_WINDOW", 4)
         patch.setattr(os, "fsync", lambda descriptor: None)
         jobs.run(config)
